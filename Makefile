@@ -1,0 +1,40 @@
+# Each target creates and reuses .venv and installs what it needs; nothing else has to be prepared.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/.stamps
+
+.PHONY: demo test lint bench docs clean
+.DELETE_ON_ERROR:
+
+demo: $(STAMPS)/all
+	$(BIN)/lemll demo
+
+test: lint $(STAMPS)/test
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: $(STAMPS)/test $(STAMPS)/lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(STAMPS)/bench
+	$(BIN)/python -m benchmarks
+
+docs: $(STAMPS)/docs
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+clean:
+	rm -rf $(VENV) docs/_build demo-output
+
+$(STAMPS)/base:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "lemll needs Python >= 3.11; $(PYTHON) is older. Run: make PYTHON=/path/to/python3.11 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@mkdir -p $(STAMPS)
+	@touch $@
+
+$(STAMPS)/%: pyproject.toml $(STAMPS)/base
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@touch $@
