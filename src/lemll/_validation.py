@@ -12,13 +12,19 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-__all__ = ["check_distribution", "check_finite", "check_logical_labels"]
+__all__ = ["check_distribution", "check_finite", "check_logical_labels", "is_sparse"]
 
 FloatArray = npt.NDArray[np.float64]
 LabelArray = npt.NDArray[np.uint8]
 
 # Rows of a float32 distribution are off by about 3e-7; a row off by more than this is no rounding.
 SUM_TOLERANCE = 1e-5
+
+
+def is_sparse(X: Any) -> bool:
+    """Tell whether `X` is any of SciPy's sparse matrices or arrays."""
+    # A plain bool, where SciPy's stubs would narrow the caller's Any to a class without methods.
+    return bool(sparse.issparse(X))
 
 
 def check_logical_labels(Y: Any, *, name: str = "Y") -> LabelArray:
@@ -36,7 +42,7 @@ def check_logical_labels(Y: Any, *, name: str = "Y") -> LabelArray:
     ndarray of shape (n_samples, n_labels), uint8
         A new array; `Y` is never changed.
     """
-    array = Y.toarray() if sparse.issparse(Y) else np.asarray(Y)
+    array = Y.toarray() if is_sparse(Y) else np.asarray(Y)
     if array.ndim != 2:
         raise ValueError(
             f"{name} must be 2-D (rows x labels), got {array.ndim}-D with shape {array.shape}; "
@@ -76,7 +82,7 @@ def check_distribution(D: Any, *, name: str = "D") -> FloatArray:
     ndarray of shape (n_samples, n_labels), float64
         The degrees as given (not renormalised). May share memory with `D`.
     """
-    array = np.asarray(D.toarray() if sparse.issparse(D) else D, dtype=np.float64)
+    array = np.asarray(D.toarray() if is_sparse(D) else D, dtype=np.float64)
     if array.ndim != 2:
         raise ValueError(
             f"{name} must be 2-D (rows x labels), got {array.ndim}-D with shape {array.shape}."
@@ -109,7 +115,7 @@ def check_finite(X: Any, *, name: str = "X") -> None:
     name : str, default="X"
         What the caller calls this matrix, for the message.
     """
-    if sparse.issparse(X):
+    if is_sparse(X):
         if np.isfinite(X.data).all():
             return
         coo = X.tocoo()
