@@ -1,0 +1,221 @@
+"""The header of an ARFF file: @relation, @attribute, up to @data.
+
+Every expression here is linear in the length of the line: repeats are possessive and their
+alternatives disjoint, so a hostile header costs no more than an honest one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lemll.datasets._streams import LineBlocks
+from lemll.exceptions import DatasetFormatError
+
+__all__ = ["Attribute", "Header", "parse_header", "quote", "unquote"]
+
+_QUOTED = r"""'(?:[^'\\]++|\\.)*+'|"(?:[^"\\]++|\\.)*+\""""
+_NAME = re.compile(rf"\s*+(?:({_QUOTED})|([^\s{{'\"][^\s{{]*+))", re.DOTALL)
+_NOMINAL_VALUE = re.compile(rf"\s*+(?:({_QUOTED})|([^,{{}}'\"][^,{{}}]*+))\s*+([,}}])", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.+/-]++")
+_NUMERIC_TYPES = frozenset({"numeric", "real", "integer"})
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One column: its name and, if nominal, its values."""
+
+    name: str
+    values: tuple[str, ...] | None = None
+    codes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether it is the nominal {0, 1}, which is read as a number."""
+        return self.values is not None and set(self.values) <= {"0", "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What stands before @data."""
+
+    relation: str
+    attributes: tuple[Attribute, ...]
+    encoding: str
+
+
+def unquote(token: str) -> str:
+    r"""Strip the quotes of a quoted token and resolve its escapes.
+
+    >>> unquote(r"'it\'s'")
+    "it's"
+    """
+    if "\\" not in token:
+        return token[1:-1]
+    return _ESCAPE.sub(
+        lambda m: chr(int(m[1][1:], 16)) if len(m[1]) > 1 else _ESCAPED.get(m[1], m[1]),
+        token[1:-1],
+    )
+
+
+def quote(name: str) -> str:
+    r"""Write a name so that `unquote` gives it back; plain names stay bare.
+
+    >>> quote("sky"), quote("it's blue")
+    ('sky', "'it\\'s blue'")
+    """
+    if _PLAIN_NAME.fullmatch(name):
+        return name
+    escaped = name.replace("\\", "\\\\").replace("'", "\\'")
+    for letter, character in _ESCAPED.items():
+        escaped = escaped.replace(character, "\\" + letter)
+    return f"'{escaped}'"
+
+
+def parse_header(blocks: LineBlocks, encoding: str | None = None) -> Header:
+    """Consume the header of an ARFF file, leaving `blocks` at the first line after @data.
+
+    Parameters
+    ----------
+    blocks : LineBlocks
+        The file.
+    encoding : str, optional
+        By default UTF-8, and latin-1 for a header that is not valid UTF-8.
+
+    Returns
+    -------
+    Header
+        Relation name, attributes in file order, and the encoding found.
+    """
+    lines, first = _header_lines(blocks)
+    if encoding is None:
+        try:
+            b"\n".join(lines).decode("utf-8")
+            encoding = "utf-8"
+        except UnicodeDecodeError:
+            encoding = "latin-1"
+    relation: str | None = None
+    attributes: list[Attribute] = []
+    for number, raw in enumerate(lines, start=first):
+        line = _decode(raw, encoding, blocks.file, number).strip().removeprefix("\ufeff")
+        if not line or line.startswith("%"):
+            continue
+        where = _Where(blocks.file, number)
+        keyword, rest = _split_keyword(line, where)
+        if keyword == "@attribute":
+            attributes.append(_parse_attribute(rest, where))
+        elif keyword == "@relation":
+            relation = _parse_relation(rest, where)
+        else:
+            raise where.error("unknown keyword; want @relation, @attribute or @data", keyword)
+    if not attributes:
+        raise DatasetFormatError("no @attribute before @data", file=blocks.file)
+    return Header(relation or "", tuple(attributes), encoding)
+
+
+@dataclass(frozen=True, slots=True)
+class _Where:
+    file: str
+    line: int
+
+    def error(self, problem: str, token: str) -> DatasetFormatError:
+        return DatasetFormatError(problem, file=self.file, line=self.line, token=token)
+
+
+def _header_lines(blocks: LineBlocks) -> tuple[list[bytes], int]:
+    """Collect the raw lines before @data and push the rest of the block back."""
+    lines: list[bytes] = []
+    first = 1
+    for block in blocks:
+        start = 0
+        number = blocks.line
+        while start < len(block):
+            end = block.find(b"\n", start)
+            end = len(block) if end < 0 else end
+            line = block[start:end]
+            start = end + 1
+            number += 1
+            if line.lstrip()[:5].lower() == b"@data" and not line.lstrip()[5:6].strip(b" \t\r%"):
+                blocks.push_back(block[start:], number)
+                return lines, first
+            lines.append(line)
+    if not any(line.strip() for line in lines):
+        raise DatasetFormatError("the file is empty", file=blocks.file)
+    raise DatasetFormatError(
+        "no @data line: the header is cut short, or this is not an ARFF file", file=blocks.file
+    )
+
+
+def _decode(raw: bytes, encoding: str, file: str, line: int) -> str:
+    try:
+        return raw.decode(encoding)
+    except (UnicodeDecodeError, LookupError) as error:
+        raise DatasetFormatError(
+            f"not valid {encoding}: {error}; pass encoding='latin-1' if that is what it is",
+            file=file,
+            line=line,
+        ) from error
+
+
+def _split_keyword(line: str, where: _Where) -> tuple[str, str]:
+    if not line.startswith("@"):
+        raise where.error("a header line must begin with @relation, @attribute or @data", line)
+    pieces = line.split(maxsplit=1)
+    return pieces[0].lower(), pieces[1] if len(pieces) > 1 else ""
+
+
+def _parse_relation(rest: str, where: _Where) -> str:
+    if rest[:1] not in ("'", '"'):
+        return rest
+    match = _NAME.match(rest)
+    if match is None or match[1] is None:
+        raise where.error("the quote of the relation name is never closed", rest)
+    tail = rest[match.end() :].strip()
+    if tail and not tail.startswith("%"):
+        raise where.error("unexpected text behind the relation name", tail)
+    return unquote(match[1])
+
+
+def _parse_attribute(rest: str, where: _Where) -> Attribute:
+    match = _NAME.match(rest)
+    if match is None:
+        raise where.error("an attribute needs a name and a type, with its quotes closed", rest)
+    name = unquote(match[1]) if match[1] is not None else match[2]
+    kind = rest[match.end() :].strip()
+    if kind.startswith("{"):
+        values = _parse_nominal(kind, where)
+        return Attribute(name, values, {value: code for code, value in enumerate(values)})
+    word = kind.split("%", maxsplit=1)[0].strip().lower()
+    if word in _NUMERIC_TYPES:
+        return Attribute(name)
+    if not word:
+        raise where.error("the attribute has no type", rest)
+    raise where.error(
+        f"attribute {name[:40]!r} must be numeric or nominal; convert or remove text, date and "
+        "relational columns first",
+        kind,
+    )
+
+
+def _parse_nominal(kind: str, where: _Where) -> tuple[str, ...]:
+    values: list[str] = []
+    position = 1
+    while True:
+        match = _NOMINAL_VALUE.match(kind, position)
+        if match is None:
+            raise where.error(
+                "the list of nominal values is broken; want {value, value, ...}", kind[position:]
+            )
+        values.append(unquote(match[1]) if match[1] is not None else match[2].strip())
+        position = match.end()
+        if match[3] == "}":
+            break
+    tail = kind[position:].strip()
+    if tail and not tail.startswith("%"):
+        raise where.error("unexpected text behind the nominal values", tail)
+    if len(set(values)) < len(values):
+        raise where.error("a nominal value is listed twice", kind)
+    return tuple(values)

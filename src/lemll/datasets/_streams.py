@@ -1,0 +1,219 @@
+"""Bytes in and out of files: decompression with a cap, whole lines in blocks, atomic writing."""
+
+from __future__ import annotations
+
+import bz2
+import contextlib
+import gzip
+import io
+import lzma
+import os
+import secrets
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from lemll.exceptions import DatasetFormatError
+
+__all__ = [
+    "COMPRESSIONS",
+    "BinaryFile",
+    "LineBlocks",
+    "atomic_write",
+    "plain_suffix",
+    "read_capped",
+]
+
+COMPRESSIONS = (".gz", ".bz2", ".xz")
+
+# Decompressed text may be this many times larger than the file (real data sets stay below 60),
+# unless it stays below the floor anyway: a few kilobytes of zeros must not fill the memory.
+_MAX_RATIO = 200
+_FLOOR_BYTES = 64 * 2**20
+_MAX_LINE_BYTES = 64 * 2**20
+# Small blocks keep the arrays of one block in the processor's cache and the peak memory low.
+_BLOCK_BYTES = 128 * 2**10
+
+_BROKEN_STREAM = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+class BinaryFile(Protocol):
+    """What a writer needs of an open file."""
+
+    def write(self, data: bytes, /) -> int: ...
+
+
+def plain_suffix(path: Path) -> str:
+    """Return the lower-case suffix that tells the format, looking behind a compression suffix."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in COMPRESSIONS:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def _open_compressed(path: Path) -> Any:
+    match path.suffix.lower():
+        case ".gz":
+            return gzip.open(path, "rb")
+        case ".bz2":
+            return bz2.open(path, "rb")
+        case ".xz":
+            return lzma.open(path, "rb")
+    return path.open("rb")
+
+
+class _Capped:
+    """A decompressing stream that refuses to expand without end, with errors of one family."""
+
+    def __init__(self, path: Path, max_expanded_bytes: int | None) -> None:
+        self.path = path
+        try:
+            self.stream = _open_compressed(path)
+            packed = path.stat().st_size
+        except FileNotFoundError as error:
+            raise DatasetFormatError("no such file", file=str(path)) from error
+        except OSError as error:
+            raise DatasetFormatError(
+                f"cannot be read: {error.strerror or error}", file=str(path)
+            ) from error
+        self.limit = max_expanded_bytes or max(_FLOOR_BYTES, _MAX_RATIO * packed)
+        self.packed = path.suffix.lower() in COMPRESSIONS
+        self.count = 0
+
+    def read(self, size: int) -> bytes:
+        try:
+            chunk: bytes = self.stream.read(size)
+        except _BROKEN_STREAM as error:
+            raise DatasetFormatError(
+                f"the {self.path.suffix} stream is broken or cut short: {error}",
+                file=str(self.path),
+            ) from error
+        except OSError as error:  # bz2 reports damage this way; so does reading a folder
+            raise DatasetFormatError(f"cannot be read: {error}", file=str(self.path)) from error
+        self.count += len(chunk)
+        if self.packed and self.count > self.limit:
+            raise DatasetFormatError(
+                f"expands to more than {self.limit} bytes, which no data set of this file size "
+                "does; if it is genuine, pass a larger max_expanded_bytes",
+                file=str(self.path),
+            )
+        return chunk
+
+
+def read_capped(path: Path, max_expanded_bytes: int | None = None) -> bytes:
+    """Read a small file whole (label XML), decompressed, under the same cap."""
+    capped = _Capped(path, max_expanded_bytes)
+    with capped.stream:
+        chunks = iter(lambda: capped.read(_BLOCK_BYTES), b"")
+        return b"".join(chunks)
+
+
+class LineBlocks:
+    """Iterate over a file in blocks of whole lines.
+
+    Parameters
+    ----------
+    source : Path or bytes
+        The file (plain, .gz, .bz2, .xz), or its text.
+    max_expanded_bytes : int, optional
+        Cap on the decompressed size; by default 200 times the file's size, and never below 64 MiB.
+
+    Attributes
+    ----------
+    line : int
+        Number of the first line of the block given last, from 1.
+    bytes_read : int
+        Decompressed bytes so far.
+    """
+
+    def __init__(self, source: Path | bytes, max_expanded_bytes: int | None = None) -> None:
+        self._stream: _Readable
+        if isinstance(source, bytes):
+            self.file = "<bytes>"
+            buffer = io.BytesIO(source)
+            self._stream, self._close = buffer, buffer.close
+        else:
+            self.file = str(source)
+            capped = _Capped(source, max_expanded_bytes)
+            self._stream, self._close = capped, capped.stream.close
+        self.line = 1
+        self.bytes_read = 0
+        self._next_line = 1
+        self._pushed: bytes | None = None
+        self._carry = bytearray()  # the begun last line; kept here, so that iteration can resume
+
+    def __enter__(self) -> LineBlocks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def push_back(self, block: bytes, line: int) -> None:
+        """Give back the unused tail of the last block, which begins at `line`."""
+        self._pushed = block
+        self.line = line
+
+    def __iter__(self) -> Iterator[bytes]:
+        while True:
+            if self._pushed is not None:
+                block, self._pushed = self._pushed, None
+                self._next_line = self.line + block.count(b"\n")
+                yield block
+                continue
+            chunk = self._stream.read(_BLOCK_BYTES)
+            self.bytes_read += len(chunk)
+            cut = chunk.rfind(b"\n") + 1
+            if chunk and not cut:
+                self._carry += chunk
+                if len(self._carry) > _MAX_LINE_BYTES:
+                    raise DatasetFormatError(
+                        f"a line is longer than {_MAX_LINE_BYTES} bytes; this is not a text data "
+                        "set, or its line ends were lost",
+                        file=self.file,
+                        line=self._next_line,
+                    )
+                continue
+            block = bytes(self._carry) + chunk[:cut]
+            self._carry = bytearray(chunk[cut:])
+            if block:
+                self.line = self._next_line
+                self._next_line += block.count(b"\n")
+                yield block
+            if not chunk:
+                return
+
+
+@contextlib.contextmanager
+def atomic_write(path: Path) -> Iterator[BinaryFile]:
+    """Open a file for writing that appears under its name only when it is complete.
+
+    The compression follows the suffix. On any failure the half-written file is removed and what
+    stood under the name before is untouched.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        with temporary.open("xb") as raw:
+            match path.suffix.lower():
+                case ".gz":
+                    # No time stamp inside: the same data give the same bytes.
+                    with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
+                        yield packed
+                case ".bz2":
+                    with bz2.open(raw, "wb") as packed:
+                        yield packed
+                case ".xz":
+                    with lzma.open(raw, "wb") as packed:
+                        yield packed
+                case _:
+                    yield raw
+            raw.flush()
+            os.fsync(raw.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

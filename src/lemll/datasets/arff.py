@@ -1,0 +1,217 @@
+"""ARFF files of both multi-label dialects, Mulan's and MEKA's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lemll._validation import is_sparse
+from lemll.datasets._arff_collect import RowCollector
+from lemll.datasets._arff_header import Header, parse_header, quote
+from lemll.datasets._arff_rows import RowParser
+from lemll.datasets._streams import COMPRESSIONS, LineBlocks, atomic_write
+from lemll.datasets.dataset import Dataset
+from lemll.datasets.mulan_xml import read_label_xml
+from lemll.exceptions import DatasetFormatError
+
+__all__ = ["read_arff", "write_arff"]
+
+Labels = str | Path | int | Sequence[str]
+Source = str | Path | bytes
+
+_MEKA_COUNT = re.compile(r"(?:^|\s|:)-[cC]\s++(-?[0-9]{1,9})(?![0-9])")
+
+
+def read_arff(
+    source: Source | Sequence[Source],
+    labels: Labels | None = None,
+    *,
+    nominal: Literal["codes", "onehot"] = "codes",
+    missing: Literal["error", "nan"] = "error",
+    encoding: str | None = None,
+    name: str | None = None,
+    max_expanded_bytes: int | None = None,
+) -> Dataset:
+    r"""Read a multi-label data set from one or several ARFF files.
+
+    The numbers of features and labels come from the header alone, so a label that never occurs
+    keeps its column. Reading takes time linear in the file and streams it in small blocks.
+
+    Parameters
+    ----------
+    source : str, Path, bytes, or a sequence of them
+        Plain, ``.gz``, ``.bz2`` or ``.xz`` files, or their text. Several files (a training and a
+        test part) with the same header become one set, rows in the order given.
+    labels : str, Path, int or sequence of str, optional
+        Which attributes are the labels: the path of a Mulan XML file; or their names; or a count
+        as in MEKA (the first `n` attributes, or the last ``-n`` if negative). By default the XML
+        file of the same name beside the ARFF file, then the ``-C n`` of the relation name.
+    nominal : {"codes", "onehot"}, default="codes"
+        A nominal feature other than {0, 1} becomes the position of its value in the header, or one
+        indicator column ``name=value`` a value.
+    missing : {"error", "nan"}, default="error"
+        What to do with ``?`` in a feature. In a label it is always an error.
+    encoding : str, optional
+        By default UTF-8, and latin-1 if the header is not valid UTF-8.
+    name : str, optional
+        The set's name; by default the relation's.
+    max_expanded_bytes : int, optional
+        Cap on a compressed file's decompressed size; by default 200 times its size, and never
+        below 64 MiB.
+
+    Returns
+    -------
+    Dataset
+        `X` is a CSR array if any row is sparse, else dense; labels stand in ARFF column order.
+
+    Raises
+    ------
+    DatasetFormatError
+        With file, line, column and the offending token.
+
+    Examples
+    --------
+    >>> header = b"@relation 'r: -C 1'\n@attribute sky {0,1}\n@attribute x numeric\n@data\n"
+    >>> read_arff(header + b"1,2.5\n").label_names
+    ('sky',)
+    """
+    if nominal not in ("codes", "onehot"):
+        raise ValueError(f"nominal={nominal!r} must be 'codes' or 'onehot'")
+    if missing not in ("error", "nan"):
+        raise ValueError(f"missing={missing!r} must be 'error' or 'nan'")
+    sources = [source] if isinstance(source, str | Path | bytes) else list(source)
+    if not sources:
+        raise ValueError("source is an empty sequence; give at least one ARFF file")
+    collector: RowCollector | None = None
+    for part in sources:
+        with LineBlocks(_as_path(part), max_expanded_bytes) as blocks:
+            header = parse_header(blocks, encoding)
+            if collector is None:
+                collector = RowCollector(header, _label_columns(header, labels, part), blocks.file)
+            else:
+                collector.check_same(header, blocks.file)
+            parser = RowParser(header, blocks.file, allow_missing=missing == "nan")
+            for block in blocks:
+                for rows in parser.parse(block, blocks.line):
+                    collector.add(rows, blocks)
+    assert collector is not None
+    files = ";".join(str(part) for part in sources if not isinstance(part, bytes))
+    return collector.finish(
+        name=collector.header.relation if name is None else name,
+        source=files,
+        onehot=nominal == "onehot",
+        allow_missing=missing == "nan",
+    )
+
+
+def _as_path(source: Source) -> Path | bytes:
+    return source if isinstance(source, bytes) else Path(source)
+
+
+def _label_columns(header: Header, labels: Labels | None, source: Source) -> npt.NDArray[np.int32]:
+    """Find which columns are labels, in ARFF order."""
+    file = "<bytes>" if isinstance(source, bytes) else str(source)
+    if labels is None:
+        labels = _discover_labels(header, source, file)
+    width = len(header.attributes)
+    if isinstance(labels, int):
+        if labels == 0 or abs(labels) > width:
+            raise DatasetFormatError(
+                f"{labels} labels asked for among {width} attributes; want between 1 and {width} "
+                "(negative: counted from the end)",
+                file=file,
+            )
+        columns = range(labels) if labels > 0 else range(width + labels, width)
+        return np.array(columns, dtype=np.int32)
+    names = read_label_xml(labels) if isinstance(labels, str | Path) else tuple(labels)
+    position: dict[str, int] = {}
+    for column, attribute in enumerate(header.attributes):
+        if position.setdefault(attribute.name, column) != column and attribute.name in names:
+            raise DatasetFormatError(
+                "a label name stands for two attributes", file=file, token=attribute.name
+            )
+    absent = [name for name in names if name not in position]
+    if absent:
+        raise DatasetFormatError(
+            f"{len(absent)} of the {len(names)} labels are no attributes of the ARFF file; "
+            "is this its label file?",
+            file=file,
+            token=absent[0],
+        )
+    return np.array(sorted({position[name] for name in names}), dtype=np.int32)
+
+
+def _discover_labels(header: Header, source: Source, file: str) -> Labels:
+    if not isinstance(source, bytes):
+        path = Path(source)
+        bare = path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
+        if bare.with_suffix(".xml").is_file():
+            return bare.with_suffix(".xml")
+    counts = {int(count) for count in _MEKA_COUNT.findall(header.relation)}
+    if len(counts) == 1:
+        return counts.pop()
+    if counts:
+        raise DatasetFormatError(
+            f"the relation name gives several label counts {sorted(counts)}; pass labels=...",
+            file=file,
+            token=header.relation,
+        )
+    raise DatasetFormatError(
+        "cannot tell which attributes are labels: no XML file of the same name, no '-C n' in the "
+        "relation name; pass labels= (an XML file, names, or a count)",
+        file=file,
+        token=header.relation,
+    )
+
+
+def write_arff(dataset: Dataset, path: str | Path) -> None:
+    """Write logical labels and features as a MEKA ARFF file, labels first.
+
+    Numbers are written so that reading gives them back exactly. The file appears only when it is
+    complete; its suffix chooses the compression.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        A set with logical labels `Y`; a distribution has no place in this dialect.
+    path : str or Path
+        For example ``tags.arff`` or ``tags.arff.xz``.
+    """
+    if dataset.Y is None:
+        raise ValueError(
+            "ARFF in the MEKA dialect holds logical labels, and this set has a distribution; "
+            "binarise it first, or write NPZ, CSV or Parquet"
+        )
+    n_labels = dataset.Y.shape[1]
+    relation = quote(f"{dataset.name}: -C {n_labels}")
+    header = [f"@relation {relation}", ""]
+    header += [f"@attribute {quote(name)} {{0,1}}" for name in dataset.label_names]
+    header += [f"@attribute {quote(name)} numeric" for name in dataset.feature_names]
+    with atomic_write(Path(path)) as file:
+        file.write("\n".join([*header, "", "@data", ""]).encode())
+        row_text = _sparse_text if is_sparse(dataset.X) else _dense_text
+        for i in range(len(dataset)):
+            file.write(row_text(dataset, i).encode())
+
+
+def _number(value: Any) -> str:
+    # repr of the Python float is the shortest text that reads back to the same float64.
+    return "?" if np.isnan(value) else repr(float(value)).removesuffix(".0")
+
+
+def _sparse_text(dataset: Dataset, i: int) -> str:
+    n_labels = dataset.Y.shape[1]
+    cells = [f"{j} 1" for j in np.flatnonzero(dataset.Y[i])]
+    begin, end = dataset.X.indptr[i], dataset.X.indptr[i + 1]
+    indices, data = dataset.X.indices[begin:end], dataset.X.data[begin:end]
+    cells += [f"{j + n_labels} {_number(v)}" for j, v in zip(indices, data, strict=True)]
+    return f"{{{','.join(cells)}}}\n"
+
+
+def _dense_text(dataset: Dataset, i: int) -> str:
+    return ",".join([*map(str, dataset.Y[i]), *map(_number, dataset.X[i])]) + "\n"

@@ -1,0 +1,150 @@
+"""The one result of every reader and generator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from lemll._validation import check_distribution, check_finite, check_logical_labels, is_sparse
+from lemll.exceptions import DatasetFormatError
+
+__all__ = ["Dataset"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dataset:
+    """Rows with features and, for each row, logical labels or a label distribution.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Features. Dense ones are kept as a float array, sparse ones as a CSR array.
+    Y : array-like of shape (n_samples, n_labels), optional
+        Logical labels, 0/1.
+    D : array-like of shape (n_samples, n_labels), optional
+        Label distribution: rows are non-negative and sum to one. Exactly one of `Y` and `D` is
+        given.
+    feature_names, label_names : sequence of str, optional
+        One name a column; ``x0, x1, ...`` and ``y0, y1, ...`` when not given.
+    name : str, default=""
+        What the set is called.
+    source : str, default=""
+        Where it came from.
+    allow_missing : bool, default=False
+        Keep NaN in `X`, where a file marks missing values. Infinity is always refused.
+
+    Raises
+    ------
+    DatasetFormatError
+        If the parts do not fit together or hold what they should not.
+
+    Examples
+    --------
+    >>> from lemll.datasets import Dataset
+    >>> Dataset(X=[[1.0], [2.0]], Y=[[0, 1], [1, 1]], label_names=["sea", "sky"], name="tiny")
+    Dataset('tiny', 2 rows, 1 feature (dense), 2 logical labels)
+    """
+
+    X: Any
+    Y: Any = None
+    D: Any = None
+    feature_names: Sequence[str] = ()
+    label_names: Sequence[str] = ()
+    name: str = ""
+    source: str = ""
+    allow_missing: bool = field(default=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if (self.Y is None) == (self.D is None):
+            raise DatasetFormatError(
+                "a Dataset needs either logical labels Y or a distribution D, and got "
+                + ("neither" if self.Y is None else "both")
+            )
+        try:
+            self._set("X", _features(self.X, self.allow_missing))
+            if self.Y is not None:
+                self._set("Y", check_logical_labels(self.Y))
+            else:
+                self._set("D", check_distribution(self.D))
+        except DatasetFormatError:
+            raise
+        except ValueError as error:
+            raise DatasetFormatError(str(error), file=self.source or None) from error
+        if self.X.shape[0] != self.labels.shape[0]:
+            raise DatasetFormatError(
+                f"X has {self.X.shape[0]} rows and the labels have {self.labels.shape[0]}; "
+                "they must describe the same rows",
+                file=self.source or None,
+            )
+        self._set("feature_names", _names(self.feature_names, self.X.shape[1], "x", "feature"))
+        self._set("label_names", _names(self.label_names, self.labels.shape[1], "y", "label"))
+
+    def _set(self, attribute: str, value: object) -> None:
+        object.__setattr__(self, attribute, value)
+
+    @property
+    def labels(self) -> npt.NDArray[Any]:
+        """`Y` or `D`, whichever the set has."""
+        labels: npt.NDArray[Any] = self.D if self.Y is None else self.Y
+        return labels
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+    def __repr__(self) -> str:
+        n_features, n_labels = self.X.shape[1], self.labels.shape[1]
+        storage = "CSR" if is_sparse(self.X) else "dense"
+        kind = "logical label" if self.Y is not None else "label degree"
+        return (
+            f"Dataset({self.name!r}, {_count(len(self), 'row')}, "
+            f"{_count(n_features, 'feature')} ({storage}), {_count(n_labels, kind)})"
+        )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _features(X: Any, allow_missing: bool) -> Any:
+    features: Any
+    if is_sparse(X):
+        features = sparse.csr_array(X)
+        if features is X or np.shares_memory(features.data, X.data):
+            features = features.copy()
+        features.sum_duplicates()
+    else:
+        features = np.asarray(X)
+        if features.dtype.kind not in "biuf":
+            raise DatasetFormatError(
+                f"X must hold numbers, got dtype {features.dtype}; encode text columns first"
+            )
+        if features.ndim != 2:
+            raise DatasetFormatError(
+                f"X must be 2-D (rows x features), got {features.ndim}-D with shape "
+                f"{features.shape}"
+            )
+    if features.dtype not in (np.float32, np.float64):
+        features = features.astype(np.float64)
+    if allow_missing:
+        values = features.data if is_sparse(features) else features
+        if np.isinf(values).any():
+            raise DatasetFormatError("X must not hold infinity; only NaN may mark a missing value")
+    else:
+        check_finite(features)
+    return features
+
+
+def _names(names: Sequence[str], count: int, prefix: str, what: str) -> tuple[str, ...]:
+    if len(names) == 0:
+        return tuple(f"{prefix}{j}" for j in range(count))
+    if len(names) != count:
+        raise DatasetFormatError(
+            f"{_count(len(names), what + ' name')} given for {_count(count, 'column')}; "
+            "give one name a column"
+        )
+    return tuple(str(name) for name in names)
