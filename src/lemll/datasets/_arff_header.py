@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from lemll.datasets._streams import LineBlocks
 from lemll.exceptions import DatasetFormatError
 
-__all__ = ["Attribute", "Header", "parse_header", "quote", "unquote"]
+__all__ = ["Attribute", "Header", "parse_header", "quote", "unescape", "unquote"]
 
 _QUOTED = r"""'(?:[^'\\]++|\\.)*+'|"(?:[^"\\]++|\\.)*+\""""
 _NAME = re.compile(rf"\s*+(?:({_QUOTED})|([^\s{{'\"][^\s{{]*+))", re.DOTALL)
 _NOMINAL_VALUE = re.compile(rf"\s*+(?:({_QUOTED})|([^,{{}}'\"][^,{{}}]*+))\s*+([,}}])", re.DOTALL)
-_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+# Weka's escapes and no others: a backslash before anything else stands for itself.
+_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|[\\'\"%nrt])")
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.+/-]++")
 _NUMERIC_TYPES = frozenset({"numeric", "real", "integer"})
@@ -53,11 +54,15 @@ def unquote(token: str) -> str:
     >>> unquote(r"'it\'s'")
     "it's"
     """
-    if "\\" not in token:
-        return token[1:-1]
+    return unescape(token[1:-1])
+
+
+def unescape(text: str) -> str:
+    """Resolve the escapes of a name, quoted or not."""
+    if "\\" not in text:
+        return text
     return _ESCAPE.sub(
-        lambda m: chr(int(m[1][1:], 16)) if len(m[1]) > 1 else _ESCAPED.get(m[1], m[1]),
-        token[1:-1],
+        lambda m: chr(int(m[1][1:], 16)) if len(m[1]) > 1 else _ESCAPED.get(m[1], m[1]), text
     )
 
 
@@ -183,7 +188,7 @@ def _parse_attribute(rest: str, where: _Where) -> Attribute:
     match = _NAME.match(rest)
     if match is None:
         raise where.error("an attribute needs a name and a type, with its quotes closed", rest)
-    name = unquote(match[1]) if match[1] is not None else match[2]
+    name = unquote(match[1]) if match[1] is not None else unescape(match[2])
     kind = rest[match.end() :].strip()
     if kind.startswith("{"):
         values = _parse_nominal(kind, where)

@@ -25,7 +25,10 @@ IntArray = npt.NDArray[np.int32]
 FloatArray = npt.NDArray[np.float64]
 
 _PLAIN_SPARSE = b"0123456789+-.eE{}, \t\r\n"
+_DIGITS_ONLY = b"0123456789{}, \t\r\n"
 _PLAIN_DENSE = b"0123456789+-.eE, \t\r\n"
+_ZERO = np.uint8(ord("0"))
+_MAX_DIGITS = 9  # more would not fit an int32
 _TO_SPACES = bytes.maketrans(b"{},\t\r\n", b"      ")
 
 # Byte classes of the sparse fast path.
@@ -112,10 +115,11 @@ class RowParser:
             return None
         if not block.endswith(b"\n"):
             block += b"\n"
-        kinds = _CLASS[np.frombuffer(block, dtype=np.uint8)]
+        characters = np.frombuffer(block, dtype=np.uint8)
+        kinds = _CLASS[characters]
         in_token = kinds == _TOKEN
         starts = in_token.copy()
-        starts[1:] &= ~in_token[:-1]
+        starts[1:] &= ~in_token[:-1]  # a block begins with "{", so its first byte is no token
         marks = np.flatnonzero(kinds >= _COMMA)
         after = kinds[marks]
         before = np.concatenate(([np.uint8(_NEWLINE)], after[:-1]))
@@ -126,7 +130,11 @@ class RowParser:
         )
         if not well_formed.all():
             return None
-        numbers = _parse_numbers(block.translate(_TO_SPACES), " ", int(tokens_before[-1]))
+        numbers: FloatArray | None
+        if block.translate(None, _DIGITS_ONLY):
+            numbers = _parse_numbers(block.translate(_TO_SPACES), " ", int(tokens_before[-1]))
+        else:
+            numbers = _parse_digits(characters, in_token, starts)
         if numbers is None:
             return None
         columns, values = numbers[0::2], numbers[1::2]
@@ -325,6 +333,28 @@ def _to_number(text: str) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) else None
+
+
+def _parse_digits(
+    characters: npt.NDArray[np.uint8],
+    in_token: npt.NDArray[np.bool_],
+    starts: npt.NDArray[np.bool_],
+) -> FloatArray | None:
+    """Parse tokens that consist of digits only, all at once: several times faster than strtod."""
+    ends = in_token.copy()
+    ends[:-1] &= ~in_token[1:]
+    last = np.flatnonzero(ends)
+    lengths = last - np.flatnonzero(starts) + 1
+    if lengths.size == 0:
+        return np.empty(0)
+    if lengths.max() > _MAX_DIGITS:
+        return None
+    digits = (characters - _ZERO).astype(np.int32)
+    numbers = digits[last]
+    for place in range(1, int(lengths.max())):
+        longer = np.flatnonzero(lengths > place)
+        numbers[longer] += digits[last[longer] - place] * 10**place
+    return numbers.astype(np.float64)
 
 
 def _parse_numbers(text: bytes, separator: str, count: int) -> FloatArray | None:

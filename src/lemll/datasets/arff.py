@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from lemll._validation import is_sparse
 from lemll.datasets._arff_collect import RowCollector
-from lemll.datasets._arff_header import Header, parse_header, quote
+from lemll.datasets._arff_header import Header, parse_header, quote, unescape
 from lemll.datasets._arff_rows import RowParser
 from lemll.datasets._streams import COMPRESSIONS, LineBlocks, atomic_write
 from lemll.datasets.dataset import Dataset
@@ -129,13 +129,16 @@ def _label_columns(header: Header, labels: Labels | None, source: Source) -> npt
         columns = range(labels) if labels > 0 else range(width + labels, width)
         return np.array(columns, dtype=np.int32)
     names = read_label_xml(labels) if isinstance(labels, str | Path) else tuple(labels)
+    # Mulan's XML files repeat a name with the escapes it has in the ARFF file.
+    present = {attribute.name for attribute in header.attributes}
+    names = tuple(name if name in present else unescape(name) for name in names)
     position: dict[str, int] = {}
     for column, attribute in enumerate(header.attributes):
         if position.setdefault(attribute.name, column) != column and attribute.name in names:
             raise DatasetFormatError(
                 "a label name stands for two attributes", file=file, token=attribute.name
             )
-    absent = [name for name in names if name not in position]
+    absent = [name for name in names if name not in present]
     if absent:
         raise DatasetFormatError(
             f"{len(absent)} of the {len(names)} labels are no attributes of the ARFF file; "

@@ -1,0 +1,71 @@
+"""One door to every file format, by suffix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lemll.datasets._streams import plain_suffix
+from lemll.datasets.arff import read_arff, write_arff
+from lemll.datasets.dataset import Dataset
+from lemll.datasets.mat import read_mat
+from lemll.datasets.npz import read_npz, write_npz
+from lemll.datasets.svmlight import read_svmlight
+from lemll.datasets.tables import read_table, write_csv, write_parquet
+
+__all__ = ["read_dataset", "write_dataset"]
+
+_READERS: dict[str, Callable[..., Dataset]] = {
+    ".arff": read_arff,
+    ".csv": read_table,
+    ".mat": read_mat,
+    ".npz": read_npz,
+    ".parquet": read_table,
+    ".svm": read_svmlight,
+    ".txt": read_svmlight,
+}
+_WRITERS: dict[str, Callable[[Dataset, Path], None]] = {
+    ".arff": write_arff,
+    ".csv": write_csv,
+    ".npz": write_npz,
+    ".parquet": write_parquet,
+}
+
+
+def read_dataset(path: str | Path, **options: Any) -> Dataset:
+    """Read a data set with the reader that its suffix asks for.
+
+    Parameters
+    ----------
+    path : str or Path
+        ``.arff``, ``.csv``, ``.svm`` or ``.txt`` (LIBSVM), each also compressed (``.gz``,
+        ``.bz2``, ``.xz``); ``.mat``, ``.npz``, ``.parquet``.
+    **options
+        Passed to the reader, for example ``labels=``.
+
+    Returns
+    -------
+    Dataset
+        What the file holds.
+    """
+    reader = _READERS.get(plain_suffix(Path(path)))
+    if reader is None:
+        raise ValueError(f"no reader for {str(path)!r}; known suffixes: {', '.join(_READERS)}")
+    return reader(path, **options)
+
+
+def write_dataset(dataset: Dataset, path: str | Path) -> None:
+    """Write a data set with the writer that the suffix asks for.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        What to write.
+    path : str or Path
+        ``.arff`` (MEKA dialect) or ``.csv``, each also compressed; ``.npz``; ``.parquet``.
+    """
+    writer = _WRITERS.get(plain_suffix(Path(path)))
+    if writer is None:
+        raise ValueError(f"no writer for {str(path)!r}; known suffixes: {', '.join(_WRITERS)}")
+    writer(dataset, Path(path))
