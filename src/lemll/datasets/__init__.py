@@ -2,6 +2,33 @@
 
 from lemll.datasets.arff import read_arff, write_arff
 from lemll.datasets.dataset import Dataset
+from lemll.datasets.describe import Description, describe
+from lemll.datasets.files import read_dataset, write_dataset
+from lemll.datasets.mat import read_mat
 from lemll.datasets.mulan_xml import read_label_xml
+from lemll.datasets.npz import read_npz, write_npz
+from lemll.datasets.registry import DatasetInfo, dataset_info, list_datasets, load_dataset
+from lemll.datasets.svmlight import read_svmlight
+from lemll.datasets.tables import read_table, write_csv, write_parquet
 
-__all__ = ["Dataset", "read_arff", "read_label_xml", "write_arff"]
+__all__ = [
+    "Dataset",
+    "DatasetInfo",
+    "Description",
+    "dataset_info",
+    "describe",
+    "list_datasets",
+    "load_dataset",
+    "read_arff",
+    "read_dataset",
+    "read_label_xml",
+    "read_mat",
+    "read_npz",
+    "read_svmlight",
+    "read_table",
+    "write_arff",
+    "write_csv",
+    "write_dataset",
+    "write_npz",
+    "write_parquet",
+]

@@ -1,0 +1,120 @@
+"""The figures by which the field describes a data set, and where they differ from the paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lemll.datasets.dataset import Dataset
+from lemll.datasets.registry import dataset_info
+from lemll.exceptions import UnknownDatasetError
+
+__all__ = ["Description", "Difference", "describe"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One figure in which the data and the paper disagree."""
+
+    figure: str
+    ours: float
+    paper: float
+    known: bool
+
+    def __str__(self) -> str:
+        text = f"{self.figure}: {self.ours:g} here, {self.paper:g} in the paper"
+        return text + (" (known)" if self.known else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """Size and label statistics of a data set.
+
+    Attributes
+    ----------
+    name : str
+        The set's name.
+    examples, features, labels : int
+        |S|, dim(S) and L(S).
+    cardinality : float or None
+        Mean number of relevant labels a row; None for a distribution.
+    density : float or None
+        Cardinality divided by the number of labels.
+    distinct : int or None
+        Number of different label sets.
+    proportion_distinct : float or None
+        Distinct label sets divided by rows.
+    differences : tuple of Difference
+        Where these differ from the paper's tables (to the decimals it prints); empty for a set the
+        paper does not list.
+    """
+
+    name: str
+    examples: int
+    features: int
+    labels: int
+    cardinality: float | None
+    density: float | None
+    distinct: int | None
+    proportion_distinct: float | None
+    differences: tuple[Difference, ...]
+
+
+def describe(dataset: Dataset) -> Description:
+    """Compute the figures of Tables I and V for a data set.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Any; one whose name is registered is compared with the paper.
+
+    Returns
+    -------
+    Description
+        The figures, and where they differ from the paper.
+
+    Examples
+    --------
+    >>> from lemll.datasets import Dataset, describe
+    >>> describe(Dataset(X=[[0.0], [1.0]], Y=[[1, 0], [1, 1]])).cardinality
+    1.5
+    """
+    n_rows, n_features = dataset.X.shape
+    n_labels = dataset.labels.shape[1]
+    figures: dict[str, float] = {"examples": n_rows, "features": n_features, "labels": n_labels}
+    if dataset.Y is not None:
+        distinct = len(np.unique(np.packbits(dataset.Y, axis=1), axis=0))
+        figures["cardinality"] = float(dataset.Y.sum() / n_rows)
+        figures["density"] = figures["cardinality"] / n_labels
+        figures["distinct"] = distinct
+        figures["proportion_distinct"] = distinct / n_rows
+    return Description(
+        name=dataset.name,
+        examples=n_rows,
+        features=n_features,
+        labels=n_labels,
+        cardinality=figures.get("cardinality"),
+        density=figures.get("density"),
+        distinct=int(figures["distinct"]) if "distinct" in figures else None,
+        proportion_distinct=figures.get("proportion_distinct"),
+        differences=_differences(dataset.name, figures),
+    )
+
+
+def _differences(name: str, figures: dict[str, float]) -> tuple[Difference, ...]:
+    try:
+        info = dataset_info(name)
+    except UnknownDatasetError:
+        return ()
+    return tuple(
+        Difference(
+            figure,
+            figures[figure],
+            paper,
+            known=info.known_differences.get(figure) == figures[figure],
+        )
+        for figure, paper in info.published.items()
+        # The paper prints three decimals; half a unit of the last is no difference.
+        if figure in figures and abs(figures[figure] - paper) > 0.0005 + 1e-9
+    )
