@@ -123,7 +123,8 @@ class RowParser:
         marks = np.flatnonzero(kinds >= _COMMA)
         after = kinds[marks]
         before = np.concatenate(([np.uint8(_NEWLINE)], after[:-1]))
-        tokens_before = np.cumsum(starts, dtype=np.int32)[marks]
+        token_number = np.cumsum(starts, dtype=np.int32)  # from 1: odd ones are column indices
+        tokens_before = token_number[marks]
         between = np.diff(tokens_before, prepend=np.int32(0))
         well_formed = np.where(
             between == 0, _WITH_NONE[before, after], (between == 2) & _WITH_TWO[before, after]
@@ -132,6 +133,9 @@ class RowParser:
             return None
         numbers: FloatArray | None
         if block.translate(None, _DIGITS_ONLY):
+            no_digit = in_token & ((characters < _ZERO) | (characters > _ZERO + 9))
+            if (token_number[no_digit] % 2 == 1).any():
+                return None
             numbers = _parse_numbers(block.translate(_TO_SPACES), " ", int(tokens_before[-1]))
         else:
             numbers = _parse_digits(characters, in_token, starts)
@@ -158,7 +162,8 @@ class RowParser:
         if (indices != columns).any() or not np.isfinite(values).all():
             return False
         rising = np.diff(indices) > 0
-        rising[np.cumsum(lengths)[:-1][lengths[1:] > 0] - 1] = True  # a new row starts anew
+        first_of_row = (np.cumsum(lengths) - lengths)[lengths > 0][1:]
+        rising[first_of_row - 1] = True  # a new row starts anew
         if not rising.all() or self.coded[indices].any():
             return False
         odd = (values != 0) & (values != 1)

@@ -1,0 +1,34 @@
+"""Puts the commands together."""
+
+from __future__ import annotations
+
+import typer
+
+from lemll import __version__
+from lemll.cli import datasets, demo
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Multi-label learning with label enhancement.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.add_typer(datasets.app, name="datasets")
+app.command(name="demo")(demo.demo)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"lemll {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    del version  # handled by its callback, before any command

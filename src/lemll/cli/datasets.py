@@ -1,0 +1,201 @@
+"""``lemll datasets``: list, info, check, convert."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from lemll.datasets import (
+    Dataset,
+    DatasetInfo,
+    Description,
+    dataset_info,
+    describe,
+    list_datasets,
+    load_dataset,
+    read_dataset,
+    write_dataset,
+)
+from lemll.datasets.registry import local_path
+from lemll.exceptions import DatasetNotFoundError, LemllError, UnknownDatasetError
+
+__all__ = ["app"]
+
+app = typer.Typer(help="The paper's data sets, and your own files.", no_args_is_help=True)
+
+_FIGURES = (
+    ("examples", "rows"),
+    ("features", "features"),
+    ("labels", "labels"),
+    ("cardinality", "cardinality"),
+    ("density", "density"),
+    ("distinct", "distinct"),
+    ("proportion_distinct", "prop. distinct"),
+)
+
+
+def _console() -> Console:
+    console = Console()
+    if not console.is_terminal:
+        console.width = 140  # a pipe has no width; tables must not be folded to 80 columns
+    return console
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if float(value).is_integer() and value >= 1 else f"{value:.3f}"
+
+
+@app.command("list")
+def list_command() -> None:
+    """List the registered data sets, with the paper's figures and where they would come from."""
+    table = Table(title="Registered data sets (figures as the paper prints them)")
+    for heading in ("name", "table", "labels are"):
+        table.add_column(heading)
+    for heading in ("rows", "features", "labels"):
+        table.add_column(heading, justify="right")
+    for heading in ("domain", "from", "aliases"):
+        table.add_column(heading)
+    for info in list_datasets():
+        sizes = [_number(info.published.get(figure)) for figure, _ in _FIGURES[:3]]
+        table.add_row(
+            info.name, info.table, info.kind, *sizes, info.domain, _whereabouts(info),
+            ", ".join(info.aliases),
+        )  # fmt: skip
+    _console().print(table)
+
+
+def _whereabouts(info: DatasetInfo) -> str:
+    if local_path(info) is not None:
+        return "LEMLL_DATA_DIR"
+    return "download" if info.upstream else "not at hand"
+
+
+@app.command("info")
+def info_command(
+    name: Annotated[str, typer.Argument(help="A registered name, or a file.")],
+) -> None:
+    """Load one data set and describe it."""
+    dataset = _load(name, {})
+    console = _console()
+    console.print(repr(dataset), markup=False, highlight=False)
+    summary = describe(dataset)
+    table = Table(show_header=False)
+    for figure, heading in _FIGURES:
+        value = getattr(summary, figure)
+        if value is not None:
+            table.add_row(heading, _number(value))
+    table.add_row("label names", _shorten(dataset.label_names))
+    table.add_row("feature names", _shorten(dataset.feature_names))
+    table.add_row("source", dataset.source)
+    console.print(table, markup=False)
+    for difference in summary.differences:
+        console.print(f"differs from the paper: {difference}")
+    try:
+        note = dataset_info(name).note
+    except UnknownDatasetError:
+        return
+    if note:
+        console.print(f"note: {note}")
+
+
+def _shorten(names: Any, most: int = 8) -> str:
+    shown = ", ".join(names[:most])
+    return shown + (f", ... ({len(names)} in all)" if len(names) > most else "")
+
+
+@app.command("check")
+def check_command() -> None:
+    """Load all data sets at hand and compare them with the paper's Tables I and V."""
+    console = _console()
+    table = Table(title="Data sets of Tables I and V, as loaded")
+    table.add_column("name")
+    for _, heading in _FIGURES:
+        table.add_column(heading, justify="right")
+    table.add_column("against the paper")
+    loaded, unexpected, absent = 0, 0, []
+    infos = [info for info in list_datasets() if info.table]
+    for info in track(infos, "Loading", console=console, disable=not console.is_terminal):
+        try:
+            summary = describe(load_dataset(info.name, download_if_missing=False))
+        except DatasetNotFoundError:
+            absent.append(info.name)
+            continue
+        loaded += 1
+        unexpected += sum(not difference.known for difference in summary.differences)
+        table.add_row(info.name, *_figures(summary), _verdict(summary))
+    console.print(table)
+    console.print(f"{loaded} sets loaded; not at hand: {', '.join(absent) or 'none'}")
+    if loaded == 0:
+        raise DatasetNotFoundError(
+            "no data set at hand: set LEMLL_DATA_DIR to the folder that holds them, or load one "
+            "by name to download it"
+        )
+    console.print(
+        "every figure equals Tables I and V, but for the known differences shown"
+        if unexpected == 0
+        else f"{unexpected} figures differ from the paper in ways not known before"
+    )
+    raise typer.Exit(code=1 if unexpected else 0)
+
+
+def _figures(summary: Description) -> list[str]:
+    return [_number(getattr(summary, figure)) for figure, _ in _FIGURES]
+
+
+def _verdict(summary: Description) -> str:
+    return "; ".join(str(difference) for difference in summary.differences) or "equal"
+
+
+@app.command("convert")
+def convert_command(
+    file: Annotated[str, typer.Argument(help="A file, or the name of a registered data set.")],
+    out: Annotated[Path, typer.Argument(help="Where to: .arff, .csv, .npz, .parquet.")],
+    *,
+    labels: Annotated[
+        str | None,
+        typer.Option(help="Label columns: an XML file, names with commas between, or a count."),
+    ] = None,
+    nominal: Annotated[str | None, typer.Option(help="ARFF: codes or onehot.")] = None,
+    missing: Annotated[str | None, typer.Option(help="ARFF, CSV: error or nan.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,
+) -> None:
+    """Read a data set in one format and write it in another."""
+    if out.exists() and not force:
+        raise LemllError(f"{out} exists already; choose another name, or pass --force")
+    options = {"labels": _parse_labels(labels), "nominal": nominal, "missing": missing}
+    given = {key: value for key, value in options.items() if value is not None}
+    dataset = _load(file, given)
+    write_dataset(dataset, out)
+    console = _console()
+    console.print(f"wrote {out}: {dataset!r}", markup=False, highlight=False)
+    if out.name.endswith((".csv", ".csv.gz", ".csv.bz2", ".csv.xz")):
+        count = len(dataset.label_names)
+        console.print(f"the labels are its last {count} columns: read it with labels=-{count}")
+
+
+def _parse_labels(text: str | None) -> str | int | list[str] | None:
+    if text is None or text.lower().endswith(".xml"):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        return text.split(",")
+
+
+def _load(name: str, options: dict[str, Any]) -> Dataset:
+    """Take a file if there is one of that name, else a registered data set."""
+    if Path(name).exists() or "/" in name:
+        try:
+            return read_dataset(name, **options)
+        except TypeError as error:
+            raise LemllError(f"{name}: this format takes no such option ({error})") from error
+    if options:
+        raise LemllError(f"{', '.join(options)} given, but {name} is no file")
+    return load_dataset(name)

@@ -1,0 +1,30 @@
+"""``lemll demo``: the main job on embedded data, ending with a page to open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["demo"]
+
+
+def demo(
+    output: Annotated[Path, typer.Option(help="Folder for the pictures and the page.")] = Path(
+        "demo-output"
+    ),
+) -> None:
+    """Show on artificial data what a label distribution is and what 0/1 labels keep of it."""
+    from lemll.report.demo import make_demo
+
+    result = make_demo(output)
+    console = Console()
+    for caption, header, rows in result.tables:
+        table = Table(*header, title=caption)
+        for row in rows:
+            table.add_row(*row)
+        console.print(table)
+    console.print(f"open {result.page}", soft_wrap=True)
