@@ -1,0 +1,315 @@
+r"""Multi-label metrics, as defined in the review of Zhang and Zhou [1]_.
+
+Below, :math:`Y_i` is the set of relevant labels of row i of m, :math:`\bar Y_i` the others,
+:math:`f_{ij}` the score of label j out of l, and the rank of a label is 1 for the highest score.
+:mod:`lemll.metrics` describes the conventions on ties, empty and full rows.
+
+References
+----------
+.. [1] M.-L. Zhang and Z.-H. Zhou, "A review on multi-label learning algorithms", IEEE
+   Transactions on Knowledge and Data Engineering 26(8), 2014, pages 1819-1837.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Unpack, overload
+
+import numpy as np
+
+from lemll._validation import FloatArray, check_logical_labels
+from lemll.metrics._conventions import (
+    Convention,
+    CoverageEmpty,
+    CoverageOptions,
+    CoverageUnit,
+    RankingOptions,
+    RowRule,
+    Ties,
+    resolve,
+)
+from lemll.metrics._ranks import RelevantRanks, check_truth, evaluate
+
+__all__ = ["average_precision", "coverage", "hamming_loss", "one_error", "ranking_loss"]
+
+
+@overload
+def hamming_loss(Y_true: Any, Y_pred: Any, *, average: Literal[True] = ...) -> float: ...
+@overload
+def hamming_loss(Y_true: Any, Y_pred: Any, *, average: Literal[False]) -> FloatArray: ...
+def hamming_loss(Y_true: Any, Y_pred: Any, *, average: bool = True) -> float | FloatArray:
+    r"""Fraction of labels predicted wrongly, :math:`\frac1m\sum_i\frac1l|h_i\triangle Y_i|`.
+
+    Lower is better. No convention enters: the value is the same everywhere.
+
+    Parameters
+    ----------
+    Y_true, Y_pred : array-like or sparse matrix of shape (n_samples, n_labels)
+        True and predicted logical labels, 0/1.
+    average : bool, default=True
+        Return the mean over rows, or the value of every row.
+
+    Returns
+    -------
+    float, or ndarray of shape (n_samples,)
+        In [0, 1].
+
+    Examples
+    --------
+    >>> from lemll.metrics import hamming_loss
+    >>> hamming_loss([[1, 0, 1, 0], [0, 1, 1, 0]], [[1, 0, 0, 0], [0, 1, 1, 0]])
+    0.125
+    """
+    labels = check_truth(Y_true)
+    predicted = check_logical_labels(Y_pred, name="Y_pred")
+    if predicted.shape != labels.shape:
+        raise ValueError(
+            f"Y_pred must have the shape of Y_true, {labels.shape}, got {predicted.shape}."
+        )
+    values: FloatArray = (labels != predicted).mean(axis=1)
+    return float(values.mean()) if average else values
+
+
+@overload
+def ranking_loss(
+    Y_true: Any, scores: Any, *, average: Literal[True] = ..., **options: Unpack[RankingOptions]
+) -> float: ...
+@overload
+def ranking_loss(
+    Y_true: Any, scores: Any, *, average: Literal[False], **options: Unpack[RankingOptions]
+) -> FloatArray: ...
+def ranking_loss(
+    Y_true: Any,
+    scores: Any,
+    *,
+    convention: Convention = "paper",
+    ties: Ties | None = None,
+    empty: RowRule | None = None,
+    full: RowRule | None = None,
+    average: bool = True,
+) -> float | FloatArray:
+    r"""Fraction of (relevant, irrelevant) label pairs in the wrong order.
+
+    .. math:: \frac1m\sum_i
+        \frac{|\{(j,k)\in Y_i\times\bar Y_i:f_{ij}\le f_{ik}\}|}{|Y_i||\bar Y_i|}
+
+    Lower is better. Under the default convention a tie counts as a wrong order.
+
+    Parameters
+    ----------
+    Y_true : array-like or sparse matrix of shape (n_samples, n_labels)
+        True logical labels, 0/1.
+    scores : array-like of shape (n_samples, n_labels)
+        Higher is more relevant; any scale.
+    convention, ties, empty, full : str, optional
+        See :mod:`lemll.metrics`. Empty and full rows that count have the value 0.
+    average : bool, default=True
+        Return the mean over rows, or the value of every row, NaN where the row is skipped.
+
+    Returns
+    -------
+    float, or ndarray of shape (n_samples,)
+        In [0, 1].
+
+    Examples
+    --------
+    >>> from lemll.metrics import ranking_loss
+    >>> Y, scores = [[1, 0, 0], [0, 0, 0]], [[0.5, 0.5, 0.1], [0.3, 0.2, 0.1]]
+    >>> ranking_loss(Y, scores)
+    0.5
+    >>> ranking_loss(Y, scores, convention="sklearn")  # the empty row counts as 0
+    0.25
+    """
+    options = resolve("ranking_loss", convention, ties=ties, empty=empty, full=full)
+    return evaluate(_ranking_loss, Y_true, scores, options, average)
+
+
+def _ranking_loss(ranked: RelevantRanks) -> FloatArray:
+    n_pairs = ranked.sizes * (ranked.n_labels - ranked.sizes)
+    values: FloatArray = ranked.sum_by_row(ranked.misses) / np.maximum(n_pairs, 1)
+    return values
+
+
+@overload
+def one_error(
+    Y_true: Any, scores: Any, *, average: Literal[True] = ..., **options: Unpack[RankingOptions]
+) -> float: ...
+@overload
+def one_error(
+    Y_true: Any, scores: Any, *, average: Literal[False], **options: Unpack[RankingOptions]
+) -> FloatArray: ...
+def one_error(
+    Y_true: Any,
+    scores: Any,
+    *,
+    convention: Convention = "paper",
+    ties: Ties | None = None,
+    empty: RowRule | None = None,
+    full: RowRule | None = None,
+    average: bool = True,
+) -> float | FloatArray:
+    r"""Fraction of rows whose highest-scored label is irrelevant.
+
+    .. math:: \frac1m\sum_i[\arg\max_jf_{ij}\notin Y_i]
+
+    Lower is better. Under the default convention a row is right if any of the labels tied at the
+    top is relevant.
+
+    Parameters
+    ----------
+    Y_true : array-like or sparse matrix of shape (n_samples, n_labels)
+        True logical labels, 0/1.
+    scores : array-like of shape (n_samples, n_labels)
+        Higher is more relevant; any scale.
+    convention, ties, empty, full : str, optional
+        See :mod:`lemll.metrics`. Of the rows that count, an empty one is an error and
+        a full one is not.
+    average : bool, default=True
+        Return the mean over rows, or the value of every row, NaN where the row is skipped.
+
+    Returns
+    -------
+    float, or ndarray of shape (n_samples,)
+        In [0, 1].
+
+    Examples
+    --------
+    >>> from lemll.metrics import one_error
+    >>> one_error([[1, 0, 0], [0, 1, 0]], [[0.5, 0.5, 0.1], [0.3, 0.2, 0.1]])
+    0.5
+    >>> one_error([[1, 0, 0], [0, 1, 0]], [[0.5, 0.5, 0.1], [0.3, 0.2, 0.1]], ties="pessimistic")
+    1.0
+    """
+    options = resolve("one_error", convention, ties=ties, empty=empty, full=full)
+    return evaluate(_one_error, Y_true, scores, options, average)
+
+
+def _one_error(ranked: RelevantRanks) -> FloatArray:
+    # The top label is relevant if some relevant label has no irrelevant one ahead of it.
+    n_good = ranked.sum_by_row(ranked.misses == 0)
+    return np.where(n_good == 0, 1.0, 0.0)
+
+
+@overload
+def coverage(
+    Y_true: Any, scores: Any, *, average: Literal[True] = ..., **options: Unpack[CoverageOptions]
+) -> float: ...
+@overload
+def coverage(
+    Y_true: Any, scores: Any, *, average: Literal[False], **options: Unpack[CoverageOptions]
+) -> FloatArray: ...
+def coverage(
+    Y_true: Any,
+    scores: Any,
+    *,
+    convention: Convention = "paper",
+    ties: Ties | None = None,
+    empty: CoverageEmpty | None = None,
+    unit: CoverageUnit | None = None,
+    average: bool = True,
+) -> float | FloatArray:
+    r"""How far down the ranking one must go to meet every relevant label.
+
+    .. math:: \frac1m\sum_i\frac1l\Big(\max_{j\in Y_i}\mathrm{rank}_i(j)-1\Big)
+
+    Lower is better. The published values lie in [0, 1], hence the division by l; the largest
+    value is (l - 1) / l.
+
+    Parameters
+    ----------
+    Y_true : array-like or sparse matrix of shape (n_samples, n_labels)
+        True logical labels, 0/1.
+    scores : array-like of shape (n_samples, n_labels)
+        Higher is more relevant; any scale.
+    convention, ties : str, optional
+        See :mod:`lemll.metrics`.
+    empty : {"skip", "count", "depth_zero"}, optional
+        Rows without a relevant label are left out; or count as 0; or have depth 0, as in the
+        MATLAB code, so that their value is -1 step. Full rows always count.
+    unit : {"fraction", "steps", "depth"}, optional
+        (depth - 1) / l, depth - 1, or depth, the depth being the largest rank of a relevant label.
+    average : bool, default=True
+        Return the mean over rows, or the value of every row, NaN where the row is skipped.
+
+    Returns
+    -------
+    float, or ndarray of shape (n_samples,)
+        In [0, 1) under the default convention.
+
+    Examples
+    --------
+    >>> from lemll.metrics import coverage
+    >>> coverage([[1, 0, 0, 1]], [[0.9, 0.5, 0.1, 0.4]])
+    0.5
+    >>> coverage([[1, 0, 0, 1]], [[0.9, 0.5, 0.1, 0.4]], unit="depth")
+    3.0
+    """
+    options = resolve("coverage", convention, ties=ties, empty=empty, unit=unit)
+
+    def measure(ranked: RelevantRanks) -> FloatArray:
+        depth = np.zeros(len(ranked.sizes))
+        np.maximum.at(depth, ranked.rows, ranked.ranks)
+        values = depth if options["unit"] == "depth" else depth - 1
+        if options["empty"] == "count":
+            values[ranked.sizes == 0] = 0
+        return values / ranked.n_labels if options["unit"] == "fraction" else values
+
+    return evaluate(measure, Y_true, scores, options, average)
+
+
+@overload
+def average_precision(
+    Y_true: Any, scores: Any, *, average: Literal[True] = ..., **options: Unpack[RankingOptions]
+) -> float: ...
+@overload
+def average_precision(
+    Y_true: Any, scores: Any, *, average: Literal[False], **options: Unpack[RankingOptions]
+) -> FloatArray: ...
+def average_precision(
+    Y_true: Any,
+    scores: Any,
+    *,
+    convention: Convention = "paper",
+    ties: Ties | None = None,
+    empty: RowRule | None = None,
+    full: RowRule | None = None,
+    average: bool = True,
+) -> float | FloatArray:
+    r"""Mean precision at the rank of each relevant label, over the labels and then the rows.
+
+    .. math:: \frac1m\sum_i\frac1{|Y_i|}\sum_{j\in Y_i}
+        \frac{|\{k\in Y_i:\mathrm{rank}_i(k)\le\mathrm{rank}_i(j)\}|}{\mathrm{rank}_i(j)}
+
+    Higher is better. This is scikit-learn's ``label_ranking_average_precision_score``, not its
+    ``average_precision_score``.
+
+    Parameters
+    ----------
+    Y_true : array-like or sparse matrix of shape (n_samples, n_labels)
+        True logical labels, 0/1.
+    scores : array-like of shape (n_samples, n_labels)
+        Higher is more relevant; any scale.
+    convention, ties, empty, full : str, optional
+        See :mod:`lemll.metrics`. Empty and full rows that count have the value 1.
+    average : bool, default=True
+        Return the mean over rows, or the value of every row, NaN where the row is skipped.
+
+    Returns
+    -------
+    float, or ndarray of shape (n_samples,)
+        In (0, 1].
+
+    Examples
+    --------
+    >>> from lemll.metrics import average_precision
+    >>> average_precision([[1, 0, 0]], [[0.5, 0.5, 0.1]])
+    0.5
+    >>> average_precision([[1, 0, 0]], [[0.5, 0.5, 0.1]], ties="first")
+    1.0
+    """
+    options = resolve("average_precision", convention, ties=ties, empty=empty, full=full)
+    return evaluate(_average_precision, Y_true, scores, options, average)
+
+
+def _average_precision(ranked: RelevantRanks) -> FloatArray:
+    totals = ranked.sum_by_row(ranked.hits / ranked.ranks)
+    return np.where(ranked.sizes == 0, 1.0, totals / np.maximum(ranked.sizes, 1))
