@@ -1,9 +1,10 @@
-"""Metrics of multi-label predictions and of label distributions.
+"""Metrics of multi-label predictions and of label distributions, and scorers made of them.
 
 **Multi-label**: :func:`hamming_loss` of 0/1 predictions; :func:`ranking_loss`, :func:`one_error`,
 :func:`coverage` and :func:`average_precision` of scores. **Distribution**: :func:`chebyshev`,
 :func:`clark`, :func:`canberra`, :func:`kl_divergence`, :func:`cosine`, :func:`intersection`. All
-are means over rows; ``average=False`` gives the value of every row.
+are means over rows; ``average=False`` gives the value of every row. :data:`METRICS` lists them
+with their direction, :func:`get_scorer` makes of each a scorer for scikit-learn's model selection.
 
 Notes
 -----
@@ -44,11 +45,15 @@ average precision  full         skip         skip         skip         count    
 =================  ===========  ===========  ===========  ===========  ===========  ===========
 
 The distribution metrics meet zeros: in Clark and Canberra a term 0/0 counts as 0, and in the
-Kullback-Leibler divergence both arguments are clipped from below at machine epsilon.
+Kullback-Leibler divergence both arguments are clipped from below at machine epsilon. The paper's
+tables hold the divergence of the recovered from the true distribution, in :data:`METRICS` and
+among the scorers ``"kl_divergence_pred_true"``; ``"kl_divergence"`` is the other direction.
 """
 
 from __future__ import annotations
 
+from lemll.metrics._scorers import MetricScorer, get_scorer, scorer_names
+from lemll.metrics._table import METRICS, Metric
 from lemll.metrics.distribution import (
     canberra,
     chebyshev,
@@ -66,15 +71,20 @@ from lemll.metrics.multilabel import (
 )
 
 __all__ = [
+    "METRICS",
+    "Metric",
+    "MetricScorer",
     "average_precision",
     "canberra",
     "chebyshev",
     "clark",
     "cosine",
     "coverage",
+    "get_scorer",
     "hamming_loss",
     "intersection",
     "kl_divergence",
     "one_error",
     "ranking_loss",
+    "scorer_names",
 ]
