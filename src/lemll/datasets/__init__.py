@@ -1,9 +1,15 @@
 """Readers, the registry of the paper's data sets, generators and binarisation."""
 
 from lemll.datasets.arff import read_arff, write_arff
+from lemll.datasets.binarize import binarize_distribution
 from lemll.datasets.dataset import Dataset
 from lemll.datasets.describe import Description, describe
 from lemll.datasets.files import read_dataset, write_dataset
+from lemll.datasets.generators import (
+    load_digit_tags,
+    make_artificial,
+    make_artificial_surface,
+)
 from lemll.datasets.mat import read_mat
 from lemll.datasets.mulan_xml import read_label_xml
 from lemll.datasets.npz import read_npz, write_npz
@@ -15,10 +21,14 @@ __all__ = [
     "Dataset",
     "DatasetInfo",
     "Description",
+    "binarize_distribution",
     "dataset_info",
     "describe",
     "list_datasets",
     "load_dataset",
+    "load_digit_tags",
+    "make_artificial",
+    "make_artificial_surface",
     "read_arff",
     "read_dataset",
     "read_label_xml",

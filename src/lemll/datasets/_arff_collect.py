@@ -9,8 +9,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lemll._validation import is_sparse
+from lemll.datasets._arff_fast import DenseRows, Rows, SparseRows
 from lemll.datasets._arff_header import Attribute, Header
-from lemll.datasets._arff_rows import DenseRows, Rows, SparseRows
 from lemll.datasets._streams import LineBlocks
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError

@@ -9,47 +9,22 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from lemll.datasets._arff_fast import (
+    ColumnKinds,
+    DenseRows,
+    Rows,
+    SparseRows,
+    parse_dense_block,
+    parse_sparse_block,
+)
 from lemll.datasets._arff_header import Attribute, Header, unquote
 from lemll.exceptions import DatasetFormatError
 
-__all__ = ["DenseRows", "RowParser", "Rows", "SparseRows"]
-
-IntArray = npt.NDArray[np.int32]
-FloatArray = npt.NDArray[np.float64]
-
-_PLAIN_SPARSE = b"0123456789+-.eE{}, \t\r\n"
-_DIGITS_ONLY = b"0123456789{}, \t\r\n"
-_PLAIN_DENSE = b"0123456789+-.eE, \t\r\n"
-_ZERO = np.uint8(ord("0"))
-_MAX_DIGITS = 9  # more would not fit an int32
-_TO_SPACES = bytes.maketrans(b"{},\t\r\n", b"      ")
-
-# Byte classes of the sparse fast path.
-_TOKEN, _SPACE, _COMMA, _OPEN, _CLOSE, _NEWLINE = range(6)
-_CLASS = np.zeros(256, dtype=np.uint8)
-for _characters, _kind in ((b" \t\r", _SPACE), (b",", _COMMA), (b"{", _OPEN), (b"}", _CLOSE)):
-    _CLASS[list(_characters)] = _kind
-_CLASS[ord("\n")] = _NEWLINE
-
-# Which structural character may follow which, with no token or with two tokens between them.
-_WITH_NONE = np.zeros((6, 6), dtype=bool)
-_WITH_TWO = np.zeros((6, 6), dtype=bool)
-for _before, _after in (
-    (_NEWLINE, _OPEN),
-    (_NEWLINE, _NEWLINE),
-    (_OPEN, _CLOSE),
-    (_CLOSE, _NEWLINE),
-):
-    _WITH_NONE[_before, _after] = True
-for _before, _after in ((_OPEN, _COMMA), (_OPEN, _CLOSE), (_COMMA, _COMMA), (_COMMA, _CLOSE)):
-    _WITH_TWO[_before, _after] = True
+__all__ = ["RowParser"]
 
 _GAP = re.compile(r"\s*+")
 _VALUE = re.compile(
@@ -57,25 +32,6 @@ _VALUE = re.compile(
 )
 _INDEX = re.compile(r"\s*+([0-9]{1,10})(?=\s)")
 _END = re.compile(r"\s*+(?:%.*)?\Z", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class SparseRows:
-    """Consecutive rows given by their non-zero cells, row after row."""
-
-    columns: IntArray
-    values: FloatArray
-    lengths: IntArray
-
-
-@dataclass(frozen=True, slots=True)
-class DenseRows:
-    """Consecutive rows given by all their cells."""
-
-    table: FloatArray
-
-
-Rows = SparseRows | DenseRows
 
 
 class RowParser:
@@ -96,94 +52,17 @@ class RowParser:
         self.encoding = header.encoding
         self.file = file
         self.allow_missing = allow_missing
-        self.binary = np.array([a.is_binary for a in header.attributes])
-        self.coded = np.array([a.values is not None and not a.is_binary for a in header.attributes])
-        self.plain = not self.coded.any()
+        self.kinds = ColumnKinds(header.attributes)
 
     def parse(self, block: bytes, line: int) -> Iterator[Rows]:
         """Parse one block of whole lines that begins at line number `line`."""
         if not block.strip():
             return
-        fast = self._parse_sparse(block) or self._parse_dense(block)
+        fast = parse_sparse_block(block, self.kinds) or parse_dense_block(block, self.kinds)
         if fast is not None:
             yield fast
         else:
             yield from self._parse_lines(block, line)
-
-    def _parse_sparse(self, block: bytes) -> SparseRows | None:
-        if block.translate(None, _PLAIN_SPARSE) or b"{" not in block:
-            return None
-        if not block.endswith(b"\n"):
-            block += b"\n"
-        characters = np.frombuffer(block, dtype=np.uint8)
-        kinds = _CLASS[characters]
-        in_token = kinds == _TOKEN
-        starts = in_token.copy()
-        starts[1:] &= ~in_token[:-1]  # a block begins with "{", so its first byte is no token
-        marks = np.flatnonzero(kinds >= _COMMA)
-        after = kinds[marks]
-        before = np.concatenate(([np.uint8(_NEWLINE)], after[:-1]))
-        token_number = np.cumsum(starts, dtype=np.int32)  # from 1: odd ones are column indices
-        tokens_before = token_number[marks]
-        between = np.diff(tokens_before, prepend=np.int32(0))
-        well_formed = np.where(
-            between == 0, _WITH_NONE[before, after], (between == 2) & _WITH_TWO[before, after]
-        )
-        if not well_formed.all():
-            return None
-        numbers: FloatArray | None
-        if block.translate(None, _DIGITS_ONLY):
-            no_digit = in_token & ((characters < _ZERO) | (characters > _ZERO + 9))
-            if (token_number[no_digit] % 2 == 1).any():
-                return None
-            numbers = _parse_numbers(block.translate(_TO_SPACES), " ", int(tokens_before[-1]))
-        else:
-            numbers = _parse_digits(characters, in_token, starts)
-        if numbers is None:
-            return None
-        columns, values = numbers[0::2], numbers[1::2]
-        closings = tokens_before[after == _CLOSE]
-        lengths = np.diff(closings, prepend=np.int32(0)) // 2
-        if not self._sparse_is_sound(columns, values, lengths):
-            return None
-        keep = values != 0
-        if not keep.all():
-            rows = np.repeat(np.arange(lengths.size, dtype=np.int32), lengths)
-            lengths = np.bincount(rows[keep], minlength=lengths.size).astype(np.int32)
-            columns, values = columns[keep], values[keep]
-        return SparseRows(columns.astype(np.int32), np.array(values), lengths)
-
-    def _sparse_is_sound(self, columns: FloatArray, values: FloatArray, lengths: IntArray) -> bool:
-        if columns.size == 0:
-            return True
-        if columns.min() < 0 or columns.max() >= len(self.attributes):
-            return False
-        indices = columns.astype(np.int32)
-        if (indices != columns).any() or not np.isfinite(values).all():
-            return False
-        rising = np.diff(indices) > 0
-        first_of_row = (np.cumsum(lengths) - lengths)[lengths > 0][1:]
-        rising[first_of_row - 1] = True  # a new row starts anew
-        if not rising.all() or self.coded[indices].any():
-            return False
-        odd = (values != 0) & (values != 1)
-        return not (odd & self.binary[indices]).any()
-
-    def _parse_dense(self, block: bytes) -> DenseRows | None:
-        if not self.plain or block.translate(None, _PLAIN_DENSE):
-            return None
-        width = len(self.attributes)
-        lines = [stripped for line in block.split(b"\n") if (stripped := line.strip())]
-        if any(line.count(b",") != width - 1 for line in lines):
-            return None
-        numbers = _parse_numbers(b",".join(lines), ",", len(lines) * width)
-        if numbers is None or not np.isfinite(numbers).all():
-            return None
-        table = numbers.reshape(len(lines), width)
-        binary = table[:, self.binary]
-        if ((binary != 0) & (binary != 1)).any():
-            return None
-        return DenseRows(table)
 
     def _parse_lines(self, block: bytes, first: int) -> Iterator[Rows]:
         dense: list[list[float]] = []
@@ -338,36 +217,3 @@ def _to_number(text: str) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) else None
-
-
-def _parse_digits(
-    characters: npt.NDArray[np.uint8],
-    in_token: npt.NDArray[np.bool_],
-    starts: npt.NDArray[np.bool_],
-) -> FloatArray | None:
-    """Parse tokens that consist of digits only, all at once: several times faster than strtod."""
-    ends = in_token.copy()
-    ends[:-1] &= ~in_token[1:]
-    last = np.flatnonzero(ends)
-    lengths = last - np.flatnonzero(starts) + 1
-    if lengths.size == 0:
-        return np.empty(0)
-    if lengths.max() > _MAX_DIGITS:
-        return None
-    digits = (characters - _ZERO).astype(np.int32)
-    numbers = digits[last]
-    for place in range(1, int(lengths.max())):
-        longer = np.flatnonzero(lengths > place)
-        numbers[longer] += digits[last[longer] - place] * 10**place
-    return numbers.astype(np.float64)
-
-
-def _parse_numbers(text: bytes, separator: str, count: int) -> FloatArray | None:
-    with warnings.catch_warnings():
-        # NumPy reports text that is not numbers by a DeprecationWarning, later by a ValueError.
-        warnings.simplefilter("error", DeprecationWarning)
-        try:
-            numbers = np.fromstring(text, dtype=np.float64, sep=separator)
-        except (DeprecationWarning, ValueError):
-            return None
-    return numbers if numbers.size == count else None

@@ -1,0 +1,60 @@
+"""Label distributions over three labels, painted as colours on a surface."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lemll.exceptions import import_extra
+
+__all__ = ["draw_surfaces"]
+
+
+def draw_surfaces(
+    X: npt.NDArray[np.float64], paints: Mapping[str, npt.NDArray[Any]], *, dpi: int = 130
+) -> bytes:
+    """Draw one surface a paint, side by side.
+
+    Parameters
+    ----------
+    X : ndarray of shape (k * k, 3)
+        Points on a surface over a square grid, the second coordinate running faster, as
+        `lemll.datasets.make_artificial_surface` gives them.
+    paints : mapping of str to ndarray of shape (k * k, 3)
+        Title and degrees in [0, 1]; the three labels are red, green and blue.
+    dpi : int, default=130
+        Resolution.
+
+    Returns
+    -------
+    bytes
+        A PNG picture.
+    """
+    figure_module = import_extra("matplotlib.figure", "report", "Drawing pictures")
+    side = round(len(X) ** 0.5)
+    if side * side != len(X) or X.shape[1] != 3:
+        raise ValueError(
+            f"want the points of a square grid with 3 coordinates, got shape {X.shape}"
+        )
+    x1, x2, x3 = (X[:, j].reshape(side, side) for j in range(3))
+    # The Figure class, not pyplot: no global state, no window, safe in threads and servers.
+    figure = figure_module.Figure(figsize=(4.2 * len(paints), 4.0), dpi=dpi, layout="constrained")
+    for place, (title, paint) in enumerate(paints.items(), start=1):
+        axes = figure.add_subplot(1, len(paints), place, projection="3d")
+        colours = np.clip(np.asarray(paint, dtype=np.float64).reshape(side, side, 3), 0, 1)
+        # Degrees rarely leave [0, .8]; stretched by their largest, the colours can be told apart.
+        colours = colours / max(float(colours.max()), np.finfo(float).tiny)
+        axes.plot_surface(
+            x1, x2, x3, facecolors=colours[:-1, :-1], rstride=1, cstride=1, shade=False,
+            antialiased=False,
+        )  # fmt: skip
+        axes.set(title=title, xlabel="$x_1$", ylabel="$x_2$", zlabel="$x_3$")
+        axes.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1], zticks=[-1, 0, 1])
+        axes.view_init(elev=42, azim=-60)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    return buffer.getvalue()
