@@ -82,7 +82,7 @@ def _degrees_table(surface: Dataset, logical: npt.NDArray[np.uint8]) -> TableDat
     for i in np.linspace(0, len(surface) - 1, 6).astype(int):
         place = " ".join(f"{value:+.2f}" for value in surface.X[i])
         degrees = [f"{degree:.3f}" for degree in surface.D[i]]
-        relevant = [surface.label_names[j] for j in np.flatnonzero(logical[i])]
+        relevant = [name for name, bit in zip(surface.label_names, logical[i], strict=True) if bit]
         rows.append([place, *degrees, ", ".join(relevant)])
     header = ["x1 x2 x3", *surface.label_names, "relevant"]
     return TableData(f"Six of the {len(surface)} points: degrees and 0/1 labels", header, rows)

@@ -55,6 +55,7 @@ def draw_surfaces(
         axes.set(title=title, xlabel="$x_1$", ylabel="$x_2$", zlabel="$x_3$")
         axes.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1], zticks=[-1, 0, 1])
         axes.view_init(elev=42, azim=-60)
+        axes.set_box_aspect(None, zoom=0.88)  # leaves room for the label of the third axis
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png")
     return buffer.getvalue()

@@ -1,0 +1,64 @@
+"""Measuring in fresh processes, so that neither side warms the other's caches or hides its memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+OUTPUT = Path(__file__).parent / "output"
+_BESIDE_THE_PROJECT = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+_WRAPPER = """
+import json, resource, sys, time
+{setup}
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+before = peak()
+start, cpu = time.perf_counter(), time.process_time()
+{code}
+seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
+print(json.dumps(dict(seconds=seconds, cpu=cpu_seconds, bytes=peak() - before, result=result)))
+"""
+
+
+def data_dir() -> Path:
+    """Return the folder of the real data sets, or end with a message."""
+    folder = Path(os.environ.get("LEMLL_DATA_DIR", _BESIDE_THE_PROJECT))
+    if not folder.is_dir():
+        sys.exit("this benchmark needs the real data sets: set LEMLL_DATA_DIR to their folder")
+    return folder
+
+
+def run(setup: str, code: str, *, threads: int = 1) -> dict[str, Any]:
+    """Time `code` (which must set `result`) after `setup`, in a fresh process.
+
+    Peak memory is counted above that of the process after `setup`.
+    """
+    environment = os.environ | {
+        name: str(threads)
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    }
+    finished = subprocess.run(
+        [sys.executable, "-c", _WRAPPER.format(setup=setup, code=code)],
+        capture_output=True, text=True, check=True, env=environment,
+    )  # fmt: skip
+    measured: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
+    return measured
+
+
+def best(setup: str, code: str, *, repeats: int = 5, threads: int = 1) -> dict[str, Any]:
+    """Return the run with the least CPU time: noise only ever adds."""
+    runs = [run(setup, code, threads=threads) for _ in range(repeats)]
+    return min(runs, key=lambda measured: measured["cpu"])
+
+
+def write_json(name: str, content: Any) -> None:
+    """Keep the figures of a benchmark."""
+    OUTPUT.mkdir(exist_ok=True)
+    path = OUTPUT / f"{name}.json"
+    path.write_text(json.dumps(content, indent=2) + "\n")
+    print(f"wrote {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}")

@@ -1,0 +1,13 @@
+"""Sphinx configuration."""
+
+import lemll
+
+project = "lemll"
+copyright = "2026, the lemll developers"
+version = release = lemll.__version__
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax", "numpydoc",
+              "myst_parser"]  # fmt: skip
+html_theme = "pydata_sphinx_theme"
+exclude_patterns = ["_build"]
+numpydoc_show_class_members = False
+autosummary_generate = False

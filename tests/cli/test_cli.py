@@ -1,0 +1,130 @@
+"""The command line: what it prints, what it writes, how it fails."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import lemll
+from lemll import cli
+from lemll.cli.app import app
+from lemll.datasets import read_dataset
+from lemll.exceptions import DatasetNotFoundError, LemllError, UnknownDatasetError
+
+ARFF = b"@relation 'r: -C 1'\n@attribute sky {0,1}\n@attribute x numeric\n@data\n1,2.5\n0,3\n"
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_version_and_help():
+    assert run("--version") == f"lemll {lemll.__version__}\n"
+    assert "datasets" in run("--help")
+
+
+def test_list_names_every_set():
+    output = run("datasets", "list")
+    for name in ("cal500", "tmc2007", "SJAFFE", "Human_Gene", "delicious"):
+        assert name in output
+
+
+def test_check_loads_28_sets_and_finds_the_known_differences_only(data_dir):
+    output = run("datasets", "check")
+    assert "28 sets loaded; not at hand: msra, Human_Gene" in output
+    assert "every figure equals Tables I and V, but for the known differences shown" in output
+    assert "labels: 6 here, 5 in the paper (known)" in output
+
+
+def test_check_without_data_says_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.delenv("LEMLL_DATA_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(DatasetNotFoundError, match="set LEMLL_DATA_DIR"):
+        run("datasets", "check")
+
+
+def test_check_fails_on_a_difference_nobody_knew(monkeypatch, tmp_path):
+    (tmp_path / "multilabel" / "yeast").mkdir(parents=True)
+    np.savez(tmp_path / "multilabel" / "yeast" / "yeast.npz", X=np.eye(3), Y=np.eye(3))
+    monkeypatch.setenv("LEMLL_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    result = CliRunner().invoke(app, ["datasets", "check"])
+    assert result.exit_code == 1
+    assert "figures differ from the paper in ways not known before" in result.output
+
+
+def test_info_of_a_registered_set_and_of_a_file(data_dir, tmp_path):
+    output = run("datasets", "info", "scene")
+    assert "differs from the paper: labels: 6 here, 5 in the paper (known)" in output
+    assert "Beach, Sunset" in output
+    (tmp_path / "a.arff").write_bytes(ARFF)
+    assert "2 rows, 1 feature (dense), 1 logical label" in run(
+        "datasets", "info", tmp_path / "a.arff"
+    )
+    with pytest.raises(UnknownDatasetError, match="did you mean 'scene'"):
+        run("datasets", "info", "scen")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv", ".csv.gz", ".parquet", ".arff.xz"])
+def test_convert(tmp_path, suffix):
+    (tmp_path / "a.arff").write_bytes(ARFF)
+    out = tmp_path / f"b{suffix}"
+    output = run("datasets", "convert", tmp_path / "a.arff", out)
+    assert "2 rows" in output
+    options = {"labels": -1} if ".csv" in suffix else {}
+    assert ("labels=-1" in output) == (".csv" in suffix)
+    data = read_dataset(out, **options)
+    np.testing.assert_array_equal(data.X, [[2.5], [3]])
+    assert data.label_names == ("sky",)
+
+
+def test_convert_options_and_refusals(tmp_path):
+    source, out = tmp_path / "a.csv", tmp_path / "b.npz"
+    source.write_text("x,sky,sea\n1,0,1\n")
+    run("datasets", "convert", source, out, "--labels", "sky,sea")
+    assert read_dataset(out).label_names == ("sky", "sea")
+    with pytest.raises(LemllError, match="exists already; choose another name, or pass --force"):
+        run("datasets", "convert", source, out, "--labels", "-2")
+    run("datasets", "convert", source, out, "--labels", "-1", "--force")
+    assert read_dataset(out).label_names == ("sea",)
+    with pytest.raises(LemllError, match="this format takes no such option"):
+        run("datasets", "convert", out, tmp_path / "c.npz", "--labels", "2")
+    with pytest.raises(LemllError, match="labels given, but yeast is no file"):
+        run("datasets", "convert", "yeast", tmp_path / "c.npz", "--labels", "2")
+
+
+def test_demo_writes_a_page_that_stands_alone(tmp_path):
+    output = run("demo", "--output", tmp_path / "demo")
+    page = (tmp_path / "demo" / "index.html").read_text(encoding="utf-8")
+    assert "open " in output
+    assert "What is label enhancement?" in page
+    assert "data:image/png;base64," in page
+    assert "<script" not in page
+    assert "http://" not in page.replace("http-equiv", "")
+    assert (tmp_path / "demo" / "surface.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_error_ends_in_one_line_and_a_failing_exit_code():
+    result = subprocess.run(
+        [sys.executable, "-c", "from lemll.cli import main; main()", "datasets", "info", "scen"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert result.stderr.startswith("lemll: no data set is called 'scen'; did you mean 'scene'?")
+    assert result.stderr.count("\n") == 1
+
+
+def test_without_its_extra_the_command_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "typer", None)
+    with pytest.raises(SystemExit, match=r"pip install 'lemll\[cli\]'"):
+        cli.main()

@@ -1,0 +1,164 @@
+"""The downloader, against a server of our own on loopback, over TLS."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import http.server
+import multiprocessing
+import ssl
+import threading
+
+import numpy as np
+import pytest
+import trustme
+from scipy import io as scipy_io
+
+from lemll.datasets import registry
+from lemll.datasets.download import UpstreamFile, download
+from lemll.exceptions import ChecksumError, DatasetNotFoundError, DownloadError
+
+CONTENT = b"some bytes of a data set\n" * 100
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    files: dict[str, bytes]
+    requests: list[str]
+    plain: str
+
+    def do_GET(self):
+        self.requests.append(self.path)
+        if self.path == "/to-plain":
+            self.send_response(302)
+            self.send_header("Location", self.plain)
+            self.end_headers()
+            return
+        if self.path == "/cut":
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(CONTENT)))
+            self.end_headers()
+            self.wfile.write(CONTENT[:50])
+            return
+        content = self.files.get(self.path)
+        self.send_response(404 if content is None else 200)
+        self.end_headers()
+        # A client that stops reading an endless answer closes the connection.
+        with contextlib.suppress(OSError):
+            self.wfile.write(content or b"")
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "ca.pem"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    plain = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    secure = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    secure.socket = context.wrap_socket(secure.socket, server_side=True)
+    _Handler.files = {"/data.txt": CONTENT, "/long.txt": CONTENT * 50}
+    _Handler.requests = []
+    _Handler.plain = f"http://127.0.0.1:{plain.server_port}/data.txt"
+    threads = [threading.Thread(target=each.serve_forever) for each in (plain, secure)]
+    for thread in threads:
+        thread.start()
+    yield f"https://127.0.0.1:{secure.server_port}"
+    for each in (plain, secure):
+        each.shutdown()
+        each.server_close()
+    for thread in threads:
+        thread.join()
+
+
+def upstream(url: str, content: bytes = CONTENT) -> UpstreamFile:
+    return UpstreamFile(url=url, sha256=hashlib.sha256(content).hexdigest(), size=len(content))
+
+
+def test_download_verify_and_reuse(server, tmp_path):
+    file = upstream(f"{server}/data.txt")
+    path = download(file, tmp_path / "cache")
+    assert path.read_bytes() == CONTENT
+    assert download(file, tmp_path / "cache") == path
+    assert _Handler.requests == ["/data.txt"]
+    path.write_bytes(b"damaged")
+    assert download(file, tmp_path / "cache").read_bytes() == CONTENT
+    assert _Handler.requests == ["/data.txt"] * 2
+
+
+def nothing_kept(folder) -> bool:
+    return not folder.exists() or list(folder.iterdir()) == []
+
+
+def test_another_file_than_the_registered_one_is_refused(server, tmp_path):
+    file = upstream(f"{server}/data.txt", CONTENT[::-1])
+    with pytest.raises(ChecksumError, match="is not the registered file"):
+        download(file, tmp_path / "cache")
+    assert nothing_kept(tmp_path / "cache")
+
+
+def test_more_bytes_than_registered_stop_the_download(server, tmp_path):
+    with pytest.raises(DownloadError, match=f"more than the registered {len(CONTENT)} bytes"):
+        download(upstream(f"{server}/long.txt"), tmp_path / "cache")
+    assert nothing_kept(tmp_path / "cache")
+
+
+@pytest.mark.parametrize("path", ["/nowhere.txt", "/cut"])
+def test_failures_name_the_remedy(server, tmp_path, path):
+    with pytest.raises(DownloadError, match="check the connection, or set LEMLL_DATA_DIR"):
+        download(upstream(f"{server}{path}"), tmp_path / "cache")
+    assert nothing_kept(tmp_path / "cache")
+
+
+def test_only_https_even_behind_a_redirect(server, tmp_path):
+    with pytest.raises(DownloadError, match="only https addresses are downloaded"):
+        download(upstream(_Handler.plain), tmp_path / "cache")
+    with pytest.raises(DownloadError, match="only https addresses are downloaded"):
+        download(upstream(f"{server}/to-plain"), tmp_path / "cache")
+    assert nothing_kept(tmp_path / "cache")
+
+
+def test_an_untrusted_certificate_is_refused(server, tmp_path, monkeypatch):
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE")
+    with pytest.raises(DownloadError, match="failed"):
+        download(upstream(f"{server}/data.txt"), tmp_path / "cache")
+
+
+def test_no_download_on_request(tmp_path):
+    with pytest.raises(DatasetNotFoundError, match="download_if_missing=False forbids"):
+        download(upstream("https://127.0.0.1:9/x"), tmp_path, download_if_missing=False)
+
+
+def test_two_processes_racing_for_one_file_both_get_it_whole(server, tmp_path):
+    file = upstream(f"{server}/data.txt")
+    # Forked children inherit the certificate authority of this test.
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        paths = pool.starmap(download, [(file, tmp_path / "cache")] * 6)
+    assert {path.read_bytes() for path in paths} == {CONTENT}
+    assert [entry.name for entry in (tmp_path / "cache").iterdir()] == ["data.txt"]
+
+
+def test_load_dataset_downloads_what_is_registered(server, tmp_path, monkeypatch):
+    monkeypatch.delenv("LEMLL_DATA_DIR", raising=False)
+    arff = b"@relation r\n@attribute x numeric\n@attribute Beach {0,1}\n@data\n2,1\n"
+    parts = {"/a-train.arff": arff, "/a-test.arff": arff,
+             "/a.xml": b"<labels><label name='Beach'/></labels>"}  # fmt: skip
+    scipy_io.savemat(tmp_path / "b.mat", {"features": np.eye(2), "labels": [[0.5, 0.5], [1, 0]]})
+    parts["/b.mat"] = (tmp_path / "b.mat").read_bytes()
+    _Handler.files = parts
+    real = registry._registry()
+    fake = {}
+    for name, files in {"scene": list(parts)[:3], "SJAFFE": ["/b.mat"]}.items():
+        values = {field: getattr(real[name], field) for field in real[name].__slots__}
+        values["upstream"] = tuple(upstream(server + file, parts[file]) for file in files)
+        fake[name] = registry.DatasetInfo(**values)
+    monkeypatch.setattr(registry, "_registry", lambda: {**real, **fake})
+    scene = registry.load_dataset("scene", cache_dir=tmp_path / "cache")
+    assert scene.name == "scene"
+    np.testing.assert_array_equal(scene.X, [[2], [2]])
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    np.testing.assert_array_equal(registry.load_dataset("SJA").D, [[0.5, 0.5], [1, 0]])
+    assert (tmp_path / "xdg" / "lemll" / "SJAFFE" / "b.mat").is_file()

@@ -1,0 +1,372 @@
+"""MATLAB, LIBSVM, CSV, Parquet and NPZ: what they give, round trips, and every message."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import h5py
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import io as scipy_io
+from scipy import sparse
+
+from lemll.datasets import (
+    Dataset,
+    read_dataset,
+    read_mat,
+    read_npz,
+    read_svmlight,
+    read_table,
+    write_arff,
+    write_csv,
+    write_dataset,
+    write_npz,
+    write_parquet,
+)
+from lemll.exceptions import DatasetFormatError, MissingExtraError, import_extra
+
+X = np.array([[1.5, 0.0, -2.0], [0.0, 1e-300, 3.0]])
+Y = np.array([[1, 0], [1, 1]], dtype=np.uint8)
+D = np.array([[0.25, 0.75], [1.0, 0.0]])
+
+
+def dense(matrix):
+    return matrix.toarray() if sparse.issparse(matrix) else matrix
+
+
+def assert_same(mine, other):
+    np.testing.assert_array_equal(dense(mine.X), dense(other.X))
+    np.testing.assert_array_equal(mine.labels, other.labels)
+    assert (mine.Y is None) == (other.Y is None)
+    assert mine.label_names == other.label_names
+    assert mine.feature_names == other.feature_names
+
+
+# MATLAB
+
+
+@pytest.mark.parametrize(
+    ("variables", "kind"),
+    [
+        ({"features": X, "labels": D}, "D"),
+        ({"features": X, "label_distribution": D, "logical_label": Y}, "D"),
+        ({"features": X, "labels": Y}, "Y"),
+        ({"data": X, "target": Y.T.astype(np.int16)}, "Y"),
+        ({"data": X, "target": 2 * Y.T.astype(np.int16) - 1}, "Y"),
+        ({"X": sparse.csc_array(X), "Y": sparse.csc_array(Y)}, "Y"),
+    ],
+)
+def test_mat_layouts(tmp_path, variables, kind):
+    scipy_io.savemat(tmp_path / "a.mat", variables)
+    data = read_mat(tmp_path / "a.mat")
+    np.testing.assert_array_equal(dense(data.X), X)
+    np.testing.assert_array_equal(getattr(data, kind), {"Y": Y, "D": D}[kind])
+    assert data.name == "a"
+
+
+def test_mat_with_a_test_part_is_one_set(tmp_path):
+    parts = {"X": sparse.csc_array(X), "Y": Y, "Xt": sparse.csc_array(2 * X), "Yt": 1 - Y}
+    scipy_io.savemat(tmp_path / "a.mat", parts)
+    data = read_mat(tmp_path / "a.mat")
+    np.testing.assert_array_equal(dense(data.X), np.vstack([X, 2 * X]))
+    np.testing.assert_array_equal(data.Y, np.vstack([Y, 1 - Y]))
+
+
+def test_mat_kind_can_be_said(tmp_path):
+    scipy_io.savemat(tmp_path / "a.mat", {"features": X, "labels": [[1, 0], [0, 1]]})
+    assert read_mat(tmp_path / "a.mat").D is None
+    assert read_mat(tmp_path / "a.mat", kind="distribution").D is not None
+    with pytest.raises(ValueError, match="kind='both' must be"):
+        read_mat(tmp_path / "a.mat", kind="both")
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_mat_version_7_3(tmp_path, as_sparse):
+    with h5py.File(tmp_path / "a.mat", "w", userblock_size=512) as file:
+        if as_sparse:
+            matrix = sparse.csc_array(X)
+            group = file.create_group("features")
+            group.attrs["MATLAB_sparse"] = np.uint64(X.shape[0])
+            group["data"], group["ir"], group["jc"] = matrix.data, matrix.indices, matrix.indptr
+        else:
+            file["features"] = X.T
+        file["labels"] = D.T
+    data = read_mat(tmp_path / "a.mat")
+    np.testing.assert_array_equal(dense(data.X), X)
+    np.testing.assert_array_equal(data.D, D)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"not a mat file" * 50, "not a readable MATLAB version 5 file"),
+        (b"\x89HDF\r\n\x1a\n" + b"junk" * 50, "not a readable MATLAB 7.3 file"),
+        (None, "cannot be read: No such file"),
+    ],
+)
+def test_mat_faults(tmp_path, content, message):
+    if content is not None:
+        (tmp_path / "a.mat").write_bytes(content)
+    with pytest.raises(DatasetFormatError, match=message):
+        read_mat(tmp_path / "a.mat")
+
+
+def test_mat_without_known_variables_and_truncated(tmp_path):
+    scipy_io.savemat(tmp_path / "a.mat", {"foo": X})
+    with pytest.raises(DatasetFormatError, match="no known pair of variables"):
+        read_mat(tmp_path / "a.mat")
+    scipy_io.savemat(
+        tmp_path / "b.mat", {"features": np.random.RandomState(0).rand(50, 9), "labels": Y}
+    )
+    whole = (tmp_path / "b.mat").read_bytes()
+    (tmp_path / "b.mat").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DatasetFormatError, match="not a readable MATLAB version 5 file"):
+        read_mat(tmp_path / "b.mat")
+
+
+def test_mat_that_would_not_fit_is_refused_before_it_is_read(tmp_path):
+    zeros = np.zeros((9000, 9000), dtype=np.uint8)
+    scipy_io.savemat(tmp_path / "a.mat", {"features": zeros, "labels": Y}, do_compression=True)
+    with pytest.raises(DatasetFormatError, match="its arrays would take"):
+        read_mat(tmp_path / "a.mat")
+
+
+# LIBSVM
+
+
+def test_svmlight_rows_without_labels_and_comments():
+    data = read_svmlight(b"# head\n0,2 1:0.5 3:2 # c\n 2:1\n3:4\n1\n", n_features=4, n_labels=5)
+    np.testing.assert_array_equal(
+        dense(data.X), [[0.5, 0, 2, 0], [0, 1, 0, 0], [0, 0, 4, 0], [0] * 4]
+    )
+    np.testing.assert_array_equal(data.Y, [[1, 0, 1, 0, 0], [0] * 5, [0] * 5, [0, 1, 0, 0, 0]])
+    assert data.label_names == ("0", "1", "2", "3", "4")
+
+
+def test_svmlight_header_line_gives_the_shape():
+    data = read_svmlight(b"2 5 4\n0,1 0:1 4:2\n3 1:1\n")
+    assert data.X.shape == (2, 5)
+    assert data.Y.shape == (2, 4)
+    assert data.X[0, 4] == 2
+
+
+def test_svmlight_agrees_with_scikit_learn(tmp_path):
+    from sklearn.datasets import load_svmlight_file
+
+    rng = np.random.RandomState(0)
+    lines = []
+    for _ in range(50):
+        labels = ",".join(map(str, sorted(rng.choice(6, rng.randint(1, 4), replace=False))))
+        columns = sorted(rng.choice(np.arange(1, 20), 5, replace=False))
+        lines.append(labels + "".join(f" {j}:{rng.randn()!r}" for j in columns))
+    text = "\n".join(lines).replace("np.float64(", "").replace(")", "") + "\n"
+    (tmp_path / "a.svm").write_text(text)
+    theirs, tuples = load_svmlight_file(str(tmp_path / "a.svm"), multilabel=True)
+    ours = read_dataset(tmp_path / "a.svm")
+    np.testing.assert_array_equal(dense(ours.X), theirs.toarray())
+    for row, labels in zip(ours.Y, tuples, strict=True):
+        np.testing.assert_array_equal(np.flatnonzero(row), sorted(int(label) for label in labels))
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (b"", {}, "no row in the file"),
+        (b"a 1:1\n", {}, "line 1: want a whole number"),
+        (b"1 1:1 x\n", {}, "want index:value"),
+        (b"1 1:nan\n", {}, "want a finite number"),
+        (b"1 1:1_0\n", {}, "want a finite number"),
+        (b"1 1:x\n", {}, "want a finite number"),
+        (b"1 9999999999:1\n", {}, "number too large"),
+        (b"1 1:1 1:2\n", {}, "a row gives one feature twice"),
+        (b"1 9:1\n", {"n_features": 4}, r"feature number 8 \(from 0\) does not fit 4 features"),
+        (b"7 1:1\n", {"n_labels": 4}, r"label number 7 \(from 0\) does not fit 4 labels"),
+        (b"0 1:1\n", {"first_label": 1}, "a label index lies before the first"),
+        (b"0 0:1\n", {"first_feature": 1}, "a feature index lies before the first"),
+        (b"3 5 4\n1 1:1\n", {}, "the header announces 3 rows, and 1 follow"),
+        (b"2147483000 1:1\n", {}, "more than the .* a file of this size should ask for"),
+    ],
+)
+def test_svmlight_faults(text, options, message):
+    with pytest.raises(DatasetFormatError, match=message):
+        read_svmlight(text, **options)
+
+
+# Tables
+
+
+@pytest.mark.parametrize(
+    "data", [Dataset(X=X, Y=Y, label_names=["a, b", 'c"\n']), Dataset(X=X, D=D)]
+)
+def test_csv_and_parquet_round_trip(tmp_path, data):
+    write_csv(data, tmp_path / "a.csv.gz")
+    assert_same(data, read_table(tmp_path / "a.csv.gz", list(data.label_names)))
+    assert_same(data, read_table(tmp_path / "a.csv.gz", -2))
+    write_parquet(data, tmp_path / "a.parquet")
+    assert_same(data, read_table(tmp_path / "a.parquet"))
+
+
+def test_table_labels_may_stand_anywhere(tmp_path):
+    (tmp_path / "a.csv").write_text("x,sky,y,sea\n1,0,2,1\n3,1,4,1\n")
+    data = read_table(tmp_path / "a.csv", ["sea", "sky"])
+    assert data.label_names == ("sky", "sea")
+    np.testing.assert_array_equal(data.X, [[1, 2], [3, 4]])
+
+
+def test_csv_missing_cells(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n,1\n2,0\n")
+    np.testing.assert_array_equal(
+        read_table(tmp_path / "a.csv", ["y"], missing="nan").X, [[np.nan], [2]]
+    )
+    with pytest.raises(DatasetFormatError, match="pass missing='nan' to keep empty cells"):
+        read_table(tmp_path / "a.csv", ["y"])
+
+
+@pytest.mark.parametrize(
+    ("text", "labels", "message"),
+    [
+        ("", ["y"], "the file is empty, want a header line"),
+        ("x,y\n", ["y"], "no row below the header line"),
+        ("x,y\n1\n", ["y"], "line 2: 1 cells where the header has 2"),
+        ("x,y\n1,z\n", ["y"], r"line 2, column 2: want a finite number \(got 'z'\)"),
+        ("x,y\n1,inf\n", ["y"], "want a finite number"),
+        ('x,y\n"1,2\n', ["y"], "not well-formed CSV"),
+        ("x,x\n1,2\n", ["x"], "a column name occurs twice"),
+        ("x,y\n1,0\n", ["z"], r"1 of the 1 label columns are not in the table \(got 'z'\)"),
+        ("x,y\n1,0\n", None, "cannot tell which columns are labels"),
+        ("x,y\n1,0\n", 2, "2 label columns asked for among 2"),
+        ("x,y\n1,7\n", ["y"], "every row of D must sum to 1"),
+    ],
+)
+def test_csv_faults(tmp_path, text, labels, message):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(DatasetFormatError, match=message):
+        read_table(tmp_path / "a.csv", labels)
+
+
+def test_parquet_faults(tmp_path):
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 no PAR1")
+    with pytest.raises(DatasetFormatError, match="not a readable Parquet file"):
+        read_table(tmp_path / "a.parquet", ["y"])
+    with pytest.raises(DatasetFormatError, match="no such file"):
+        read_table(tmp_path / "b.parquet", ["y"])
+    pyarrow.parquet.write_table(pyarrow.table({"x": ["a"], "y": [1]}), tmp_path / "c.parquet")
+    with pytest.raises(DatasetFormatError, match="column 'x' must hold numbers"):
+        read_table(tmp_path / "c.parquet", ["y"])
+    pyarrow.parquet.write_table(pyarrow.table({}), tmp_path / "d.parquet")
+    with pytest.raises(DatasetFormatError, match="no row or no column"):
+        read_table(tmp_path / "d.parquet", ["y"])
+
+
+def test_table_arguments(tmp_path):
+    with pytest.raises(ValueError, match=r"reads \.csv and \.parquet"):
+        read_table(tmp_path / "a.xlsx")
+    with pytest.raises(ValueError, match="kind='x' must be"):
+        read_table(tmp_path / "a.csv", kind="x")
+    with pytest.raises(ValueError, match="'x0' occurs twice; rename it first"):
+        write_csv(Dataset(X=X, Y=Y, label_names=["x0", "b"]), tmp_path / "a.csv")
+    wide = Dataset(X=sparse.csr_array((100_000, 3000)), Y=np.zeros((100_000, 1)))
+    with pytest.raises(ValueError, match="write NPZ or ARFF instead"):
+        write_csv(wide, tmp_path / "a.csv")
+
+
+# NPZ
+
+
+@pytest.mark.parametrize("features", [X, X.astype(np.float32), sparse.csr_array(X)])
+@pytest.mark.parametrize("labels", [{"Y": Y}, {"D": D}])
+def test_npz_round_trip(tmp_path, features, labels):
+    data = Dataset(X=features, **labels, name="é", label_names=["a", "ü"])
+    write_npz(data, tmp_path / "a.npz")
+    back = read_npz(tmp_path / "a.npz")
+    assert_same(data, back)
+    assert back.X.dtype == data.X.dtype
+    assert back.name == "é"
+    assert sparse.issparse(back.X) == sparse.issparse(features)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"Y": Y}, "neither X nor all of X_data"),
+        ({"X": X}, "neither Y nor D"),
+        ({"X": X, "Y": Y, "feature_names": np.array(["a"])}, "1 feature name given for 3 columns"),
+        ({"X": np.array([object()]), "Y": Y}, "not a readable NPZ archive"),
+        (
+            {"X_data": [1.0], "X_indices": [9], "X_indptr": [0, 1, 1], "X_shape": [2, 3], "Y": Y},
+            "the CSR parts do not fit",
+        ),
+    ],
+)
+def test_npz_faults(tmp_path, arrays, message):
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(DatasetFormatError, match=message):
+        read_npz(tmp_path / "a.npz")
+
+
+def test_npz_bomb_damage_and_absence(tmp_path):
+    buffer = io.BytesIO()
+    np.save(buffer, np.zeros(2**26))
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("X.npy", buffer.getvalue())
+    with pytest.raises(DatasetFormatError, match="expands to .* bytes, more than"):
+        read_npz(tmp_path / "a.npz")
+    (tmp_path / "b.npz").write_bytes(b"junk")
+    with pytest.raises(DatasetFormatError, match="not a readable NPZ archive"):
+        read_npz(tmp_path / "b.npz")
+    with pytest.raises(DatasetFormatError, match="no such file"):
+        read_npz(tmp_path / "c.npz")
+    with pytest.raises(ValueError, match="it ends with a NUL character"):
+        write_npz(Dataset(X=X, Y=Y, label_names=["a", "b\0"]), tmp_path / "d.npz")
+
+
+# All of them
+
+
+def test_a_distribution_has_no_place_in_arff(tmp_path):
+    with pytest.raises(ValueError, match="this set has a distribution; binarise it first"):
+        write_arff(Dataset(X=X, D=D), tmp_path / "a.arff")
+
+
+def test_unknown_suffixes(tmp_path):
+    with pytest.raises(ValueError, match="no reader for 'a.doc'; known suffixes"):
+        read_dataset("a.doc")
+    with pytest.raises(ValueError, match="no writer for 'a.mat'; known suffixes"):
+        write_dataset(Dataset(X=X, Y=Y), "a.mat")
+
+
+def test_a_missing_extra_names_the_command_that_installs_it():
+    with pytest.raises(MissingExtraError, match=r"pip install 'lemll\[data\]'"):
+        import_extra("no_such_library", "data", "Doing this")
+
+
+NAMES = st.text(min_size=1, max_size=5).filter(lambda name: not name.endswith("\0"))
+
+
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    cells=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=2),
+    names=st.lists(NAMES, min_size=3, max_size=3, unique=True),
+    as_sparse=st.booleans(),
+)
+def test_every_format_round_trips(tmp_path, cells, names, as_sparse):
+    features = np.array(cells).reshape(2, 1)
+    data = Dataset(
+        X=sparse.csr_array(features) if as_sparse else features,
+        Y=[[0, 1], [1, 0]],
+        feature_names=names[:1],
+        label_names=names[1:],
+    )
+    for suffix in (".csv", ".npz", ".parquet", ".arff"):
+        path = tmp_path / f"a{suffix}"
+        write_dataset(data, path)
+        options = {"labels": -2} if suffix == ".csv" else {}
+        assert_same(data, read_dataset(path, **options))

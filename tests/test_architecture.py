@@ -1,0 +1,81 @@
+"""The rules of the house, checked by reading the code."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import lemll
+
+ROOT = Path(lemll.__file__).parent
+
+# A room may import the rooms listed for it, itself, and the ground floor.
+GROUND = {"_validation", "exceptions", "__init__"}
+ALLOWED: dict[str, set[str]] = {
+    "datasets": set(),
+    "metrics": set(),
+    "topology": set(),
+    "objective": {"topology"},
+    "solvers": {"objective", "topology"},
+    "enhancers": {"solvers", "objective", "topology"},
+    "predictors": {"enhancers", "solvers", "objective", "topology"},
+    "experiments": {"predictors", "enhancers", "datasets", "metrics"},
+    "report": {"experiments", "predictors", "enhancers", "datasets", "metrics"},
+    "cli": {"report", "experiments", "predictors", "enhancers", "datasets", "metrics"},
+}
+
+
+def imported_modules(path: Path) -> set[str]:
+    modules = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            modules.add(node.module)
+    return modules
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def test_imports_point_one_way():
+    checked = 0
+    for path in ROOT.rglob("*.py"):
+        room = room_of(path)
+        if room in GROUND:
+            continue
+        rooms = {
+            module.split(".")[1] for module in imported_modules(path) if module.startswith("lemll.")
+        }
+        assert rooms <= ALLOWED[room] | {room} | GROUND, path
+        checked += 1
+    assert checked > 20
+
+
+def test_solvers_and_topology_know_no_estimators():
+    for path in ROOT.rglob("*.py"):
+        if room_of(path) in {"solvers", "topology", "objective"}:
+            assert "BaseEstimator" not in path.read_text(encoding="utf-8"), path
+
+
+def test_importing_lemll_is_light():
+    optional = {"matplotlib", "typer", "rich", "pooch", "h5py", "pyarrow", "jinja2", "requests"}
+    # scikit-learn brings some of them in by itself, where they are installed.
+    code = (
+        "import sys, scipy.io, scipy.sparse, sklearn.datasets, sklearn.metrics; "
+        "before = set(sys.modules); import lemll, lemll.datasets, lemll.metrics; "
+        f"print(sorted({optional!r} & (set(sys.modules) - before)))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"
+
+
+def test_nothing_is_read_by_pickle():
+    for path in ROOT.rglob("*.py"):
+        assert not imported_modules(path) & {"pickle", "cloudpickle", "dill", "shelve"}, path
+        assert "allow_pickle=True" not in path.read_text(encoding="utf-8"), path
