@@ -1,4 +1,4 @@
-"""Measuring in fresh processes, so that neither side warms the other's caches or hides its memory."""
+"""Measuring in fresh processes: neither side warms the other's caches or hides its memory."""
 
 from __future__ import annotations
 

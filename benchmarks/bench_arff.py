@@ -1,6 +1,6 @@
 """Reading a sparse ARFF file, decompression included, against scikit-learn's pandas-free parser.
 
-scikit-learn's side stops at coordinate lists; ours goes on to a CSR array, a label matrix and names.
+scikit-learn's side stops at coordinate lists; ours goes on to CSR features, labels and names.
 """
 
 from __future__ import annotations
