@@ -36,7 +36,7 @@ class Description:
     name : str
         The set's name.
     examples, features, labels : int
-        |S|, dim(S) and L(S).
+        Numbers of rows, features and labels.
     cardinality : float or None
         Mean number of relevant labels a row; None for a distribution.
     density : float or None
