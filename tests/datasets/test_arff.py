@@ -229,6 +229,11 @@ def test_label_name_that_stands_twice():
         read_arff(text, ["sky"])
 
 
+def test_no_label_at_all_is_refused():
+    with pytest.raises(DatasetFormatError, match="names no label; want at least one"):
+        read_arff(HEADER + b"1,0,1,1\n", [])
+
+
 def test_files_with_different_headers_are_refused():
     other = HEADER.replace(b"@attribute y REAL", b"@attribute z REAL")
     longer = HEADER.replace(b"@data", b"@attribute z REAL\n@data")

@@ -138,6 +138,8 @@ def _label_columns(header: Header, labels: Labels | None, source: Source) -> npt
             raise DatasetFormatError(
                 "a label name stands for two attributes", file=file, token=attribute.name
             )
+    if not names:
+        raise DatasetFormatError("labels= names no label; want at least one", file=file)
     absent = [name for name in names if name not in present]
     if absent:
         raise DatasetFormatError(
