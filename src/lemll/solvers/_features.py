@@ -1,0 +1,107 @@
+"""Products with the centred features and their column of ones, dense or sparse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lemll._validation import is_sparse
+
+__all__ = ["CentredFeatures"]
+
+Array = npt.NDArray[Any]
+
+# Rows turned dense at a time when a Gram matrix of sparse features is built.
+BLOCK_ROWS = 2048
+
+
+class CentredFeatures:
+    """``Xt = [X - 1 mean', 1]``, as an operator; sparse X is never made dense as a whole.
+
+    Eq. (9) with centred features has the same minimum, the same U and Theta, and the intercept
+    ``b + Theta mean``. Centring makes the solver blind to translations of X and nearly uncouples
+    the row of b from the rest.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array of shape (n_samples, n_features)
+        Features; never changed.
+    dtype : dtype
+        Precision of the products, float32 or float64.
+    """
+
+    def __init__(self, X: Any, dtype: npt.DTypeLike) -> None:
+        self.n_samples, self.n_features = X.shape
+        self.dtype = np.dtype(dtype)
+        self.mean = np.asarray(X.mean(axis=0, dtype=np.float64)).reshape(-1)
+        self.sparse = is_sparse(X)
+        self._matrix: Any
+        if self.sparse:
+            self._matrix = X.astype(self.dtype).tocsr()
+            self._transposed = self._matrix.T.tocsr()
+            self._shift = self.mean.astype(self.dtype)
+        else:
+            self._matrix = np.empty((self.n_samples, self.n_features + 1), dtype=self.dtype)
+            np.subtract(X, self.mean, out=self._matrix[:, :-1], casting="same_kind")
+            self._matrix[:, -1] = 1
+            self._transposed = self._matrix.T
+
+    def times(self, V: Array) -> Array:
+        """``Xt V``, of shape (n_samples, n_labels); the last row of V belongs to the ones."""
+        if not self.sparse:
+            product: Array = self._matrix @ V
+            return product
+        product = self._matrix @ V[:-1]
+        product += V[-1] - self._shift @ V[:-1]
+        return product
+
+    def transposed_times(self, A: Array) -> Array:
+        """``Xt' A``, of shape (n_features + 1, n_labels)."""
+        if not self.sparse:
+            product: Array = self._transposed @ A
+            return product
+        sums = A.sum(axis=0)
+        product = np.empty((self.n_features + 1, A.shape[1]), dtype=A.dtype)
+        product[:-1] = self._transposed @ A
+        product[:-1] -= np.outer(self._shift, sums)
+        product[-1] = sums
+        return product
+
+    def gram(self, weights: Array) -> Array:
+        """``Xt' diag(weights) Xt`` in float64, for non-negative weights."""
+        root = np.sqrt(weights).astype(np.float64)[:, None]
+        total = np.zeros((self.n_features + 1, self.n_features + 1))
+        for rows in self._blocks():
+            block = self._dense_rows(rows)
+            block *= root[rows]
+            total += block.T @ block
+        return total
+
+    def gram_diagonal(self, weights: Array) -> Array:
+        """Diagonal of `gram`, in float64."""
+        diagonal = np.zeros(self.n_features + 1)
+        for rows in self._blocks():
+            diagonal += weights[rows].astype(np.float64) @ np.square(self._dense_rows(rows))
+        return diagonal
+
+    def outer_gram(self) -> Array:
+        """``Xt Xt'`` in float64, of shape (n_samples, n_samples); for n_samples < n_features."""
+        dense = self._dense_rows(slice(0, self.n_samples))
+        return np.asarray(dense @ dense.T)
+
+    def _blocks(self) -> list[slice]:
+        step = BLOCK_ROWS if self.sparse else self.n_samples
+        return [slice(i, i + step) for i in range(0, self.n_samples, step)]
+
+    def _dense_rows(self, rows: slice) -> Array:
+        """Return a new float64 array with the given rows of ``Xt``."""
+        if not self.sparse:
+            return np.array(self._matrix[rows], dtype=np.float64)
+        block = self._matrix[rows]
+        dense = np.empty((block.shape[0], self.n_features + 1))
+        dense[:, :-1] = block.toarray()
+        dense[:, :-1] -= self.mean
+        dense[:, -1] = 1
+        return dense

@@ -1,0 +1,150 @@
+"""What every solver of Eq. (9) returns, and what it reports while it works."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lemll.objective import DualityGap, LemllPoint
+
+__all__ = [
+    "Callback",
+    "LemllSolution",
+    "Progress",
+    "Status",
+    "check_arrays",
+    "check_weights",
+    "solution_at",
+]
+
+FloatArray = npt.NDArray[np.float64]
+Status = Literal["converged", "max_iter", "stalled"]
+
+
+class Progress(NamedTuple):
+    """One line of a solver's report.
+
+    Attributes
+    ----------
+    iteration : int
+        How many iterations are done.
+    objective : float
+        Eq. (9) at the current point.
+    optimality : float
+        Certified relative gap when it was last computed; infinity before the first time.
+    elapsed : float
+        Seconds since the solver was called, the time spent in callbacks taken out.
+    """
+
+    iteration: int
+    objective: float
+    optimality: float
+    elapsed: float
+
+
+Callback = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class LemllSolution:
+    """A minimiser of Eq. (9), with the proof of how good it is.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_labels, n_features)
+        ``Theta``.
+    intercept : ndarray of shape (n_labels,)
+        ``b``.
+    numerical_labels : ndarray of shape (n_samples, n_labels)
+        ``U``.
+    objective : float
+        Eq. (9) at the solution, computed afresh in float64.
+    objective_trace : ndarray of shape (n_iter + 1,)
+        Eq. (9) at the start and after each iteration.
+    optimality : float
+        Certified relative duality gap: ``(objective - min F) / objective`` is at most this.
+    n_iter : int
+        Iterations done.
+    status : {"converged", "max_iter", "stalled"}
+        "stalled" means that rounding forbade any further descent before the wanted gap.
+    n_linear_solves : int
+        How many linear systems were factorised.
+    """
+
+    coef: FloatArray
+    intercept: FloatArray
+    numerical_labels: FloatArray
+    objective: float
+    objective_trace: FloatArray
+    optimality: float
+    n_iter: int
+    status: Status
+    n_linear_solves: int
+
+    @property
+    def point(self) -> LemllPoint:
+        """The three unknowns of Eq. (9)."""
+        return LemllPoint(self.numerical_labels, self.coef, self.intercept)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver met its tolerance."""
+        return self.status == "converged"
+
+
+def check_arrays(X: Any, Y: Any, W: Any) -> None:
+    """Refuse arrays whose shapes do not fit together.
+
+    Parameters
+    ----------
+    X, Y, W : arrays
+        Features, logical labels and rebuilding weights.
+    """
+    n_samples = X.shape[0]
+    if Y.ndim != 2 or Y.shape[0] != n_samples or W.shape != (n_samples, n_samples):
+        raise ValueError(
+            f"X has {n_samples} rows, so Y must be ({n_samples}, n_labels) and W "
+            f"({n_samples}, {n_samples}); got Y {Y.shape} and W {W.shape}."
+        )
+
+
+def check_weights(*, alpha: float, beta: float, gamma: float, epsilon: float) -> None:
+    """Refuse parameters for which Eq. (9) is not strictly convex in U and Theta.
+
+    Parameters
+    ----------
+    alpha, beta, gamma, epsilon : float
+        Parameters of Eq. (9).
+    """
+    for name, value in (("alpha", alpha), ("beta", beta)):
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be finite and > 0, got {value}.")
+    for name, value in (("gamma", gamma), ("epsilon", epsilon)):
+        if not (np.isfinite(value) and value >= 0):
+            raise ValueError(f"{name} must be finite and >= 0, got {value}.")
+
+
+def solution_at(
+    point: LemllPoint,
+    certificate: DualityGap,
+    trace: list[float],
+    status: Status,
+    n_linear_solves: int,
+) -> LemllSolution:
+    """Gather a solution from the point ``(U, Theta, b)`` and what is known about it."""
+    numerical_labels, coef, intercept = point
+    return LemllSolution(
+        coef=coef,
+        intercept=intercept,
+        numerical_labels=numerical_labels,
+        objective=certificate.objective,
+        objective_trace=np.array(trace),
+        optimality=certificate.relative,
+        n_iter=len(trace) - 1,
+        status=status,
+        n_linear_solves=n_linear_solves,
+    )

@@ -1,0 +1,51 @@
+"""Small random problems for the tests of the solvers, from nothing but a seed."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+GRID = tuple(4.0**k for k in range(-3, 4))
+
+
+class Problem(NamedTuple):
+    X: Any
+    Y: Any
+    W: Any
+
+
+def make_problem(seed=0, *, n=30, d=4, n_labels=3, n_neighbors=4):
+    """Labels that depend on the features but not linearly; rebuilding weights of both signs."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    score = X @ rng.standard_normal((d, n_labels)) + np.sin(3 * X[:, :1])
+    Y = np.where(score + 0.5 * rng.standard_normal((n, n_labels)) > 0, 1.0, -1.0)
+    if n == 1:
+        # Only the row itself is left to rebuild it from: M = 0.
+        return Problem(X, Y, sparse.csr_array(np.ones((1, 1))))
+    K = min(n_neighbors, n - 1)
+    W = np.zeros((n, n))
+    for i in range(n):
+        distance = ((X - X[i]) ** 2).sum(axis=1)
+        distance[i] = np.inf
+        W[i, np.argsort(distance)[:K]] = rng.dirichlet(np.ones(K)) * 1.5 - 0.5 / K
+    return Problem(X, Y, sparse.csr_array(W))
+
+
+def draw_parameters(rng):
+    """Draw a point of the grid {1/64, .., 64}^3 of the paper."""
+    alpha, beta, gamma = (float(v) for v in rng.choice(GRID, size=3))
+    return {"alpha": alpha, "beta": beta, "gamma": gamma, "epsilon": 0.1}
+
+
+@pytest.fixture(name="make_problem")
+def _make_problem():
+    return make_problem
+
+
+@pytest.fixture(name="draw_parameters")
+def _draw_parameters():
+    return draw_parameters

@@ -1,0 +1,134 @@
+"""The objective of Eq. (9), its gradient and the bounds that certify a solution."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from lemll.objective import (
+    LemllPoint,
+    duality_gap,
+    lemll_gradient,
+    lemll_objective,
+    row_norms,
+    smoothness_product,
+    tube_loss,
+    tube_weights,
+)
+
+PARAMETERS = {"alpha": 0.5, "beta": 0.25, "gamma": 2.0, "epsilon": 0.1}
+
+
+def problem(seed=0, n=8, d=3, n_labels=2):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    Y = np.where(rng.standard_normal((n, n_labels)) > 0, 1.0, -1.0)
+    W = rng.random((n, n)) * (1 - np.eye(n))
+    W = sparse.csr_array(W / W.sum(axis=1, keepdims=True))
+    point = LemllPoint(
+        rng.standard_normal((n, n_labels)),
+        rng.standard_normal((n_labels, d)),
+        rng.standard_normal(n_labels),
+    )
+    return X, Y, W, point
+
+
+def test_tube_loss_is_zero_inside_and_quadratic_outside():
+    norms = np.array([0.0, 0.1, 0.3, 1.1])
+    np.testing.assert_allclose(tube_loss(norms, 0.1), [0.0, 0.0, 0.04, 1.0])
+    np.testing.assert_array_equal(tube_loss(norms, 0.0), norms**2)
+
+
+@settings(deadline=None)
+@given(norm=st.floats(0, 1e6), epsilon=st.floats(0, 1e3))
+def test_tube_weight_times_norm_is_half_the_slope(norm, epsilon):
+    weight = tube_weights(np.array([norm]), epsilon)[0]
+    assert 0 <= weight <= 1
+    assert weight * norm == pytest.approx(max(0.0, norm - epsilon), rel=1e-9, abs=1e-9 * norm)
+
+
+def test_the_smoothness_product_is_the_explicit_matrix():
+    _, _, W, point = problem()
+    difference = np.eye(8) - W.toarray()
+    expected = difference.T @ difference @ point.numerical_labels
+    np.testing.assert_allclose(smoothness_product(W, point.numerical_labels), expected, atol=1e-12)
+
+
+def test_the_objective_is_the_sum_written_out_in_loops():
+    X, Y, W, point = problem()
+    U, coef, intercept = point
+    rebuilt = W.toarray() @ U
+    expected = PARAMETERS["alpha"] * sum(v**2 for v in coef.ravel())
+    for i in range(len(X)):
+        norm = np.sqrt(sum((U[i] - coef @ X[i] - intercept) ** 2))
+        expected += max(0.0, norm - PARAMETERS["epsilon"]) ** 2
+        expected += PARAMETERS["beta"] * sum((U[i] - Y[i]) ** 2)
+        expected += PARAMETERS["gamma"] * sum((U[i] - rebuilt[i]) ** 2)
+    assert lemll_objective(X, Y, W, point, **PARAMETERS) == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 2.0])
+@pytest.mark.parametrize("unknown", [0, 1, 2])
+def test_the_gradient_agrees_with_finite_differences(unknown, epsilon):
+    X, Y, W, point = problem(seed=3)
+    parameters = PARAMETERS | {"epsilon": epsilon}
+    gradient = lemll_gradient(X, Y, W, point, **parameters)[unknown]
+    step = 1e-6
+    for index in np.ndindex(gradient.shape):
+        values = []
+        for sign in (1, -1):
+            moved = [np.array(part) for part in point]
+            moved[unknown][index] += sign * step
+            values.append(lemll_objective(X, Y, W, LemllPoint(*moved), **parameters))
+        assert (values[0] - values[1]) / (2 * step) == pytest.approx(gradient[index], abs=2e-7)
+
+
+def test_sparse_and_single_precision_features_give_the_same_numbers():
+    X, Y, W, point = problem()
+    X = np.round(X, 1).astype(np.float32)
+    dense = duality_gap(X.astype(np.float64), Y, W, point, **PARAMETERS)
+    for other in (X, sparse.csr_array(X), sparse.csr_array(X.astype(np.float64))):
+        np.testing.assert_allclose(duality_gap(other, Y, W, point, **PARAMETERS), dense, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_lower_bound_is_below_the_objective_of_any_point(seed):
+    X, Y, W, point = problem(seed)
+    rng = np.random.default_rng(seed)
+    parameters = {name: float(4.0 ** rng.integers(-3, 4)) for name in ("alpha", "beta", "gamma")}
+    bound = duality_gap(X, Y, W, point, **parameters, epsilon=0.1).lower_bound
+    start = LemllPoint(Y, np.zeros((2, 3)), Y.mean(axis=0))
+    for share in np.linspace(0, 1, 11):
+        between = LemllPoint(
+            *(share * a + (1 - share) * b for a, b in zip(point, start, strict=True))
+        )
+        assert bound <= lemll_objective(X, Y, W, between, **parameters, epsilon=0.1)
+
+
+def test_the_gap_ignores_translations_of_the_features():
+    X, Y, W, point = problem()
+    shift = np.array([1e6, -1e6, 3e5])
+    moved = point._replace(intercept=point.intercept - point.coef @ shift)
+    expected = duality_gap(X, Y, W, point, **PARAMETERS)
+    np.testing.assert_allclose(
+        duality_gap(X + shift, Y, W, moved, **PARAMETERS), expected, rtol=1e-8
+    )
+
+
+def test_the_gap_at_an_optimum_of_zero_is_zero_and_beside_it_is_finite():
+    X, _, W, point = problem()
+    Y = np.zeros((8, 2))
+    origin = LemllPoint(Y, np.zeros((2, 3)), np.zeros(2))
+    assert duality_gap(X, Y, W, origin, **PARAMETERS) == (0.0, 0.0, 0.0)
+    assert duality_gap(X, Y, W, point, **PARAMETERS).relative >= 1
+    # With constant labels the optimum is 0 too, but the labels give a scale to measure by.
+    Y = np.ones((8, 2))
+    near = LemllPoint(Y + 1e-12, np.zeros((2, 3)), np.ones(2))
+    assert duality_gap(X, Y, W, near, **PARAMETERS).relative < 1e-6
+
+
+def test_row_norms_are_euclidean():
+    np.testing.assert_allclose(row_norms(np.array([[3.0, 4.0], [0.0, 0.0]])), [5.0, 0.0])
