@@ -17,6 +17,7 @@ Everything here is a pure function and computes in float64, whatever the arrays 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -291,16 +292,16 @@ def duality_gap(
     )
     mean = np.asarray(X.mean(axis=0), dtype=np.float64).reshape(-1)
 
-    def correlate(Z: FloatArray) -> FloatArray:
-        # Z sums to zero, so centring X changes nothing but the rounding.
-        product: FloatArray = X.T @ Z - np.outer(mean, Z.sum(axis=0))
-        return product
+    def misfit(half_dual: FloatArray) -> float:
+        # Its columns sum to zero, so centring X changes nothing but the rounding.
+        correlation = X.T @ half_dual - np.outer(mean, half_dual.sum(axis=0))
+        difference = alpha * coef.T - correlation
+        return float(np.vdot(difference, difference))
 
     gap = gap_from_gradient_parts(
         _residuals(X, U, coef, intercept),
         beta * (U - Y) + gamma * smoothness_product(W, U),
-        coef.T,
-        correlate,
+        misfit,
         alpha=alpha,
         beta=beta,
         epsilon=epsilon,
@@ -333,8 +334,7 @@ def smallest_objective(Y: FloatArray, beta: float) -> float:
 def gap_from_gradient_parts(
     residuals: FloatArray,
     label_gradient: FloatArray,
-    theta: FloatArray,
-    correlate: Any,
+    misfit: Callable[[FloatArray], float],
     *,
     alpha: float,
     beta: float,
@@ -348,10 +348,8 @@ def gap_from_gradient_parts(
         ``Xi = U - X Theta' - 1 b'``.
     label_gradient : ndarray of shape (n_samples, n_labels)
         ``C = beta (U - Y) + gamma M U``.
-    theta : ndarray of shape (n_features, n_labels)
-        ``Theta'``.
-    correlate : callable
-        ``Z -> X' Z`` for Z whose columns sum to zero.
+    misfit : callable
+        ``Z/2 -> |alpha Theta' - X'Z/2|_F^2`` for Z whose columns sum to zero.
     alpha, beta, epsilon : float
         Parameters of Eq. (9); `gamma` enters through `label_gradient`.
 
@@ -383,8 +381,7 @@ def gap_from_gradient_parts(
         lengths = row_norms(half_dual)
         inner = np.einsum("ij,ij->i", half_dual, residuals)
         fenchel = loss + lengths * (lengths + 2 * epsilon) - 2 * inner
-        misfit = alpha * theta - correlate(half_dual)
-        return float(np.maximum(fenchel, 0.0).sum() + np.vdot(misfit, misfit) / alpha + label_part)
+        return float(np.maximum(fenchel, 0.0).sum()) + misfit(half_dual) / alpha + label_part
 
     centred_pull = pull - pull.mean(axis=0)
     mismatch = label_gradient + centred_pull

@@ -355,7 +355,7 @@ def test_features_whose_squares_overflow_are_refused(d, make_problem):
 def test_it_needs_no_dense_matrix_where_none_would_fit(kind, make_problem, monkeypatch):
     X, Y, W = make_problem(20)
     plain = solve_joint(X, Y, W, **ONES, **TIGHT)
-    monkeypatch.setattr("lemll.solvers._preconditioner.MAX_DENSE_ORDER", 2)
+    monkeypatch.setattr("lemll.solvers._model.MAX_DENSE_ORDER", 2)
     frugal = solve_joint(X if kind == "dense" else sparse.csr_array(X), Y, W, **ONES, **TIGHT)
     assert (plain.n_linear_solves, frugal.n_linear_solves) == (1, 0)
     assert_same(frugal, plain)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,8 @@ class CentredFeatures:
     """``Xt = [X - 1 mean', 1]``, as an operator; sparse X is never made dense as a whole.
 
     Eq. (9) with centred features has the same minimum, the same U and Theta, and the intercept
-    ``b + Theta mean``. Centring makes the solver blind to translations of X and nearly uncouples
-    the row of b from the rest.
+    ``b + Theta mean``. Centring makes the solver blind to translations of X and uncouples the row
+    of b from the rest.
 
     Parameters
     ----------
@@ -35,8 +36,8 @@ class CentredFeatures:
     def __init__(self, X: Any, dtype: npt.DTypeLike) -> None:
         self.n_samples, self.n_features = X.shape
         self.dtype = np.dtype(dtype)
-        self.mean = np.asarray(X.mean(axis=0, dtype=np.float64)).reshape(-1)
         self.sparse = is_sparse(X)
+        self.mean = np.asarray(X.mean(axis=0, dtype=np.float64)).reshape(-1)
         self._matrix: Any
         if self.sparse:
             self._matrix = X.astype(self.dtype).tocsr()
@@ -69,39 +70,36 @@ class CentredFeatures:
         product[-1] = sums
         return product
 
-    def gram(self, weights: Array) -> Array:
-        """``Xt' diag(weights) Xt`` in float64, for non-negative weights."""
-        root = np.sqrt(weights).astype(np.float64)[:, None]
-        total = np.zeros((self.n_features + 1, self.n_features + 1))
-        for rows in self._blocks():
-            block = self._dense_rows(rows)
-            block *= root[rows]
+    @cached_property
+    def gram(self) -> Array:
+        """``Xc' Xc`` in float64, of shape (n_features, n_features)."""
+        if not self.sparse:
+            centred = self._matrix[:, :-1].astype(np.float64, copy=False)
+            return np.asarray(centred.T @ centred)
+        total = np.zeros((self.n_features, self.n_features))
+        for start in range(0, self.n_samples, BLOCK_ROWS):
+            block = self._dense_rows(slice(start, start + BLOCK_ROWS))
             total += block.T @ block
         return total
 
-    def gram_diagonal(self, weights: Array) -> Array:
-        """Diagonal of `gram`, in float64."""
-        diagonal = np.zeros(self.n_features + 1)
-        for rows in self._blocks():
-            diagonal += weights[rows].astype(np.float64) @ np.square(self._dense_rows(rows))
-        return diagonal
+    @cached_property
+    def gram_diagonal(self) -> Array:
+        """Diagonal of `gram`, where `gram` itself would be too large."""
+        squares = np.zeros(self.n_features)
+        for start in range(0, self.n_samples, BLOCK_ROWS):
+            squares += np.square(self._dense_rows(slice(start, start + BLOCK_ROWS))).sum(axis=0)
+        return squares
 
-    def outer_gram(self) -> Array:
-        """``Xt Xt'`` in float64, of shape (n_samples, n_samples); for n_samples < n_features."""
-        dense = self._dense_rows(slice(0, self.n_samples))
-        return np.asarray(dense @ dense.T)
-
-    def _blocks(self) -> list[slice]:
-        step = BLOCK_ROWS if self.sparse else self.n_samples
-        return [slice(i, i + step) for i in range(0, self.n_samples, step)]
+    @cached_property
+    def kernel(self) -> Array:
+        """``Xc Xc'`` in float64, of shape (n_samples, n_samples)."""
+        centred = self._dense_rows(slice(0, self.n_samples))
+        return np.asarray(centred @ centred.T)
 
     def _dense_rows(self, rows: slice) -> Array:
-        """Return a new float64 array with the given rows of ``Xt``."""
+        """Turn some rows of ``Xc`` into a dense float64 array."""
         if not self.sparse:
-            return np.array(self._matrix[rows], dtype=np.float64)
-        block = self._matrix[rows]
-        dense = np.empty((block.shape[0], self.n_features + 1))
-        dense[:, :-1] = block.toarray()
-        dense[:, :-1] -= self.mean
-        dense[:, -1] = 1
-        return dense
+            return np.asarray(self._matrix[rows, :-1], dtype=np.float64)
+        block: Array = self._matrix[rows].toarray().astype(np.float64, copy=False)
+        block -= self.mean
+        return block

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import math
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.linalg import eigh_tridiagonal
 from scipy.linalg.blas import get_blas_funcs
 
 from lemll.objective import LemllPoint, gap_from_gradient_parts, row_norms, tube_loss
 from lemll.solvers._features import CentredFeatures
 from lemll.solvers._line_search import exact_step
+from lemll.solvers._model import Model, model_for
 
 __all__ = ["Direction", "Operators", "Point", "Weights"]
 
 Array = npt.NDArray[Any]
+
+# The largest eigenvalue shows early. Where the iteration ends by itself, rounding is all it adds.
+LANCZOS_STEPS = 12
+LANCZOS_END = 1e-3
 
 
 class Weights(NamedTuple):
@@ -28,12 +36,12 @@ class Weights(NamedTuple):
 
 
 class Operators:
-    """The data of Eq. (9) in one precision, as products.
+    """The data of Eq. (9) in one precision, as products, with what is worth knowing about them.
 
     Attributes
     ----------
-    features : CentredFeatures
-        ``Xt = [X - mean, 1]``.
+    model : Model
+        The linear model on the centred features.
     Y : ndarray of shape (n_samples, n_labels)
         Logical labels.
     roughness : ndarray of shape (n_samples,)
@@ -42,12 +50,14 @@ class Operators:
 
     def __init__(self, X: Any, Y: Array, W: Any, dtype: npt.DTypeLike) -> None:
         self.dtype = np.dtype(dtype)
-        self.features = CentredFeatures(X, self.dtype)
+        self.model: Model = model_for(CentredFeatures(X, self.dtype))
         self.Y = Y.astype(self.dtype)
         identity = sparse.eye_array(len(Y), format="csr", dtype=np.float64)
         difference = sparse.csr_array(identity - W)
-        self.roughness: Array = difference.power(2).sum(axis=0)
-        self._difference: Any = difference.astype(self.dtype)
+        self.roughness: Array = np.bincount(
+            difference.indices, weights=np.square(difference.data), minlength=len(Y)
+        )
+        self._difference: Any = difference.astype(self.dtype, copy=False)
         # Rows of a CSR array are read in order, those of its transpose are not.
         self._transposed: Any = self._difference.T.tocsr()
 
@@ -60,6 +70,31 @@ class Operators:
         """``M U``."""
         product: Array = self._transposed @ self.rebuild_error(U)
         return product
+
+    @cached_property
+    def roughness_bound(self) -> float:
+        """A number above the largest eigenvalue of ``diag(M)^-1 M``, by Lanczos iteration."""
+        scale = np.zeros(len(self.Y), dtype=self.dtype)
+        root = np.sqrt(self.roughness)
+        np.divide(1, root, out=scale, where=root > 0, casting="same_kind")
+        # A start without pattern, the same at every call.
+        vector = np.cos(np.arange(1, len(scale) + 1) ** 2.0).astype(self.dtype)
+        vector /= math.sqrt(_square(vector))
+        last, off = np.zeros_like(vector), 0.0
+        diagonal: list[float] = []
+        beside: list[float] = []
+        for _ in range(LANCZOS_STEPS):
+            image = scale * self.smoothness(scale * vector)
+            diagonal.append(float(image @ vector))
+            image -= diagonal[-1] * vector + off * last
+            off = math.sqrt(_square(image))
+            beside.append(off)
+            if off <= LANCZOS_END:
+                break
+            last, vector = vector, image / off
+        values, vectors = eigh_tridiagonal(diagonal, beside[:-1])
+        # The residual of the last Ritz pair bounds what further steps would still add to it.
+        return max(1.0, float(values[-1] + off * abs(vectors[-1, -1])) + LANCZOS_END)
 
 
 class Direction:
@@ -101,39 +136,31 @@ class Point:
     """
 
     def __init__(self, operators: Operators, weights: Weights, start: LemllPoint) -> None:
-        U, coef, intercept = start
+        U = start.numerical_labels
         self.operators, self.weights = operators, weights
-        features = operators.features
+        self._model = operators.model
         self.stack = np.empty((3, *U.shape), dtype=operators.dtype)
         self.U, self.residuals, self.label_gradient = self.stack
         self.U[...] = U
-        self.V = np.empty((features.n_features + 1, U.shape[1]), dtype=operators.dtype)
-        self.V[:-1] = coef.T
-        self.V[-1] = intercept + coef @ features.mean
+        self.V = self._model.encode(start, weights.alpha, weights.epsilon)
         self._axpy = get_blas_funcs("axpy", (self.stack,))
         self.refresh()
 
-    @property
-    def theta(self) -> Array:
-        """``Theta'``, of shape (n_features, n_labels)."""
-        return self.V[:-1]
-
     def unknowns(self) -> LemllPoint:
         """``(U, Theta, b)`` in float64, for the features as they were given."""
-        theta = self.theta.astype(np.float64)
-        intercept = self.V[-1] - self.operators.features.mean @ theta
-        return LemllPoint(self.U.astype(np.float64), np.ascontiguousarray(theta.T), intercept)
+        return LemllPoint(self.U.astype(np.float64), *self._model.decode(self.V))
 
     def refresh(self) -> None:
         """Compute the products and the objective from U and V."""
         alpha, beta, gamma, epsilon = self.weights
-        np.subtract(self.U, self.operators.features.times(self.V), out=self.residuals)
+        image = self._model.image(self.V)
+        np.subtract(self.U, image, out=self.residuals)
         change = self.U - self.operators.Y
         rough = self.operators.rebuild_error(self.U)
         self.label_gradient[...] = beta * change + gamma * self.operators.smoothness(self.U)
         self.objective = (
             float(tube_loss(row_norms(self.residuals), epsilon).sum())
-            + alpha * _square(self.theta)
+            + alpha * self._model.inner(self.V, self.V, image)
             + beta * _square(change)
             + gamma * _square(rough)
         )
@@ -144,8 +171,7 @@ class Point:
         return gap_from_gradient_parts(
             self.residuals,
             self.label_gradient,
-            self.theta,
-            lambda Z: self.operators.features.transposed_times(Z)[:-1],
+            lambda half_dual: self._model.misfit(alpha, self.V, half_dual),
             alpha=alpha,
             beta=beta,
             epsilon=epsilon,
@@ -155,13 +181,15 @@ class Point:
         """Step against `direction` to the lowest point of the line; False if it only rises."""
         alpha = self.weights.alpha
         moved_U, moved_residuals, moved_gradient = direction.stack
+        image = moved_U - moved_residuals
         found = exact_step(
             np.einsum("ij,ij->i", self.residuals, self.residuals),
             -np.einsum("ij,ij->i", self.residuals, moved_residuals),
             np.einsum("ij,ij->i", moved_residuals, moved_residuals),
-            linear=-alpha * float(np.vdot(self.theta, direction.V[:-1]))
+            linear=-alpha * self._model.inner(self.V, direction.V, image)
             - float(np.vdot(self.label_gradient, moved_U)),
-            quadratic=alpha * _square(direction.V[:-1]) + float(np.vdot(moved_U, moved_gradient)),
+            quadratic=alpha * self._model.inner(direction.V, direction.V, image)
+            + float(np.vdot(moved_U, moved_gradient)),
             epsilon=self.weights.epsilon,
         )
         if found.step == 0:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from lemll.objective import LemllPoint, duality_gap, smallest_objective
 from lemll.solvers._point import Direction, Operators, Point, Weights
-from lemll.solvers._preconditioner import Arrow
+from lemll.solvers._preconditioner import Preconditioner
 from lemll.solvers._solution import (
     Callback,
     LemllSolution,
@@ -213,15 +213,15 @@ class _Search:
 
     def run(self, point: Point) -> Status:
         """Move `point` until its certified gap is at most `tol`, or nothing moves any more."""
-        arrow = Arrow(point.operators, self.weights)
-        self.n_linear_solves += arrow.n_linear_solves
+        preconditioner = Preconditioner(point.operators, self.weights)
+        self.n_linear_solves += point.operators.model.n_linear_solves
         if not self.trace:
             self.trace.append(point.objective)
         direction = Direction(np.zeros_like(point.stack), np.zeros_like(point.V))
         schedule = _Schedule(self.tol, PATIENCE[point.U.dtype.name])
         while True:
-            towards = arrow.direction(point)
-            if schedule.due(arrow.decrement / max(point.objective, self.floor)):
+            towards = preconditioner.direction(point)
+            if schedule.due(preconditioner.decrement / max(point.objective, self.floor)):
                 self.optimality = self._certify(point)
                 if self.optimality <= self.tol:
                     return "converged"
@@ -229,7 +229,7 @@ class _Search:
                     return "stalled"
             if len(self.trace) > self.max_iter:
                 return "max_iter"
-            direction.turn(arrow.conjugacy, towards)
+            direction.turn(preconditioner.conjugacy, towards)
             if not point.descend(direction):
                 # Rounding has spoilt the old directions; the gradient alone may still descend.
                 direction.turn(0.0, towards)
@@ -275,12 +275,15 @@ class _Schedule:
         self._threshold = tol
         self._decrement = np.inf
         self._best = np.inf
-        self._waited = self._failures = 0
+        self._iterations = self._waited = self._failures = 0
 
     def due(self, decrement: float) -> bool:
         self._decrement = decrement
+        self._iterations += 1
         self._waited += 1
-        return decrement <= self._threshold or self._waited >= LONGEST_WAIT
+        # The decrement need not fall steadily: a tenth of the iterations is enough to certify.
+        hopeful = decrement <= self._threshold and 10 * self._waited >= self._iterations - 10
+        return hopeful or self._waited >= LONGEST_WAIT
 
     def hopeless(self, optimality: float) -> bool:
         """Take note of a certificate that failed; tell whether several in a row got no better."""

@@ -1,0 +1,219 @@
+"""The linear model inside the joint search: by its weights, or by one coefficient per sample.
+
+Both classes hide how Theta is stored. The unknowns are the rows of an array V whose last row is
+the intercept b of the centred features; the rows above are Theta' (`FeatureModel`) or the
+coefficients B of ``Theta' = Xc' B`` (`SampleModel`, for more features than samples; every Theta
+that the search can reach has this form).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import LinAlgError, cho_factor
+from scipy.linalg.lapack import get_lapack_funcs
+
+from lemll.objective import LemllPoint, row_norms, tube_weights
+from lemll.solvers._features import CentredFeatures
+
+__all__ = ["FeatureModel", "Model", "SampleModel", "model_for"]
+
+Array = npt.NDArray[Any]
+
+# Up to this order a dense matrix is factorised; of order 8000 it takes half a gigabyte.
+MAX_DENSE_ORDER = 8000
+
+
+class Model(Protocol):
+    """What the joint search asks of a model; `image` is always ``Xt [Theta'; b']``, n x l."""
+
+    n_rows: int
+    n_linear_solves: int
+
+    def encode(self, start: LemllPoint, alpha: float, epsilon: float) -> Array:
+        """Unknowns V of a model given by its weights."""
+        ...
+
+    def decode(self, V: Array) -> tuple[Array, Array]:
+        """``(Theta, b)`` of V, in float64 and for the features as they were given."""
+        ...
+
+    def image(self, V: Array) -> Array:
+        """Predictions of V."""
+        ...
+
+    def inner(self, V: Array, other: Array, other_image: Array) -> float:
+        """``<Theta, Theta_other>``."""
+        ...
+
+    def misfit(self, alpha: float, V: Array, half_dual: Array) -> float:
+        """``|alpha Theta' - Xc' half_dual|_F^2``."""
+        ...
+
+    def factorise(self, share: float, alpha: float) -> None:
+        """Prepare to solve with ``S = share Xc'Xc + alpha I``."""
+        ...
+
+    def solve(self, alpha: float, V: Array, force: Array) -> tuple[Array, Array, Array]:
+        """Solve ``S dTheta' = s``, ``s = alpha Theta' + Xc' force``; leave db zero.
+
+        Returns dV, its image, and what `force_inner` needs to know of s.
+        """
+        ...
+
+    def force_inner(self, s: Array, dV: Array, image: Array) -> float:
+        """``<s, dTheta'>``, for the image of dV without intercept."""
+        ...
+
+
+class FeatureModel:
+    """V = [Theta'; b']: systems of order d, or diagonal ones where d and n are too large."""
+
+    def __init__(self, features: CentredFeatures) -> None:
+        self._features = features
+        self.n_rows = features.n_features + 1
+        self._diagonal = min(features.n_samples, features.n_features) > MAX_DENSE_ORDER
+        self.n_linear_solves = 0 if self._diagonal else 1
+
+    def encode(self, start: LemllPoint, alpha: float, epsilon: float) -> Array:
+        return _plain_unknowns(self._features, start)
+
+    def decode(self, V: Array) -> tuple[Array, Array]:
+        coef = np.ascontiguousarray(V[:-1].T, dtype=np.float64)
+        return coef, V[-1] - coef @ self._features.mean
+
+    def image(self, V: Array) -> Array:
+        return self._features.times(V)
+
+    def inner(self, V: Array, other: Array, other_image: Array) -> float:
+        return float(np.vdot(V[:-1], other[:-1]))
+
+    def misfit(self, alpha: float, V: Array, half_dual: Array) -> float:
+        difference = alpha * V[:-1] - self._features.transposed_times(half_dual)[:-1]
+        return float(np.vdot(difference, difference))
+
+    def factorise(self, share: float, alpha: float) -> None:
+        if self._diagonal:
+            inverse = 1 / (share * self._features.gram_diagonal + alpha)
+            self._inverse = inverse.astype(self._features.dtype)[:, None]
+        else:
+            self._factor = _Factor(share * self._features.gram, alpha, self._features.dtype)
+
+    def solve(self, alpha: float, V: Array, force: Array) -> tuple[Array, Array, Array]:
+        s = self._features.transposed_times(force)
+        s[:-1] += alpha * V[:-1]
+        dV = np.zeros_like(s)
+        dV[:-1] = self._inverse * s[:-1] if self._diagonal else self._factor.solve(s[:-1])
+        return dV, self._features.times(dV), s
+
+    def force_inner(self, s: Array, dV: Array, image: Array) -> float:
+        return float(np.vdot(s[:-1], dV[:-1]))
+
+
+class SampleModel:
+    """V = [B; b'] with ``Theta' = Xc' B``: systems of order n, and no products with X at all."""
+
+    def __init__(self, features: CentredFeatures) -> None:
+        self._features = features
+        self.n_rows = features.n_samples + 1
+        self._kernel = features.kernel.astype(features.dtype, copy=False)
+        self._share = 1.0
+        self.n_linear_solves = 1
+
+    def encode(self, start: LemllPoint, alpha: float, epsilon: float) -> Array:
+        plain = _plain_unknowns(self._features, start)
+        V = np.zeros((self.n_rows, plain.shape[1]), dtype=plain.dtype)
+        V[-1] = plain[-1]
+        if start.coef.any():
+            # At an optimum alpha Theta = A' Xc, A the pull of the tube: exact for a solution.
+            residuals = start.numerical_labels - self._features.times(plain)
+            weights = tube_weights(row_norms(residuals), epsilon)
+            V[:-1] = weights[:, None] * residuals / alpha
+        return V
+
+    def decode(self, V: Array) -> tuple[Array, Array]:
+        coef = np.ascontiguousarray(self._features.transposed_times(V[:-1])[:-1].T, np.float64)
+        return coef, V[-1] - coef @ self._features.mean
+
+    def image(self, V: Array) -> Array:
+        product: Array = self._kernel @ V[:-1]
+        product += V[-1]
+        return product
+
+    def inner(self, V: Array, other: Array, other_image: Array) -> float:
+        # <Theta, Theta'> = <B, K B'>, and K B' is the image without its intercept.
+        return float(np.vdot(V[:-1], other_image) - V[:-1].sum(axis=0) @ other[-1])
+
+    def misfit(self, alpha: float, V: Array, half_dual: Array) -> float:
+        difference = alpha * V[:-1] - half_dual
+        return max(0.0, float(np.vdot(difference, self._kernel @ difference)))
+
+    def factorise(self, share: float, alpha: float) -> None:
+        self._share = share
+        self._factor = _Factor(share * self._features.kernel, alpha, self._features.dtype)
+
+    def solve(self, alpha: float, V: Array, force: Array) -> tuple[Array, Array, Array]:
+        # s = Xc'(force + alpha B), and (share X'X + alpha)^-1 X' = X' (share K + alpha)^-1.
+        right = force + alpha * V[:-1]
+        right -= right.mean(axis=0)  # Xc does not see it, but 1/alpha would blow up its rounding
+        dV = np.zeros_like(V)
+        dV[:-1] = self._factor.solve(right)
+        image = (right - alpha * dV[:-1]) / self._share
+        return dV, image, right
+
+    def force_inner(self, s: Array, dV: Array, image: Array) -> float:
+        return float(np.vdot(s, image))
+
+
+def _plain_unknowns(features: CentredFeatures, start: LemllPoint) -> Array:
+    """``[Theta'; b']`` for the centred features."""
+    V = np.empty((features.n_features + 1, len(start.intercept)), dtype=features.dtype)
+    V[:-1] = start.coef.T
+    V[-1] = start.intercept + start.coef @ features.mean
+    return V
+
+
+def model_for(features: CentredFeatures) -> Model:
+    """Choose the form with the smaller systems.
+
+    Parameters
+    ----------
+    features : CentredFeatures
+        The features.
+
+    Returns
+    -------
+    Model
+        By samples when they are fewer than the features and their Gram matrix fits.
+    """
+    if features.n_samples <= min(features.n_features, MAX_DENSE_ORDER):
+        return SampleModel(features)
+    return FeatureModel(features)
+
+
+class _Factor:
+    """Cholesky factor of ``matrix + alpha I``, the matrix positive semi-definite."""
+
+    def __init__(self, matrix: Array, alpha: float, dtype: Any) -> None:
+        if not np.isfinite(matrix).all():
+            raise ValueError(
+                "the squares of the features overflow; divide X by its largest absolute value."
+            )
+        diagonal = matrix.diagonal() + alpha
+        jitter = 0.0
+        while True:
+            matrix.flat[:: len(matrix) + 1] = diagonal * (1 + jitter)
+            try:
+                factor, _ = cho_factor(matrix.T, lower=True, check_finite=False)
+                break
+            except LinAlgError:
+                # Beside the rest of the matrix alpha is below rounding.
+                jitter = max(10 * jitter, 1e-15)
+        self._factor = factor.astype(dtype, copy=False)
+        self._solve: Any = get_lapack_funcs("potrs", (self._factor,))
+
+    def solve(self, right: Array) -> Array:
+        solution, _ = self._solve(self._factor, right, lower=True)
+        return np.asarray(solution)
