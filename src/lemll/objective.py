@@ -368,12 +368,14 @@ def gap_from_gradient_parts(
                    + |alpha Theta' - X'Z/2|_F^2 / alpha
                    + tr E' B^-1 E,                       E = beta Y - Z/2 - B U = -C - Z/2
 
-    Two choices of Z need no solve with B. Centring the gradient of the tube loss gives a small
-    first term, and ``tr E' B^-1 E <= |E|_F^2 / beta``. Centring ``-2 C`` leaves in E only columns
-    of constants, on which B is beta exactly. The smaller gap of the two is returned.
+    Two choices of Z need no solve with B. Centring the gradient of the tube loss, by a change of
+    the rows outside the tube, gives a small first term, and ``tr E' B^-1 E <= |E|_F^2 / beta``.
+    Centring ``-2 C`` leaves in E only columns of constants, on which B is beta exactly. The smaller
+    gap of the two is returned.
     """
     norms = row_norms(residuals)
-    pull = tube_weights(norms, epsilon)[:, None] * residuals
+    weights = tube_weights(norms, epsilon)
+    pull = weights[:, None] * residuals
     loss = tube_loss(norms, epsilon)
 
     def gap(half_dual: FloatArray, label_part: float) -> float:
@@ -383,7 +385,10 @@ def gap_from_gradient_parts(
         fenchel = loss + lengths * (lengths + 2 * epsilon) - 2 * inner
         return float(np.maximum(fenchel, 0.0).sum()) + misfit(half_dual) / alpha + label_part
 
-    centred_pull = pull - pull.mean(axis=0)
+    # Rows inside the tube stay at zero, where any change of z_i would cost in proportion to it;
+    # for the others the first term is smooth at its minimum.
+    shares = weights / max(float(weights.sum()), np.finfo(np.float64).tiny)
+    centred_pull = pull - np.outer(shares, pull.sum(axis=0))
     mismatch = label_gradient + centred_pull
     from_tube = gap(centred_pull, float(np.vdot(mismatch, mismatch)) / beta)
     drift = label_gradient.mean(axis=0)

@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.optimize
+from scipy import sparse
 
+from lemll.objective import row_norms, tube_loss
 from lemll.solvers import solve_joint
+from lemll.solvers._features import CentredFeatures
+from lemll.solvers._line_search import exact_step
 from lemll.solvers._point import Operators
 from lemll.solvers._preconditioner import ChebyshevSeries
 
@@ -49,3 +54,61 @@ def test_a_bound_that_is_too_low_is_found_out_and_raised(make_problem, monkeypat
     misled = solve_joint(X, Y, W, **parameters)
     assert misled.converged
     assert misled.objective == pytest.approx(plain.objective, rel=2e-8)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_the_gram_matrix_is_single_only_where_that_is_enough(kind, make_problem, monkeypatch):
+    X, _, _ = make_problem(3)
+    centred = X - X.mean(axis=0)
+    exact = centred.T @ centred
+    features = CentredFeatures(X if kind == "dense" else sparse.csr_array(X), "float64")
+    np.testing.assert_allclose(features.gram(1.0), exact, rtol=1e-12, atol=1e-12)
+    monkeypatch.setattr("lemll.solvers._features.LARGE_GRAM", 0)
+    np.testing.assert_allclose(features.gram(1e-9), exact, rtol=1e-12, atol=1e-12)
+    single = features.gram(1.0)
+    assert 0 < np.abs(single - exact).max() < 1e-4
+    assert features.gram(1.0) is single
+    np.testing.assert_allclose(features.gram_diagonal, exact.diagonal(), rtol=1e-12)
+    np.testing.assert_allclose(features.kernel, centred @ centred.T, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_products_are_those_of_the_centred_features_and_a_column_of_ones(kind, make_problem):
+    X, Y, _ = make_problem(4)
+    extended = np.column_stack([X - X.mean(axis=0), np.ones(len(X))])
+    features = CentredFeatures(X if kind == "dense" else sparse.csr_array(X), "float64")
+    V = np.arange(15.0).reshape(5, 3)
+    np.testing.assert_allclose(features.times(V), extended @ V, rtol=1e-12)
+    np.testing.assert_allclose(features.transposed_times(Y), extended.T @ Y, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_line_search_ends_where_the_slope_is_small(seed):
+    rng = np.random.default_rng(seed)
+    start, change = rng.standard_normal((2, 20, 3))
+    linear, quadratic, epsilon = -60.0, 0.3, 0.5  # steep enough to descend for every seed
+
+    def value(step):
+        norms = row_norms(start + step * change)
+        return tube_loss(norms, epsilon).sum() + 2 * step * linear + step**2 * quadratic
+
+    found = exact_step(
+        (start**2).sum(axis=1),
+        (start * change).sum(axis=1),
+        (change**2).sum(axis=1),
+        linear=linear,
+        quadratic=quadratic,
+        epsilon=epsilon,
+    )
+    best = scipy.optimize.minimize_scalar(value, bracket=(0.0, 1.0), tol=1e-12)
+    assert found.decrease == pytest.approx(value(0.0) - value(found.step), rel=1e-10)
+    assert value(0.0) - best.fun <= found.decrease * (1 + 1e-5)
+    uphill = exact_step(
+        (start**2).sum(axis=1),
+        np.zeros(20),
+        (change**2).sum(axis=1),
+        linear=1.0,
+        quadratic=quadratic,
+        epsilon=epsilon,
+    )
+    assert uphill == (0.0, 0.0)

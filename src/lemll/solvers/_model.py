@@ -99,7 +99,8 @@ class FeatureModel:
             inverse = 1 / (share * self._features.gram_diagonal + alpha)
             self._inverse = inverse.astype(self._features.dtype)[:, None]
         else:
-            self._factor = _Factor(share * self._features.gram, alpha, self._features.dtype)
+            gram = self._features.gram(alpha / share)
+            self._factor = _Factor(share * gram, alpha, self._features.dtype)
 
     def solve(self, alpha: float, V: Array, force: Array) -> tuple[Array, Array, Array]:
         s = self._features.transposed_times(force)
