@@ -66,10 +66,21 @@ class Operators:
         product: Array = self._difference @ U
         return product
 
+    def rebuild_adjoint(self, errors: Array) -> Array:
+        """``(I - W)' errors``."""
+        product: Array = self._transposed @ errors
+        return product
+
     def smoothness(self, U: Array) -> Array:
         """``M U``."""
-        product: Array = self._transposed @ self.rebuild_error(U)
-        return product
+        return self.rebuild_adjoint(self.rebuild_error(U))
+
+    def scaled_adjoint(self, scale: Array) -> Any:
+        """``diag(scale) (I - W)'``, as a sparse array."""
+        repeats = np.diff(self._transposed.indptr)
+        data = self._transposed.data * np.repeat(scale.astype(self.dtype), repeats)
+        pattern = (data, self._transposed.indices, self._transposed.indptr)
+        return sparse.csr_array(pattern, shape=self._transposed.shape)
 
     @cached_property
     def roughness_bound(self) -> float:
@@ -157,7 +168,7 @@ class Point:
         np.subtract(self.U, image, out=self.residuals)
         change = self.U - self.operators.Y
         rough = self.operators.rebuild_error(self.U)
-        self.label_gradient[...] = beta * change + gamma * self.operators.smoothness(self.U)
+        self.label_gradient[...] = beta * change + gamma * self.operators.rebuild_adjoint(rough)
         self.objective = (
             float(tube_loss(row_norms(self.residuals), epsilon).sum())
             + alpha * self._model.inner(self.V, self.V, image)

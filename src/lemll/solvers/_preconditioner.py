@@ -129,14 +129,18 @@ class ChebyshevSeries:
     """
 
     def __init__(self, operators: Operators, beta: float, gamma: float) -> None:
-        self._operators, self._gamma, self._shift = operators, gamma, 1 + beta
-        diagonal = self._shift + gamma * operators.roughness
+        self._operators = operators
+        shift = 1 + beta
+        diagonal = shift + gamma * operators.roughness
         self._inverse_diagonal = (1 / diagonal).astype(operators.dtype)[:, None]
+        # D^-1 T = shift D^-1 + (gamma D^-1 (I-W)') (I-W)
+        self._scaled_shift = shift * self._inverse_diagonal
+        self._scaled_adjoint = operators.scaled_adjoint(gamma / diagonal)
         # M <= top diag(M), so D^-1 T stays below the same bound mixed with 1.
         roughest = gamma * float(operators.roughness.max())
-        top = (self._shift + operators.roughness_bound * roughest) / (self._shift + roughest)
+        top = (shift + operators.roughness_bound * roughest) / (shift + roughest)
         # The ones, smoothest of all, have this Rayleigh quotient.
-        bottom = self._shift * len(diagonal) / float(diagonal.sum())
+        bottom = shift * len(diagonal) / float(diagonal.sum())
         self.n_terms = min(MAX_TERMS, max(1, round(0.9 * math.sqrt(top / bottom))))
         bottom = max(bottom, top / self.n_terms**2) if self.n_terms > 1 else bottom
         self._centre, self._radius = (top + bottom) / 2, (top - bottom) / 2
@@ -148,11 +152,8 @@ class ChebyshevSeries:
         solution: Array = step.copy() if self.n_terms > 1 else step
         ratio = self._radius / self._centre
         for _ in range(self.n_terms - 1):
-            change = self._operators.smoothness(step)
-            change *= self._gamma
-            change += self._shift * step
-            change *= self._inverse_diagonal
-            residual -= change
+            residual -= self._scaled_adjoint @ self._operators.rebuild_error(step)
+            residual -= self._scaled_shift * step
             next_ratio = 1 / (2 * self._centre / self._radius - ratio)
             step *= next_ratio * ratio
             residual_share = 2 * next_ratio / self._radius
