@@ -23,6 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lemll._validation import is_sparse
+
 __all__ = [
     "DualityGap",
     "LemllPoint",
@@ -196,13 +198,12 @@ def lemll_objective(
     """
     Y = _as_float(Y)
     U, coef, intercept = map(_as_float, point)
-    residual_norms = row_norms(_residuals(X, U, coef, intercept))
-    rebuilt = U - W @ U
-    return float(
-        tube_loss(residual_norms, epsilon).sum()
-        + alpha * np.vdot(coef, coef)
-        + beta * np.vdot(U - Y, U - Y)
-        + gamma * np.vdot(rebuilt, rebuilt)
+    residuals, rebuilt = _residuals(X, U, coef, intercept), U - W @ U
+    return (
+        float(tube_loss(row_norms(residuals), epsilon).sum())
+        + alpha * _square(coef)
+        + beta * _square(U - Y)
+        + gamma * _square(rebuilt)
     )
 
 
@@ -287,20 +288,25 @@ def duality_gap(
     """
     Y = _as_float(Y)
     U, coef, intercept = map(_as_float, point)
-    objective = lemll_objective(
-        X, Y, W, point, alpha=alpha, beta=beta, gamma=gamma, epsilon=epsilon
+    residuals, rebuilt, change = _residuals(X, U, coef, intercept), U - W @ U, U - Y
+    # Eq. (9) written out once more: the products are shared with the gap.
+    objective = (
+        float(tube_loss(row_norms(residuals), epsilon).sum())
+        + alpha * _square(coef)
+        + beta * _square(change)
+        + gamma * _square(rebuilt)
     )
     mean = np.asarray(X.mean(axis=0), dtype=np.float64).reshape(-1)
 
     def misfit(half_dual: FloatArray) -> float:
         # Its columns sum to zero, so centring X changes nothing but the rounding.
-        correlation = X.T @ half_dual - np.outer(mean, half_dual.sum(axis=0))
-        difference = alpha * coef.T - correlation
-        return float(np.vdot(difference, difference))
+        correlation = (X.T @ half_dual).T if is_sparse(X) else half_dual.T @ X
+        correlation -= np.outer(half_dual.sum(axis=0), mean)
+        return _square(alpha * coef - correlation)
 
     gap = gap_from_gradient_parts(
-        _residuals(X, U, coef, intercept),
-        beta * (U - Y) + gamma * smoothness_product(W, U),
+        residuals,
+        beta * change + gamma * (rebuilt - W.T @ rebuilt),
         misfit,
         alpha=alpha,
         beta=beta,
@@ -390,10 +396,14 @@ def gap_from_gradient_parts(
     shares = weights / max(float(weights.sum()), np.finfo(np.float64).tiny)
     centred_pull = pull - np.outer(shares, pull.sum(axis=0))
     mismatch = label_gradient + centred_pull
-    from_tube = gap(centred_pull, float(np.vdot(mismatch, mismatch)) / beta)
+    from_tube = gap(centred_pull, _square(mismatch) / beta)
     drift = label_gradient.mean(axis=0)
     from_labels = gap(drift - label_gradient, len(label_gradient) * float(drift @ drift) / beta)
     return min(from_tube, from_labels)
+
+
+def _square(array: FloatArray) -> float:
+    return float(np.vdot(array, array))
 
 
 def _as_float(array: Any) -> FloatArray:

@@ -85,6 +85,8 @@ class FeatureModel:
         return coef, V[-1] - coef @ self._features.mean
 
     def image(self, V: Array) -> Array:
+        if not V[:-1].any():  # where every search begins
+            return np.tile(V[-1], (self._features.n_samples, 1))
         return self._features.times(V)
 
     def inner(self, V: Array, other: Array, other_image: Array) -> float:
