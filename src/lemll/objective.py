@@ -17,12 +17,13 @@ Everything here is a pure function and computes in float64, whatever the arrays 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from lemll._certificate import DualityGap, gap_from_gradient_parts, smallest_objective
+from lemll._tube import row_norms, tube_loss, tube_weights
 from lemll._validation import is_sparse
 
 __all__ = [
@@ -58,78 +59,6 @@ class LemllPoint(NamedTuple):
     numerical_labels: FloatArray
     coef: FloatArray
     intercept: FloatArray
-
-
-class DualityGap(NamedTuple):
-    """What is proven about a point: ``lower_bound <= min F <= objective``.
-
-    Attributes
-    ----------
-    objective : float
-        Eq. (9) at the point.
-    lower_bound : float
-        The better of two dual values.
-    relative : float
-        ``(objective - lower_bound) / objective``, the certified relative error of the objective;
-        relative to `smallest_objective` when the objective is smaller than that.
-    """
-
-    objective: float
-    lower_bound: float
-    relative: float
-
-
-def tube_loss(residual_norms: FloatArray, epsilon: float) -> FloatArray:
-    """Squared distance to the tube, ``max(0, r - epsilon)^2`` (Eq. 3).
-
-    Parameters
-    ----------
-    residual_norms : ndarray
-        Euclidean norms ``r`` of the rows of residuals.
-    epsilon : float
-        Radius of the tube.
-
-    Returns
-    -------
-    ndarray
-        The loss of each row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lemll.objective import tube_loss
-    >>> tube_loss(np.array([0.25, 0.5, 2.5]), epsilon=0.5)
-    array([0., 0., 4.])
-    """
-    return np.square(np.maximum(residual_norms - epsilon, 0.0))
-
-
-def tube_weights(residual_norms: FloatArray, epsilon: float) -> FloatArray:
-    """Weights ``a_i = max(0, r_i - epsilon) / r_i`` of Eq. (14), 0 inside the tube.
-
-    Twice ``a_i`` times the residual is the gradient of the tube loss.
-
-    Parameters
-    ----------
-    residual_norms : ndarray
-        Euclidean norms ``r`` of the rows of residuals.
-    epsilon : float
-        Radius of the tube.
-
-    Returns
-    -------
-    ndarray
-        Weights in [0, 1); with ``epsilon=0``, 1 for every non-zero residual.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lemll.objective import tube_weights
-    >>> tube_weights(np.array([0.0, 0.5, 2.0]), epsilon=0.5)
-    array([0.  , 0.  , 0.75])
-    """
-    outside = residual_norms > epsilon
-    return np.where(outside, 1.0 - epsilon / np.where(outside, residual_norms, 1.0), 0.0)
 
 
 def smoothness_product(W: Any, U: FloatArray) -> FloatArray:
@@ -316,104 +245,12 @@ def duality_gap(
     return DualityGap(objective, objective - gap, gap / scale)
 
 
-def smallest_objective(Y: FloatArray, beta: float) -> float:
-    """Objective below which gaps are no longer taken relative to the objective itself.
-
-    Where the optimum is exactly 0 (constant labels, say) a gap relative to F would be 0/0 at the
-    optimum and 1 beside it.
-
-    Parameters
-    ----------
-    Y : ndarray of shape (n_samples, n_labels)
-        Logical labels.
-    beta : float
-        Weight of ``|U - Y|_F^2``.
-
-    Returns
-    -------
-    float
-        ``1e-10 beta |Y|_F^2``, positive also for labels that are all 0.
-    """
-    return max(1e-10 * beta * float(np.vdot(Y, Y)), float(np.finfo(np.float64).tiny))
-
-
-def gap_from_gradient_parts(
-    residuals: FloatArray,
-    label_gradient: FloatArray,
-    misfit: Callable[[FloatArray], float],
-    *,
-    alpha: float,
-    beta: float,
-    epsilon: float,
-) -> float:
-    """Certified absolute gap of Eq. (9), from products a solver keeps anyway.
-
-    Parameters
-    ----------
-    residuals : ndarray of shape (n_samples, n_labels)
-        ``Xi = U - X Theta' - 1 b'``.
-    label_gradient : ndarray of shape (n_samples, n_labels)
-        ``C = beta (U - Y) + gamma M U``.
-    misfit : callable
-        ``Z/2 -> |alpha Theta' - X'Z/2|_F^2`` for Z whose columns sum to zero.
-    alpha, beta, epsilon : float
-        Parameters of Eq. (9); `gamma` enters through `label_gradient`.
-
-    Returns
-    -------
-    float
-        An upper bound of ``F - min F``, at least 0.
-
-    Notes
-    -----
-    For any Z (n x l) whose columns sum to zero the dual value D(Z) is a lower bound of Eq. (9), and
-    with ``B = beta I + gamma M`` the gap is a sum of three terms, each non-negative, so nothing
-    cancels::
-
-        F - D(Z) = sum_i [ L(|xi_i|) + |z_i|^2/4 + epsilon |z_i| - <z_i, xi_i> ]
-                   + |alpha Theta' - X'Z/2|_F^2 / alpha
-                   + tr E' B^-1 E,                       E = beta Y - Z/2 - B U = -C - Z/2
-
-    Two choices of Z need no solve with B. Centring the gradient of the tube loss, by a change of
-    the rows outside the tube, gives a small first term, and ``tr E' B^-1 E <= |E|_F^2 / beta``.
-    Centring ``-2 C`` leaves in E only columns of constants, on which B is beta exactly. The smaller
-    gap of the two is returned.
-    """
-    norms = row_norms(residuals)
-    weights = tube_weights(norms, epsilon)
-    pull = weights[:, None] * residuals
-    loss = tube_loss(norms, epsilon)
-
-    def gap(half_dual: FloatArray, label_part: float) -> float:
-        """Sum the three terms at ``Z = 2 half_dual``."""
-        lengths = row_norms(half_dual)
-        inner = np.einsum("ij,ij->i", half_dual, residuals)
-        fenchel = loss + lengths * (lengths + 2 * epsilon) - 2 * inner
-        return float(np.maximum(fenchel, 0.0).sum()) + misfit(half_dual) / alpha + label_part
-
-    # Rows inside the tube stay at zero, where any change of z_i would cost in proportion to it;
-    # for the others the first term is smooth at its minimum.
-    shares = weights / max(float(weights.sum()), np.finfo(np.float64).tiny)
-    centred_pull = pull - np.outer(shares, pull.sum(axis=0))
-    mismatch = label_gradient + centred_pull
-    from_tube = gap(centred_pull, _square(mismatch) / beta)
-    drift = label_gradient.mean(axis=0)
-    from_labels = gap(drift - label_gradient, len(label_gradient) * float(drift @ drift) / beta)
-    return min(from_tube, from_labels)
-
-
 def _square(array: FloatArray) -> float:
     return float(np.vdot(array, array))
 
 
 def _as_float(array: Any) -> FloatArray:
     return np.asarray(array, dtype=np.float64)
-
-
-def row_norms(rows: FloatArray) -> FloatArray:
-    """Euclidean norm of each row."""
-    norms: FloatArray = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    return norms
 
 
 def _residuals(X: Any, U: FloatArray, coef: FloatArray, intercept: FloatArray) -> FloatArray:

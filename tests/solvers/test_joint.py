@@ -344,6 +344,12 @@ def test_arrays_that_do_not_fit_are_refused(solve, make_problem):
         solve(X[:-1], Y, W, **ONES)
 
 
+def test_a_start_of_another_shape_is_refused(make_problem):
+    X, Y, W = make_problem()
+    with pytest.raises(ValueError, match=r"U0 must have the shape of Y, \(30, 3\); got \(30, 2\)"):
+        solve_joint(X, Y, W, **ONES, U0=Y[:, :2])
+
+
 @pytest.mark.parametrize("d", [4, 50])
 def test_features_whose_squares_overflow_are_refused(d, make_problem):
     X, Y, W = make_problem(d=d)

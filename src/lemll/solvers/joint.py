@@ -38,6 +38,8 @@ LONGEST_WAIT = 25
 # Consecutive certificates without progress that prove rounding to be in the way. Float64 has
 # far to go before rounding matters, and on the way the gap need not fall steadily.
 PATIENCE = {"float32": 3, "float64": 20}
+# How often float64 may begin again where rounding stopped it, its products computed afresh.
+RECHECKS = 2
 
 
 def solve_joint(
@@ -174,21 +176,29 @@ class JointProblem:
         weights = Weights(alpha, beta, gamma, epsilon)
         search = _Search(self, weights, tol, max_iter, callback)
         unknowns = self._start(U0) if start is None else start.point
-        attempts: list[Precision] = ["float64"]
+        attempts: list[Precision] = ["float64"] * RECHECKS
         if precision == "float32":
             attempts.insert(0, "float32")
         for attempt in attempts:
             point = Point(self.operators(attempt), weights, unknowns)
             status = search.run(point)
             unknowns = point.unknowns()
+            certificate = duality_gap(self.X, self.Y, self.W, unknowns, **weights._asdict())
+            # The search keeps its products up to date by sums, and sums drift: the last word
+            # belongs to the certificate computed afresh.
+            if certificate.relative <= tol:
+                status = "converged"
+            elif status == "converged":
+                status = "stalled"
             if status != "stalled":
                 break
-        certificate = duality_gap(self.X, self.Y, self.W, unknowns, **weights._asdict())
         return solution_at(unknowns, certificate, search.trace, status, search.n_linear_solves)
 
     def _start(self, U0: Array | None) -> LemllPoint:
         # Theta = 0 and, but for the tube, its best intercept; U = Y is optimal for large beta.
         U = self.Y if U0 is None else np.asarray(U0, dtype=np.float64)
+        if U.shape != self.Y.shape:
+            raise ValueError(f"U0 must have the shape of Y, {self.Y.shape}; got {U.shape}.")
         return LemllPoint(U, np.zeros((U.shape[1], self.X.shape[1])), U.mean(axis=0))
 
 
