@@ -50,7 +50,7 @@ def test_a_bound_that_is_too_low_is_found_out_and_raised(make_problem, monkeypat
     parameters = {"alpha": 1.0, "beta": 1.0, "gamma": 64.0, "tol": 1e-8}
     plain = solve_joint(X, Y, W, **parameters)
     monkeypatch.setattr("lemll.solvers._point.LANCZOS_STEPS", 1)
-    monkeypatch.setattr("lemll.solvers._point.LANCZOS_END", -2.5)
+    monkeypatch.setattr("lemll.solvers._point.LANCZOS_MARGIN", 0.3)
     misled = solve_joint(X, Y, W, **parameters)
     assert misled.converged
     assert misled.objective == pytest.approx(plain.objective, rel=2e-8)

@@ -282,7 +282,7 @@ class _Schedule:
 
     def __init__(self, tol: float, patience: int) -> None:
         self._tol, self._patience = tol, patience
-        self._threshold = tol
+        self._threshold = tol / 4  # the gap has been some 4 to 100 times the decrement
         self._decrement = np.inf
         self._best = np.inf
         self._iterations = self._waited = self._failures = 0
