@@ -92,9 +92,35 @@ def test_the_start_does_not_matter(parameters, make_problem):
     from_labels = solve_joint(*problem, **parameters, **TIGHT)
     from_zero = solve_joint(*problem, **parameters, **TIGHT, U0=np.zeros_like(problem.Y))
     assert_same(from_zero, from_labels)
-    warm = JointProblem(*problem).solve(**parameters, **TIGHT, start=from_labels)
-    assert warm.n_iter == 0
-    assert_same(warm, from_labels)
+
+
+@pytest.mark.parametrize("d", [4, 80], ids=["d<n", "n<d"])
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_a_solution_is_where_the_next_one_starts(precision, d, make_problem):
+    problem = JointProblem(*make_problem(1, d=d))
+    first = problem.solve(**ONES, tol=1e-6, precision=precision)
+    again = problem.solve(**ONES, tol=2e-6, start=first, precision=precision)
+    assert again.n_iter == 0
+    assert again.objective == pytest.approx(first.objective, rel=1e-6)
+    elsewhere = problem.solve(**(ONES | {"alpha": 4.0}), tol=1e-6, precision=precision)
+    moved = problem.solve(**(ONES | {"alpha": 4.0}), tol=1e-6, precision=precision, start=first)
+    assert moved.objective == pytest.approx(elsewhere.objective, rel=2e-6)
+    assert moved.n_iter <= elsewhere.n_iter
+
+
+def test_any_solution_will_do_as_a_start(make_problem):
+    problem = make_problem(1, d=80)
+    plain = solve_joint(*problem, **ONES, **TIGHT)
+    other = solve_reference(*problem, **ONES, tol=1e-6)
+    assert_same(JointProblem(*problem).solve(**ONES, **TIGHT, start=other), plain)
+
+
+def test_by_samples_the_coefficients_give_the_weights(make_problem):
+    X, Y, W = make_problem(2, d=80)
+    solution = solve_joint(X, Y, W, **ONES, tol=1e-6)
+    centred = X - X.mean(axis=0)
+    np.testing.assert_allclose(solution.coef, solution.dual_coef.T @ centred, atol=1e-10)
+    assert solve_joint(*make_problem(2), **ONES).dual_coef is None
 
 
 def test_without_tube_and_neighbours_it_is_ridge(make_problem):

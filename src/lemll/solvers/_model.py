@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor
 from scipy.linalg.lapack import get_lapack_funcs
 
-from lemll.objective import LemllPoint, row_norms, tube_weights
+from lemll.objective import LemllPoint
 from lemll.solvers._features import CentredFeatures
 
 __all__ = ["FeatureModel", "Model", "SampleModel", "model_for"]
@@ -32,12 +32,16 @@ class Model(Protocol):
     n_rows: int
     n_linear_solves: int
 
-    def encode(self, start: LemllPoint, alpha: float, epsilon: float) -> Array:
-        """Unknowns V of a model given by its weights."""
+    def encode(self, start: LemllPoint, dual_coef: Array | None) -> Array:
+        """Unknowns V of a model given by its weights and, if known, its coefficients B."""
         ...
 
     def decode(self, V: Array) -> tuple[Array, Array]:
         """``(Theta, b)`` of V, in float64 and for the features as they were given."""
+        ...
+
+    def dual_coef(self, V: Array) -> Array | None:
+        """B in float64, where the model has it."""
         ...
 
     def image(self, V: Array) -> Array:
@@ -77,12 +81,18 @@ class FeatureModel:
         self._diagonal = min(features.n_samples, features.n_features) > MAX_DENSE_ORDER
         self.n_linear_solves = 0 if self._diagonal else 1
 
-    def encode(self, start: LemllPoint, alpha: float, epsilon: float) -> Array:
-        return _plain_unknowns(self._features, start)
+    def encode(self, start: LemllPoint, dual_coef: Array | None) -> Array:
+        V = np.empty((self.n_rows, len(start.intercept)), dtype=self._features.dtype)
+        V[:-1] = start.coef.T
+        V[-1] = start.intercept + start.coef @ self._features.mean
+        return V
 
     def decode(self, V: Array) -> tuple[Array, Array]:
         coef = np.ascontiguousarray(V[:-1].T, dtype=np.float64)
         return coef, V[-1] - coef @ self._features.mean
+
+    def dual_coef(self, V: Array) -> Array | None:
+        return None
 
     def image(self, V: Array) -> Array:
         if not V[:-1].any():  # where every search begins
@@ -125,20 +135,21 @@ class SampleModel:
         self._share = 1.0
         self.n_linear_solves = 1
 
-    def encode(self, start: LemllPoint, alpha: float, epsilon: float) -> Array:
-        plain = _plain_unknowns(self._features, start)
-        V = np.zeros((self.n_rows, plain.shape[1]), dtype=plain.dtype)
-        V[-1] = plain[-1]
-        if start.coef.any():
-            # At an optimum alpha Theta = A' Xc, A the pull of the tube: exact for a solution.
-            residuals = start.numerical_labels - self._features.times(plain)
-            weights = tube_weights(row_norms(residuals), epsilon)
-            V[:-1] = weights[:, None] * residuals / alpha
+    def encode(self, start: LemllPoint, dual_coef: Array | None) -> Array:
+        V = np.zeros((self.n_rows, len(start.intercept)), dtype=self._features.dtype)
+        V[-1] = start.intercept
+        if dual_coef is not None:
+            V[:-1] = dual_coef
+            V[-1] += start.coef @ self._features.mean
+        # Without B there is no cheap way to it: Theta starts from 0, as if it had not been given.
         return V
 
     def decode(self, V: Array) -> tuple[Array, Array]:
         coef = np.ascontiguousarray(self._features.transposed_times(V[:-1])[:-1].T, np.float64)
         return coef, V[-1] - coef @ self._features.mean
+
+    def dual_coef(self, V: Array) -> Array | None:
+        return V[:-1].astype(np.float64)
 
     def image(self, V: Array) -> Array:
         product: Array = self._kernel @ V[:-1]
@@ -168,14 +179,6 @@ class SampleModel:
 
     def force_inner(self, s: Array, dV: Array, image: Array) -> float:
         return float(np.vdot(s, image))
-
-
-def _plain_unknowns(features: CentredFeatures, start: LemllPoint) -> Array:
-    """``[Theta'; b']`` for the centred features."""
-    V = np.empty((features.n_features + 1, len(start.intercept)), dtype=features.dtype)
-    V[:-1] = start.coef.T
-    V[-1] = start.intercept + start.coef @ features.mean
-    return V
 
 
 def model_for(features: CentredFeatures) -> Model:

@@ -146,22 +146,34 @@ class Point:
         Parameters of Eq. (9).
     start : LemllPoint
         Where to start.
+    dual_coef : ndarray of shape (n_samples, n_labels), optional
+        B of ``Theta' = Xc' B`` at the start, where the model is kept by samples.
     """
 
-    def __init__(self, operators: Operators, weights: Weights, start: LemllPoint) -> None:
+    def __init__(
+        self,
+        operators: Operators,
+        weights: Weights,
+        start: LemllPoint,
+        dual_coef: Array | None = None,
+    ) -> None:
         U = start.numerical_labels
         self.operators, self.weights = operators, weights
         self._model = operators.model
         self.stack = np.empty((3, *U.shape), dtype=operators.dtype)
         self.U, self.residuals, self.label_gradient = self.stack
         self.U[...] = U
-        self.V = self._model.encode(start, weights.alpha, weights.epsilon)
+        self.V = self._model.encode(start, dual_coef)
         self._axpy = get_blas_funcs("axpy", (self.stack,))
         self.refresh()
 
     def unknowns(self) -> LemllPoint:
         """``(U, Theta, b)`` in float64, for the features as they were given."""
         return LemllPoint(self.U.astype(np.float64), *self._model.decode(self.V))
+
+    def dual_coef(self) -> Array | None:
+        """B of ``Theta' = Xc' B``, where the model is kept by samples."""
+        return self._model.dual_coef(self.V)
 
     def refresh(self) -> None:
         """Compute the products and the objective from U and V."""

@@ -73,6 +73,8 @@ class LemllSolution:
         "stalled" means that rounding forbade any further descent before the wanted gap.
     n_linear_solves : int
         How many linear systems were factorised.
+    dual_coef : ndarray of shape (n_samples, n_labels) or None
+        B of ``Theta' = (X - mean)' B``, from the joint solver where n_samples <= n_features.
     """
 
     coef: FloatArray
@@ -84,6 +86,7 @@ class LemllSolution:
     n_iter: int
     status: Status
     n_linear_solves: int
+    dual_coef: FloatArray | None = None
 
     @property
     def point(self) -> LemllPoint:

@@ -10,6 +10,7 @@ iteration multiplies once by X, once by X' and twice by I - W.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -176,13 +177,14 @@ class JointProblem:
         weights = Weights(alpha, beta, gamma, epsilon)
         search = _Search(self, weights, tol, max_iter, callback)
         unknowns = self._start(U0) if start is None else start.point
+        dual_coef = None if start is None else start.dual_coef
         attempts: list[Precision] = ["float64"] * RECHECKS
         if precision == "float32":
             attempts.insert(0, "float32")
         for attempt in attempts:
-            point = Point(self.operators(attempt), weights, unknowns)
+            point = Point(self.operators(attempt), weights, unknowns, dual_coef)
             status = search.run(point)
-            unknowns = point.unknowns()
+            unknowns, dual_coef = point.unknowns(), point.dual_coef()
             certificate = duality_gap(self.X, self.Y, self.W, unknowns, **weights._asdict())
             # The search keeps its products up to date by sums, and sums drift: the last word
             # belongs to the certificate computed afresh.
@@ -192,7 +194,8 @@ class JointProblem:
                 status = "stalled"
             if status != "stalled":
                 break
-        return solution_at(unknowns, certificate, search.trace, status, search.n_linear_solves)
+        solution = solution_at(unknowns, certificate, search.trace, status, search.n_linear_solves)
+        return replace(solution, dual_coef=dual_coef)
 
     def _start(self, U0: Array | None) -> LemllPoint:
         # Theta = 0 and, but for the tube, its best intercept; U = Y is optimal for large beta.
