@@ -152,6 +152,8 @@ class SampleModel:
         return V[:-1].astype(np.float64)
 
     def image(self, V: Array) -> Array:
+        if not V[:-1].any():
+            return np.tile(V[-1], (len(V) - 1, 1))
         product: Array = self._kernel @ V[:-1]
         product += V[-1]
         return product
