@@ -1,0 +1,17 @@
+"""Eq. 6-8: which rows are neighbours, and how a row is rebuilt from them."""
+
+from lemll.topology.neighbors import nearest_neighbors
+from lemll.topology.weights import (
+    ReconstructionOperator,
+    check_graph,
+    local_weights,
+    reconstruction_weights,
+)
+
+__all__ = [
+    "ReconstructionOperator",
+    "check_graph",
+    "local_weights",
+    "nearest_neighbors",
+    "reconstruction_weights",
+]

@@ -1,0 +1,255 @@
+"""The rows of X made ready for distances: checked, centred and scaled, handed out in blocks.
+
+Distances are ordered by their float64 value, summed over the features in order. That sum is too
+slow to take for every pair, so pairs are first sifted by a *lower bound* of it that one matrix
+product gives for a whole tile of pairs. Everything about rounding lives in this module.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from lemll._validation import check_finite, is_sparse
+
+__all__ = ["Block", "Rows", "check_features", "check_n_neighbors"]
+
+FloatArray = npt.NDArray[np.float64]
+Float32Array = npt.NDArray[np.float32]
+IndexArray = npt.NDArray[np.intp]
+
+# No temporary array is larger than this, however large X is.
+BLOCK_BYTES = 1 << 25
+CACHE_BYTES = 1 << 18
+BLOCK_ROWS = 1024
+# One multiplication in a sparse-times-dense product costs about as much as eight in a dense one,
+# so a feature that more than one row in eight has is cheaper among the dense ones.
+SPARSE_COST = 8
+# Sums and products of whole numbers below this squared length are exact in float32.
+EXACT_NORM = 2.0**21
+
+
+def check_features(X: Any) -> Any:
+    """Return `X` as a float array or a canonical CSR array, or say what is wrong with it.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Features: finite numbers.
+
+    Returns
+    -------
+    ndarray or csr_array of shape (n_samples, n_features), float32 or float64
+        Without a copy where none is needed; `X` is never changed.
+    """
+    if not is_sparse(X):
+        X = np.asarray(X)
+    if X.ndim != 2 or X.shape[1] == 0:
+        raise ValueError(
+            f"X must be 2-D (rows x features) with at least one feature, got shape {X.shape}."
+        )
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"X must hold real numbers, got dtype {X.dtype}; convert it first.")
+    dtype = np.float32 if X.dtype in (np.float32, np.float16) else np.float64
+    if is_sparse(X):
+        X = sparse.csr_array(X, dtype=dtype)
+        if not X.has_canonical_format or not X.data.all():
+            # Sorting and dropping stored zeros work in place: never on the caller's arrays.
+            X = X.copy()
+            X.sum_duplicates()
+            X.eliminate_zeros()
+    else:
+        X = np.ascontiguousarray(X, dtype=dtype)
+    check_finite(X)
+    return X
+
+
+def check_n_neighbors(n_neighbors: Any, n_samples: int) -> int:
+    """Return the number of neighbours K as an int, or say why it cannot be used."""
+    if not isinstance(n_neighbors, (int, np.integer)) or n_neighbors < 1:
+        raise ValueError(f"n_neighbors must be a whole number of at least 1, got {n_neighbors!r}.")
+    if n_neighbors >= n_samples:
+        raise ValueError(
+            f"n_neighbors={n_neighbors} must be smaller than n_samples={n_samples}; "
+            "lower n_neighbors or add rows."
+        )
+    return int(n_neighbors)
+
+
+class Block(NamedTuple):
+    """Some rows, as the sifting product wants them.
+
+    Parameters
+    ----------
+    dense : ndarray of shape (n_rows, n_common + 2), float32
+        The common features, then minus half the lowered squared length, then 1.
+    rare : csr_array of shape (n_rows, n_rare) or None
+        The features that few rows have.
+    """
+
+    dense: Float32Array
+    rare: Any
+
+
+class Rows:
+    """Rows of X, with float64 distances of single pairs and float32 lower bounds of whole tiles.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array
+        As `check_features` returns it.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether the float32 bounds are the distances themselves (small whole numbers).
+    norms : ndarray of shape (n_samples,)
+        Squared lengths of the centred and scaled rows.
+
+    Notes
+    -----
+    Let z be the centred and scaled rows, all entries within [-1, 1], and m the largest number of
+    terms in a product. With u the unit roundoff and g = m u / (1 - m u), the computed
+    ``z_i'z_j - |z_i|^2/2 - |z_j|^2/2`` differs from ``-|z_i - z_j|^2 / 2`` by at most
+    ``(|z_i|^2 + |z_j|^2) / 2`` times 2g + 4u: g for the products and for the lengths, the rest for
+    rounding z itself. As this is a sum of a term of i and a term of j, lowering each squared
+    length beforehand makes the computed value a bound, at no cost. Underflow adds the absolute
+    term.
+    """
+
+    def __init__(self, X: Any) -> None:
+        self.X = X
+        self.n_samples, self.n_features = (int(size) for size in X.shape)
+        if is_sparse(X):
+            self._prepare_sparse()
+        else:
+            self._prepare_dense()
+
+    def _prepare_dense(self) -> None:
+        X = self.X
+        low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+        # Any centre is right, a near one sifts better. Clipping keeps constant features at 0.
+        mean = np.full(self.n_samples, 1 / self.n_samples, X.dtype) @ X
+        self._centre = np.clip(mean.astype(np.float64), low, high)
+        self._set_scale(float((high / 2 - low / 2).max()) * 2)
+        whole = bool((np.rint(X[:8]) == X[:8]).all() and (np.rint(X) == X).all())
+        if whole and self._reach < EXACT_NORM:
+            self._centre, self._scale = np.rint(self._centre), 1.0
+        self._dense = np.ones((self.n_samples, self.n_features + 2), np.float32)
+        self.norms = np.empty(self.n_samples)
+        for rows in self.slices(8 * self.n_features):
+            z = self.centred(rows)
+            self.norms[rows] = np.einsum("ij,ij->i", z, z)
+            self._dense[rows, :-2] = z
+        self._n_terms = self.n_features
+        self._set_exact(whole)
+        self._dense[:, -2] = self.lowered_norms(np.float32) / -2
+        self.block_rows = BLOCK_ROWS
+
+    def _prepare_sparse(self) -> None:
+        X = self.X
+        self._set_scale(float(np.abs(X.data).max(initial=0)))
+        whole = bool((np.rint(X.data) == X.data).all())
+        if whole and self._reach < EXACT_NORM:
+            self._scale = 1.0
+        index = np.int32 if max(X.nnz, *X.shape) < 2**31 else np.int64
+        parts = (X.data * np.float64(self._scale), X.indices.astype(index), X.indptr.astype(index))
+        self._scaled = sparse.csr_array(parts, shape=X.shape)
+        self.norms = np.asarray(self._scaled.multiply(self._scaled).sum(axis=1))
+        self._n_terms = int(np.diff(X.indptr).max())
+        self._set_exact(whole)
+        self._split_features()
+
+    def _split_features(self) -> None:
+        """Part the features that many rows have from those that few have."""
+        count = np.bincount(self._scaled.indices, minlength=self.n_features)
+        common = count * SPARSE_COST > self.n_samples
+        # A feature of a single row meets no other row.
+        rare = ~common & (count > 1)
+        z = self._scaled.astype(np.float32)
+        self._rare, dense = z[:, rare], z[:, common]
+        # Room for the two columns that hold the lengths.
+        shape = (self.n_samples, dense.shape[1] + 2)
+        self._common = sparse.csr_array((dense.data, dense.indices, dense.indptr), shape=shape)
+        room = BLOCK_BYTES // (4 * max(1, *self._rare.shape[1:], self._common.shape[1]))
+        self.block_rows = min(BLOCK_ROWS, max(8, room))
+        self._lengths = np.column_stack(
+            [self.lowered_norms(np.float32) / -2, np.ones(self.n_samples, np.float32)]
+        )
+
+    def _set_scale(self, reach: float) -> None:
+        """Scale by a power of two, so that nothing overflows and nothing is rounded by it."""
+        self._reach = reach
+        exponent = int(np.clip(np.frexp(reach)[1], -1000, 1024)) if np.isfinite(reach) else 1025
+        self._scale = float(np.ldexp(1.0, -exponent)) if reach else 1.0
+
+    def _set_exact(self, whole: bool) -> None:
+        self.exact = whole and self._scale == 1 and bool(self.norms.max() <= EXACT_NORM)
+
+    def lowered_norms(self, dtype: Any) -> Any:
+        """Return the squared lengths, lowered by what rounding in `dtype` can do."""
+        if self.exact:
+            return self.norms.astype(dtype)
+        unit = np.finfo(dtype).eps / 2
+        # Ten more terms than products: the lengths, the sum of two parts, the cast, the slack.
+        growth = (self._n_terms + 10) * unit
+        loss = 2 * growth / max(1 - growth, 0.5) + 4 * unit
+        underflow = (self._n_terms + 10) * 8 * float(np.finfo(dtype).tiny)
+        return (self.norms * (1 - loss) - underflow).astype(dtype)
+
+    def slices(self, bytes_per_row: int) -> list[slice]:
+        """Cut the rows into slices of at most `BLOCK_BYTES`."""
+        step = max(1, BLOCK_BYTES // bytes_per_row)
+        return [slice(i, min(i + step, self.n_samples)) for i in range(0, self.n_samples, step)]
+
+    def centred(self, rows: Any) -> FloatArray:
+        """Return the centred and scaled rows, dense float64."""
+        if is_sparse(self.X):
+            return np.asarray(self._scaled[rows].toarray())
+        before, after = min(self._scale, 1.0), max(self._scale, 1.0)
+        z = self.X[rows] * np.float64(before)
+        z -= self._centre * before
+        z *= after
+        return np.asarray(z, dtype=np.float64)
+
+    def block(self, start: int, stop: int) -> Block:
+        """Return rows `start` to `stop` for the sifting product."""
+        if not is_sparse(self.X):
+            return Block(self._dense[start:stop], None)
+        dense = self._common[start:stop].toarray()
+        dense[:, -2:] = self._lengths[start:stop]
+        return Block(dense, self._rare[start:stop] if self._rare.shape[1] else None)
+
+    def products(self, rows: FloatArray) -> FloatArray:
+        """Return the float64 products of some centred rows with all rows, one column a row."""
+        if is_sparse(self.X):
+            return np.asarray(rows @ self._scaled.T)
+        parts = [rows @ self.centred(part).T for part in self.slices(8 * self.n_features)]
+        return np.concatenate(parts, axis=1)
+
+    def distances(self, i: IndexArray, j: IndexArray) -> FloatArray:
+        """Return the squared distances of the pairs (i, j), each summed over features in order."""
+        # Small pieces stay in the cache, which is worth a factor of three here.
+        step = max(1, CACHE_BYTES // (8 * max(1, self._n_terms)))
+        cuts = range(0, len(i), step)
+        parts = [self._few_distances(i[s : s + step], j[s : s + step]) for s in cuts]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def _few_distances(self, i: IndexArray, j: IndexArray) -> FloatArray:
+        # Summing in order (not in pairs, as ndarray.sum does) gives the same digits with and
+        # without the zeros, so sparse and dense X agree on every tie.
+        if is_sparse(self.X):
+            difference = self._scaled[i] - self._scaled[j]
+            difference.data **= 2
+            return np.asarray(difference @ np.ones(self.n_features))
+        before, after = np.float64(min(self._scale, 1.0)), max(self._scale, 1.0)
+        difference = self.X[i] * before
+        difference -= self.X[j] * before
+        # One more column than pairs: NumPy would sum a single column in pairs.
+        terms = np.zeros((self.n_features, len(i) + 1))
+        np.multiply(difference.T, after, out=terms[:, :-1])
+        terms *= terms
+        return np.asarray(terms.sum(axis=0)[:-1])

@@ -1,0 +1,265 @@
+"""How a row is rebuilt from its neighbours: the weights W of Eq. 6-7 and the matrix M of Eq. 8."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from lemll._validation import check_finite, is_sparse
+from lemll.topology._local import ill_conditioned, local_grams, solve_for_ones
+from lemll.topology._rows import FloatArray, IndexArray, check_features
+from lemll.topology.neighbors import nearest_neighbors
+
+__all__ = ["ReconstructionOperator", "check_graph", "local_weights", "reconstruction_weights"]
+
+# Local Grams beyond this condition number have no digits left to solve with.
+CONDITION_LIMIT = 1e12
+# Weights stored in float32 sum to one within a few of its roundings, hardly more.
+SUM_TOLERANCE = 1e-6
+
+
+def reconstruction_weights(
+    X: Any, n_neighbors: int = 10, *, reg: float = 1e-3, reg_policy: str = "auto"
+) -> Any:
+    r"""Return the weights that rebuild every row from its K nearest rows, Eq. 6.
+
+    .. math:: \min_W \sum_i \Big\| x_i - \sum_{j \ne i} W_{ij} x_j \Big\|^2
+        \quad \text{s.t.} \quad \sum_j W_{ij} = 1,
+
+    with :math:`W_{ij} = 0` unless j is one of the K nearest rows of i.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Features. A sparse X is never made dense as a whole.
+    n_neighbors : int, default=10
+        The number K of neighbours, smaller than `n_samples`.
+    reg : float, default=1e-3
+        Regularisation of a local Gram, relative to its trace; see `local_weights`.
+    reg_policy : {"auto", "always"}, default="auto"
+        Whether only singular local Grams are regularised, or all.
+
+    Returns
+    -------
+    csr_array of shape (n_samples, n_samples), float64
+        W: K stored entries a row, sorted by index; zero diagonal; rows that sum to one.
+
+    See Also
+    --------
+    nearest_neighbors : The neighbours alone.
+    ReconstructionOperator : The matrix M of Eq. 8, from W.
+
+    Notes
+    -----
+    The paper writes the constraint of Eq. 6 as a sum over i. Its Eq. 7, and the invariance to
+    translation it asks for, need the sum over j, which is taken here.
+
+    References
+    ----------
+    .. [1] R. Shao, N. Xu, X. Geng. Multi-label learning with label enhancement. ICDM 2018,
+       pp. 437-446.
+    .. [2] S. T. Roweis, L. K. Saul. Nonlinear dimensionality reduction by locally linear
+       embedding. Science 290 (2000), pp. 2323-2326.
+
+    Examples
+    --------
+    >>> from lemll.topology import reconstruction_weights
+    >>> X = [[0.0, 0.0], [4.0, 0.0], [0.0, 3.0], [1.0, 1.5]]
+    >>> W = reconstruction_weights(X, n_neighbors=2)
+    >>> W.toarray()[3].round(3)
+    array([0.5, 0. , 0.5, 0. ])
+    """
+    X = check_features(X)
+    neighbors = nearest_neighbors(X, n_neighbors)
+    weights = local_weights(X, neighbors, reg=reg, reg_policy=reg_policy)
+    order = np.argsort(neighbors, axis=1)
+    n_samples, width = neighbors.shape
+    indices = np.take_along_axis(neighbors, order, axis=1).ravel()
+    data = np.take_along_axis(weights, order, axis=1).ravel()
+    indptr = np.arange(0, n_samples * width + 1, width)
+    index = np.int32 if n_samples * width < 2**31 else np.int64
+    parts = (data, indices.astype(index), indptr.astype(index))
+    return sparse.csr_array(parts, shape=(n_samples, n_samples))
+
+
+def local_weights(
+    X: Any, neighbors: IndexArray, *, reg: float = 1e-3, reg_policy: str = "auto"
+) -> FloatArray:
+    r"""Return the weights of given neighbours, the solutions of Eq. 7.
+
+    For each row i, :math:`w = G^{-1} 1 / (1^T G^{-1} 1)` minimises :math:`w^T G w` subject to
+    :math:`1^T w = 1`, where :math:`G_{jk} = (x_i - x_j)^T (x_i - x_k)`. A singular G leaves w
+    undetermined (more neighbours than features, twins among them, or a twin of the row itself);
+    then :math:`G + \text{reg} \cdot \mathrm{tr}(G) I` takes its place, or :math:`\text{reg} \cdot
+    I` when all neighbours coincide with the row, which makes the weights equal.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Features.
+    neighbors : ndarray of shape (n_samples, n_neighbors), int
+        Indices of the neighbours of each row.
+    reg : float, default=1e-3
+        Regularisation relative to the trace, positive.
+    reg_policy : {"auto", "always"}, default="auto"
+        ``"auto"`` regularises where there are more neighbours than features or where the condition
+        number of G is above 1e12, ``"always"`` everywhere.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_neighbors)
+        Weights in the order of `neighbors`. Each row sums to one; weights may be negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lemll.topology import local_weights
+    >>> twins = np.zeros((3, 2))
+    >>> local_weights(twins, np.array([[1, 2], [0, 2], [0, 1]]))
+    array([[0.5, 0.5],
+           [0.5, 0.5],
+           [0.5, 0.5]])
+    """
+    if not (np.isfinite(reg) and reg > 0):
+        raise ValueError(f"reg must be a positive number, got {reg!r}; the usual value is 1e-3.")
+    if reg_policy not in ("auto", "always"):
+        raise ValueError(f'reg_policy must be "auto" or "always", got {reg_policy!r}.')
+    X = check_features(X)
+    grams = local_grams(X, neighbors)
+    if reg_policy == "auto" and neighbors.shape[1] <= X.shape[1]:
+        w, inverse_trace = solve_for_ones(grams)
+        weak = np.flatnonzero(ill_conditioned(grams, inverse_trace, CONDITION_LIMIT))
+        w[weak] = _regularized(grams[weak], reg)
+    else:
+        w = _regularized(grams, reg)
+    w /= w.sum(axis=1, keepdims=True)
+    return w
+
+
+def _regularized(grams: FloatArray, reg: float) -> FloatArray:
+    """Solve (G + reg tr(G) I) w = 1, or reg I w = 1 where the trace is zero."""
+    trace = np.trace(grams, axis1=1, axis2=2)
+    diagonal = np.arange(grams.shape[1])
+    grams = grams.copy()
+    grams[:, diagonal, diagonal] += np.where(trace > 0, reg * trace, reg)[:, None]
+    return solve_for_ones(grams)[0]
+
+
+def check_graph(W: Any, n_samples: int) -> Any:
+    """Return a precomputed graph as a CSR array, or say what is wrong with it.
+
+    Parameters
+    ----------
+    W : array-like or sparse matrix of shape (n_samples, n_samples)
+        Weights as of `reconstruction_weights`: finite, zero diagonal, rows that sum to one.
+    n_samples : int
+        The number of rows it has to fit.
+
+    Returns
+    -------
+    csr_array of shape (n_samples, n_samples), float64
+        The weights, sorted by index, without stored zeros. `W` is never changed.
+
+    Examples
+    --------
+    >>> from lemll.topology import check_graph
+    >>> check_graph([[0, 1], [1, 0]], n_samples=2).nnz
+    2
+    """
+    graph = sparse.csr_array(W if is_sparse(W) else np.atleast_2d(np.asarray(W)))
+    if graph.shape != (n_samples, n_samples):
+        raise ValueError(
+            f"the graph must have one row and one column for each of {n_samples} samples, "
+            f"got shape {graph.shape}; build it from the same rows."
+        )
+    if graph.dtype.kind not in "biuf":
+        raise ValueError(f"the graph must hold real numbers, got dtype {graph.dtype}.")
+    graph = graph.astype(np.float64, copy=True)
+    graph.sum_duplicates()
+    graph.eliminate_zeros()
+    check_finite(graph, name="the graph")
+    loops = np.flatnonzero(graph.diagonal())
+    if len(loops):
+        raise ValueError(
+            f"the graph must have a zero diagonal, got {graph.diagonal()[loops[0]]:.6g} in row "
+            f"{loops[0]}; a row is not rebuilt from itself."
+        )
+    sums = np.asarray(graph.sum(axis=1))
+    # Large weights of either sign sum to one only as far as their own digits reach.
+    off = np.abs(sums - 1) > SUM_TOLERANCE * np.maximum(1, np.asarray(abs(graph).sum(axis=1)))
+    if off.any():
+        row = int(np.argmax(off))
+        raise ValueError(
+            f"every row of the graph must sum to 1, got {sums[row]:.6g} in row {row}; "
+            "divide each row by its sum."
+        )
+    return graph
+
+
+class ReconstructionOperator:
+    r"""The matrix :math:`M = (I - W)^T (I - W)` of Eq. 8, as products only.
+
+    :math:`\mathrm{tr}(U^T M U) = \|U - W U\|_F^2` says how badly numerical labels U are rebuilt by
+    the weights that rebuild the features.
+
+    Parameters
+    ----------
+    W : csr_array of shape (n_samples, n_samples)
+        The weights, from `reconstruction_weights` or `check_graph`.
+    dtype : dtype, default=float64
+        Precision of the products.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n_samples, n_samples).
+    dtype : dtype
+        Precision of the products.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lemll.topology import ReconstructionOperator, reconstruction_weights
+    >>> M = ReconstructionOperator(reconstruction_weights([[0.0], [1.0], [2.0]], n_neighbors=1))
+    >>> M @ np.ones(3)
+    array([0., 0., 0.])
+    >>> M.value(np.array([[0.0], [1.0], [3.0]]))
+    6.0
+    """
+
+    def __init__(self, W: Any, dtype: Any = np.float64) -> None:
+        self.shape: tuple[int, int] = W.shape
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        eye = sparse.eye_array(W.shape[0], format="csr")
+        self._residual = sparse.csr_array(eye - W, dtype=self.dtype)
+        # Stored by rows, the transpose is multiplied as fast as the matrix itself.
+        self._adjoint = sparse.csr_array(self._residual.T)
+
+    def residual(self, U: Any) -> Any:
+        """Return (I - W) U, what the rebuilding leaves."""
+        return self._residual @ U
+
+    def adjoint(self, R: Any) -> Any:
+        """Return (I - W)' R."""
+        return self._adjoint @ R
+
+    def matmat(self, U: Any) -> Any:
+        """Return M U."""
+        return self._adjoint @ (self._residual @ U)
+
+    __matmul__ = matmat
+
+    def value(self, U: Any) -> float:
+        """Return tr(U' M U), the regulariser R_3 of Eq. 8."""
+        left = self.residual(U)
+        return float(np.vdot(left, left))
+
+    def diagonal(self) -> Any:
+        """Return the diagonal of M."""
+        return np.asarray(self._residual.multiply(self._residual).sum(axis=0))
+
+    def tocsr(self) -> Any:
+        """Return M itself as a CSR array: about K^2 entries a row."""
+        return sparse.csr_array(self._adjoint @ self._residual)
