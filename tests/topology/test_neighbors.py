@@ -85,8 +85,8 @@ def test_agrees_with_the_oracle(kind, n, d, K, seed):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_agrees_with_the_oracle_over_many_tiles(kind, monkeypatch):
-    monkeypatch.setattr("lemll.topology._rows.BLOCK_ROWS", 64)
-    monkeypatch.setattr("lemll.topology._sweep.SAMPLE_COLUMNS", 40)
+    monkeypatch.setattr("lemll.topology._rows.MIN_BLOCK_ROWS", 40)
+    monkeypatch.setattr("lemll.topology._rows.MAX_BLOCK_ROWS", 64)
     X = KINDS[kind](np.random.default_rng(7), 333, 9)
     check_both(X, 10, oracle(X, 10))
 

@@ -14,7 +14,7 @@ from lemll.topology._rows import FloatArray, IndexArray
 __all__ = ["ill_conditioned", "local_grams", "solve_for_ones"]
 
 # Pieces of this size stay in the cache; nothing here allocates more at once, but for wide X.
-CACHE_BYTES = 1 << 20
+CACHE_BYTES = 1 << 21
 # Squares of numbers above its inverse overflow, Grams with a trace below it have lost digits.
 UNDERFLOW = 2.0**-900
 

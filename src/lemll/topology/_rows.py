@@ -24,7 +24,7 @@ IndexArray = npt.NDArray[np.intp]
 # No temporary array is larger than this, however large X is.
 BLOCK_BYTES = 1 << 25
 CACHE_BYTES = 1 << 18
-BLOCK_ROWS = 1024
+MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 512, 1024
 # One multiplication in a sparse-times-dense product costs about as much as eight in a dense one,
 # so a feature that more than one row in eight has is cheaper among the dense ones.
 SPARSE_COST = 8
@@ -147,7 +147,7 @@ class Rows:
         self._n_terms = self.n_features
         self._set_exact(whole)
         self._dense[:, -2] = self.lowered_norms(np.float32) / -2
-        self.block_rows = BLOCK_ROWS
+        self.block_rows = self._block_rows(self.n_features)
 
     def _prepare_sparse(self) -> None:
         X = self.X
@@ -174,8 +174,7 @@ class Rows:
         # Room for the two columns that hold the lengths.
         shape = (self.n_samples, dense.shape[1] + 2)
         self._common = sparse.csr_array((dense.data, dense.indices, dense.indptr), shape=shape)
-        room = BLOCK_BYTES // (4 * max(1, *self._rare.shape[1:], self._common.shape[1]))
-        self.block_rows = min(BLOCK_ROWS, max(8, room))
+        self.block_rows = self._block_rows(max(self._rare.shape[1], shape[1]))
         self._lengths = np.column_stack(
             [self.lowered_norms(np.float32) / -2, np.ones(self.n_samples, np.float32)]
         )
@@ -199,6 +198,11 @@ class Rows:
         loss = 2 * growth / max(1 - growth, 0.5) + 4 * unit
         underflow = (self._n_terms + 10) * 8 * float(np.finfo(dtype).tiny)
         return (self.norms * (1 - loss) - underflow).astype(dtype)
+
+    def _block_rows(self, width: int) -> int:
+        """Return how many rows make a block: a few blocks at least, and none too large."""
+        few = max(MIN_BLOCK_ROWS, -(-self.n_samples // 4))
+        return min(MAX_BLOCK_ROWS, few, max(8, BLOCK_BYTES // (4 * width)))
 
     def slices(self, bytes_per_row: int) -> list[slice]:
         """Cut the rows into slices of at most `BLOCK_BYTES`."""
@@ -245,11 +249,14 @@ class Rows:
             difference = self._scaled[i] - self._scaled[j]
             difference.data **= 2
             return np.asarray(difference @ np.ones(self.n_features))
-        before, after = np.float64(min(self._scale, 1.0)), max(self._scale, 1.0)
-        difference = self.X[i] * before
-        difference -= self.X[j] * before
         # One more column than pairs: NumPy would sum a single column in pairs.
         terms = np.zeros((self.n_features, len(i) + 1))
-        np.multiply(difference.T, after, out=terms[:, :-1])
-        terms *= terms
+        if 2.0**-60 < self._reach < 2.0**400:
+            difference = np.subtract(self.X[i], self.X[j], dtype=np.float64)
+            np.square(difference.T, out=terms[:, :-1])
+            return np.asarray(terms.sum(axis=0)[:-1] * self._scale**2)
+        # Scaling each term costs, and only here could squares overflow or underflow.
+        before, after = np.float64(min(self._scale, 1.0)), max(self._scale, 1.0)
+        difference = self.X[i] * before - self.X[j] * before
+        np.square(difference.T * after, out=terms[:, :-1])
         return np.asarray(terms.sum(axis=0)[:-1])

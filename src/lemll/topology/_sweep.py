@@ -1,21 +1,20 @@
 """For every row, the few other rows whose distance bounds are smallest: one sweep over all pairs.
 
 Tiles of pairs are taken above the diagonal only; each serves its rows and its columns. Every row
-keeps its best candidates and the bound that a new one has to beat. After the first tiles hardly
+keeps its best candidates, and a new one has to beat the last of them. After the first tiles hardly
 any pair does, so a tile costs its product and two comparisons.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from lemll.topology._rows import Block, Float32Array, IndexArray, Rows
 
 __all__ = ["Candidates", "sweep"]
 
-# Columns among which each row looks first, for a bound to start from.
-SAMPLE_COLUMNS = 256
+# A tile that offers more than this many times the kept number is sifted twice.
+MANY = 3
 
 
 class Candidates:
@@ -23,44 +22,53 @@ class Candidates:
 
     Parameters
     ----------
-    start : ndarray of shape (n_samples,), float32
-        Closeness that a pair has to beat from the start.
+    n_samples : int
+        The number of rows.
     width : int
         How many candidates to keep.
 
     Attributes
     ----------
     closeness : ndarray of shape (n_samples, width), float32
-        Minus half the lower bound of the squared distance; minus infinity where none is kept.
+        Minus half the lower bound of the squared distance; minus infinity where none is kept yet.
+        No pair left out is closer than the last one kept.
     index : ndarray of shape (n_samples, width), int32
         The rows they belong to.
-    threshold : ndarray of shape (n_samples,), float32
-        No pair left out was closer than this.
     """
 
-    def __init__(self, start: Float32Array, width: int) -> None:
-        self.threshold = start
-        self.closeness = np.full((len(start), width), -np.inf, np.float32)
-        self.index = np.zeros((len(start), width), np.int32)
+    def __init__(self, n_samples: int, width: int) -> None:
+        self.closeness = np.full((n_samples, width), -np.inf, np.float32)
+        self.index = np.zeros((n_samples, width), np.int32)
 
-    def offer(self, tile: Float32Array, rows: int, columns: int, *, transposed: bool) -> None:
-        """Take the pairs of a tile that beat their row's threshold.
+    def offer(self, tile: Float32Array, rows: int, columns: int, *, axis: int) -> None:
+        """Take the pairs of a tile that are closer than the last one kept.
 
         Tiles must come in the order of `columns`: among equals the first one stays, so that ties
         go to the lower index.
+
+        Parameters
+        ----------
+        tile : ndarray, float32
+            Closeness of pairs.
+        rows, columns : int
+            First row that is offered candidates, first of the candidates.
+        axis : {0, 1}
+            The axis of `tile` along which the candidates lie.
         """
-        if transposed:
-            threshold = self.threshold[rows : rows + tile.shape[1]]
-            flat = np.flatnonzero(tile > threshold)
-            j, i = np.divmod(flat, tile.shape[1])
-            order = np.argsort(i, kind="stable")
-            flat, i, j = flat[order], i[order], j[order]
-        else:
-            threshold = self.threshold[rows : rows + tile.shape[0], None]
-            flat = np.flatnonzero(tile > threshold)
-            i, j = np.divmod(flat, tile.shape[1])
-        if len(flat):
-            self._merge(i + rows, j + columns, tile.ravel()[flat])
+        n_rows, width = tile.shape[1 - axis], self.closeness.shape[1]
+        threshold = np.expand_dims(self.closeness[rows : rows + n_rows, -1], axis)
+        closer = tile > threshold
+        if np.count_nonzero(closer) > MANY * width * n_rows and tile.shape[axis] > width:
+            closer = tile > np.maximum(threshold, _within_reach(tile, width, axis))
+        flat = np.flatnonzero(closer)
+        if len(flat) == 0:
+            return
+        i, j = np.divmod(flat, tile.shape[1])
+        values = tile.ravel()[flat]
+        if axis == 0:
+            order = np.argsort(j, kind="stable")
+            i, j, values = j[order], i[order], values[order]
+        self._merge(i + rows, j + columns, values)
 
     def _merge(self, i: IndexArray, j: IndexArray, closeness: Float32Array) -> None:
         """Merge new candidates, sorted by row and then by index, into the kept ones."""
@@ -77,8 +85,22 @@ class Candidates:
         order = np.argsort(-values, axis=1, kind="stable")[:, :width]
         self.closeness[touched] = np.take_along_axis(values, order, axis=1)
         self.index[touched] = np.take_along_axis(names, order, axis=1)
-        last = self.closeness[touched, -1]
-        self.threshold[touched] = np.maximum(self.threshold[touched], last)
+
+
+def _within_reach(tile: Float32Array, width: int, axis: int) -> Float32Array:
+    """Return a bound that at least `width` values along an axis are above.
+
+    The values are dealt into groups; among the largest of each group, the `width`-th is reached by
+    `width` values. That is nearly as high as the `width`-th of all, and much faster to find.
+    """
+    size = max(1, tile.shape[axis] // (4 * width))
+    groups = tile.shape[axis] // size
+    if axis == 0:
+        largest = tile[: groups * size].reshape(size, groups, -1).max(axis=0)
+    else:
+        largest = tile[:, : groups * size].reshape(-1, size, groups).max(axis=1)
+    bound = np.partition(largest, groups - width, axis=axis).take([groups - width], axis=axis)
+    return np.nextafter(bound, np.float32(-np.inf))
 
 
 class _Columns:
@@ -97,24 +119,6 @@ class _Columns:
         return tile
 
 
-def _starting_thresholds(rows: Rows, width: int) -> Float32Array:
-    """Return, for every row, what its `width`-th best among a few columns reaches."""
-    n_samples = rows.n_samples
-    sample = min(n_samples, max(SAMPLE_COLUMNS, 4 * width))
-    start: npt.NDArray[np.float32] = np.empty(n_samples, np.float32)
-    for low in range(0, n_samples, rows.block_rows):
-        high = min(low + rows.block_rows, n_samples)
-        origin = min(low, n_samples - sample)
-        tile = _Columns(rows.block(origin, origin + sample)).closeness(rows.block(low, high))
-        own = np.arange(low, high) - origin
-        inside = own < sample
-        tile[np.flatnonzero(inside), own[inside]] = -np.inf
-        start[low:high] = np.partition(tile, sample - width, axis=1)[:, sample - width]
-    # The same pair may come out a little different in a tile of another shape.
-    margin = np.abs(start) * np.float32(2.0**-16) + np.finfo(np.float32).tiny
-    return np.asarray(start - margin, dtype=np.float32)
-
-
 def sweep(rows: Rows, width: int) -> Candidates:
     """Return the `width` rows with the smallest distance bounds, for every row.
 
@@ -130,7 +134,7 @@ def sweep(rows: Rows, width: int) -> Candidates:
     Candidates
         Never the row itself; ties kept by lower index.
     """
-    candidates = Candidates(_starting_thresholds(rows, width), width)
+    candidates = Candidates(rows.n_samples, width)
     n_samples, step = rows.n_samples, rows.block_rows
     # For any row, the other blocks come in index order: first as columns of earlier outer turns.
     for low in range(0, n_samples, step):
@@ -140,9 +144,9 @@ def sweep(rows: Rows, width: int) -> Candidates:
             if other == low:
                 tile = columns.closeness(own)
                 np.fill_diagonal(tile, -np.inf)
-                candidates.offer(tile, low, low, transposed=False)
+                candidates.offer(tile, low, low, axis=1)
                 continue
             tile = columns.closeness(rows.block(other, min(other + step, n_samples)))
-            candidates.offer(tile, other, low, transposed=False)
-            candidates.offer(tile, low, other, transposed=True)
+            candidates.offer(tile, other, low, axis=1)
+            candidates.offer(tile, low, other, axis=0)
     return candidates

@@ -90,7 +90,7 @@ def _nearest(rows: Rows, n_neighbors: int) -> tuple[IndexArray, FloatArray]:
     distance[i, place] = rows.distances(i, index[i, place])
     index, distance = _ranked(index, distance, n_neighbors)
     # Every row left out lies beyond this bound, so beyond the K-th of those kept.
-    beyond = candidates.threshold * np.float64(-2) * (1 - _slack(rows))
+    beyond = candidates.closeness[:, -1] * np.float64(-2) * (1 - _slack(rows))
     doubtful = np.flatnonzero(~(distance[:, -1] < beyond))
     if width < rows.n_samples - 1 and len(doubtful):
         index[doubtful], distance[doubtful] = _nearest_by_float64(rows, doubtful, n_neighbors)
