@@ -235,14 +235,24 @@ def test_bound_is_below_the_distance_and_close():
                 assert (exact - bounds <= slack * (rows.norms + rows.norms[:, None]) + 1e-30).all()
 
 
+def test_features_go_where_they_are_multiplied_fastest():
+    rng = np.random.default_rng(0)
+    share = np.repeat([0.5, 0.05, 0.0015], 40)
+    X = rng.standard_normal((1200, 120)) * (rng.random((1200, 120)) < share)
+    block = Rows(check_features(sparse.csr_array(X))).block(0, 10)
+    assert (block.dense.shape[1], block.occasional.shape[1]) == (42, 40)
+    assert 5 < block.rare.shape[1] <= 40
+    check_both(X, 6, oracle(X, 6))
+    check_both(X != 0, 6, oracle(X != 0, 6))
+
+
 def test_blocks_are_bounded_however_wide_x_is():
-    X = sparse.random_array((300, 200_000), density=1e-3, rng=0, format="csr")
-    X = sparse.csr_array(sparse.vstack([X, X]))
+    X = sparse.random_array((300, 200_000), density=0.03, rng=0, format="csr")
     rows = Rows(check_features(X))
     block = rows.block(0, rows.block_rows)
     assert rows.block_rows < 300
     assert block.dense.nbytes <= BLOCK_BYTES
-    assert 4 * block.rare.shape[0] * block.rare.shape[1] <= BLOCK_BYTES
+    assert 4 * block.occasional.shape[0] * block.occasional.shape[1] <= BLOCK_BYTES
 
 
 @pytest.mark.parametrize(

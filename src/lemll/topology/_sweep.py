@@ -109,13 +109,21 @@ class _Columns:
     def __init__(self, block: Block) -> None:
         self.dense = block.dense.copy()
         self.dense[:, -2:] = block.dense[:, :-3:-1]
-        self.rare = None if block.rare is None else np.ascontiguousarray(block.rare.toarray().T)
+        self.occasional = self.rare = None
+        if block.occasional is not None:
+            self.occasional = np.ascontiguousarray(block.occasional.toarray().T)
+        if block.rare is not None:
+            self.rare = block.rare.T.tocsr()
 
     def closeness(self, rows: Block) -> Float32Array:
         """Return minus half the lowered squared distances of `rows` and these columns."""
         tile: Float32Array = rows.dense @ self.dense.T
+        if self.occasional is not None:
+            tile += rows.occasional @ self.occasional
         if self.rare is not None:
-            tile += rows.rare @ self.rare
+            product = rows.rare @ self.rare
+            line = np.repeat(np.arange(0, tile.size, tile.shape[1]), np.diff(product.indptr))
+            tile.ravel()[line + product.indices] += product.data
         return tile
 
 

@@ -78,7 +78,7 @@ def nearest_neighbors(X: Any, n_neighbors: int = 10) -> IndexArray:
 
 def _nearest(rows: Rows, n_neighbors: int) -> tuple[IndexArray, FloatArray]:
     """Return the nearest rows and their distances, sorted by distance and then by index."""
-    width = min(rows.n_samples - 1, n_neighbors + max(6, n_neighbors // 2))
+    width = min(rows.n_samples - 1, n_neighbors + 6 + n_neighbors // 8)
     candidates = sweep(rows, width)
     index = candidates.index.astype(np.intp)
     bound = candidates.closeness * np.float64(-2)
