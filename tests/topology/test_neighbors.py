@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from lemll.topology import nearest_neighbors
 from lemll.topology import neighbors as neighbors_module
 from lemll.topology._rows import BLOCK_BYTES, Rows, check_features
+from lemll.topology._threads import worker_threads
 
 
 def oracle(X, K):
@@ -187,7 +188,9 @@ def test_agrees_with_scikit_learn_on_digits():
 
 
 @pytest.mark.parametrize("kind", ["normal", "binary", "twins", "tenths", "sparse"])
-def test_same_for_one_and_two_threads(kind):
+def test_same_for_one_and_two_threads(kind, monkeypatch):
+    monkeypatch.setattr("lemll.topology._rows.MIN_BLOCK_ROWS", 128)
+    monkeypatch.setattr("lemll.topology._rows.MAX_BLOCK_ROWS", 128)
     X = KINDS[kind](np.random.default_rng(0), 1500, 30)
     found = []
     for threads in (1, 2):
@@ -196,6 +199,15 @@ def test_same_for_one_and_two_threads(kind):
     for one, two in zip(*found, strict=True):
         np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(found[0][0], found[0][1])
+
+
+def test_workers_are_as_many_as_allowed_and_the_limit_is_given_back():
+    for allowed in (1, 2):
+        with threadpool_limits(allowed, user_api="blas"):
+            before = threadpool_info()
+            with worker_threads() as workers:
+                assert workers == allowed
+            assert threadpool_info() == before
 
 
 def test_neither_changes_nor_needs_to_change_its_input():
@@ -237,18 +249,21 @@ def test_bound_is_below_the_distance_and_close():
 
 def test_features_go_where_they_are_multiplied_fastest():
     rng = np.random.default_rng(0)
-    share = np.repeat([0.5, 0.05, 0.0015], 40)
-    X = rng.standard_normal((1200, 120)) * (rng.random((1200, 120)) < share)
+    X = np.zeros((800, 90))
+    for features, rows in ((slice(0, 30), 400), (slice(30, 60), 40), (slice(60, 90), 2)):
+        for feature in range(90)[features]:
+            X[rng.choice(800, rows, replace=False), feature] = rng.standard_normal(rows)
     block = Rows(check_features(sparse.csr_array(X))).block(0, 10)
-    assert (block.dense.shape[1], block.occasional.shape[1]) == (42, 40)
-    assert 5 < block.rare.shape[1] <= 40
+    # Two more dense columns hold the lengths.
+    assert [part.shape[1] for part in block] == [32, 30, 30]
     check_both(X, 6, oracle(X, 6))
     check_both(X != 0, 6, oracle(X != 0, 6))
 
 
 def test_blocks_are_bounded_however_wide_x_is():
-    X = sparse.random_array((300, 200_000), density=0.03, rng=0, format="csr")
-    rows = Rows(check_features(X))
+    rng = np.random.default_rng(0)
+    place = (rng.integers(0, 300, 10**6), rng.integers(0, 10**5, 10**6))
+    rows = Rows(check_features(sparse.coo_array((np.ones(10**6), place), shape=(300, 10**5))))
     block = rows.block(0, rows.block_rows)
     assert rows.block_rows < 300
     assert block.dense.nbytes <= BLOCK_BYTES

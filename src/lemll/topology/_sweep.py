@@ -7,14 +7,27 @@ any pair does, so a tile costs its product and two comparisons.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from lemll.topology._rows import Block, Float32Array, IndexArray, Rows
+from lemll.topology._threads import worker_threads
 
 __all__ = ["Candidates", "sweep"]
 
 # A tile that offers more than this many times the kept number is sifted twice.
 MANY = 3
+
+
+class Pairs(NamedTuple):
+    """Pairs of a row and a candidate, and how close they are."""
+
+    row: IndexArray
+    candidate: IndexArray
+    closeness: Float32Array
 
 
 class Candidates:
@@ -40,20 +53,22 @@ class Candidates:
         self.closeness = np.full((n_samples, width), -np.inf, np.float32)
         self.index = np.zeros((n_samples, width), np.int32)
 
-    def offer(self, tile: Float32Array, rows: int, columns: int, *, axis: int) -> None:
-        """Take the pairs of a tile that are closer than the last one kept.
-
-        Tiles must come in the order of `columns`: among equals the first one stays, so that ties
-        go to the lower index.
+    def closer(self, tile: Float32Array, rows: int, columns: int, *, axis: int) -> Pairs:
+        """Return the pairs of a tile that are closer than the last one kept.
 
         Parameters
         ----------
         tile : ndarray, float32
             Closeness of pairs.
         rows, columns : int
-            First row that is offered candidates, first of the candidates.
+            First of the rows that look for candidates, first of the candidates.
         axis : {0, 1}
             The axis of `tile` along which the candidates lie.
+
+        Returns
+        -------
+        Pairs
+            Sorted by row and then by candidate.
         """
         n_rows, width = tile.shape[1 - axis], self.closeness.shape[1]
         threshold = np.expand_dims(self.closeness[rows : rows + n_rows, -1], axis)
@@ -61,18 +76,22 @@ class Candidates:
         if np.count_nonzero(closer) > MANY * width * n_rows and tile.shape[axis] > width:
             closer = tile > np.maximum(threshold, _within_reach(tile, width, axis))
         flat = np.flatnonzero(closer)
-        if len(flat) == 0:
-            return
         i, j = np.divmod(flat, tile.shape[1])
         values = tile.ravel()[flat]
         if axis == 0:
             order = np.argsort(j, kind="stable")
             i, j, values = j[order], i[order], values[order]
-        self._merge(i + rows, j + columns, values)
+        return Pairs(i + rows, j + columns, values)
 
-    def _merge(self, i: IndexArray, j: IndexArray, closeness: Float32Array) -> None:
-        """Merge new candidates, sorted by row and then by index, into the kept ones."""
-        width = self.closeness.shape[1]
+    def merge(self, pairs: Pairs) -> None:
+        """Merge new candidates into the kept ones.
+
+        They must come in the order of their indices: among equals the first one stays, so that
+        ties go to the lower index.
+        """
+        i, width = pairs.row, self.closeness.shape[1]
+        if len(i) == 0:
+            return
         first = np.flatnonzero(np.diff(i, prepend=-1))
         count = np.diff(first, append=len(i))
         touched = i[first]
@@ -81,7 +100,7 @@ class Candidates:
         values = np.full((len(first), width + int(count.max())), -np.inf, np.float32)
         names = np.zeros(values.shape, np.int32)
         values[:, :width], names[:, :width] = self.closeness[touched], self.index[touched]
-        values[line, place], names[line, place] = closeness, j
+        values[line, place], names[line, place] = pairs.closeness, pairs.candidate
         order = np.argsort(-values, axis=1, kind="stable")[:, :width]
         self.closeness[touched] = np.take_along_axis(values, order, axis=1)
         self.index[touched] = np.take_along_axis(names, order, axis=1)
@@ -143,18 +162,34 @@ def sweep(rows: Rows, width: int) -> Candidates:
         Never the row itself; ties kept by lower index.
     """
     candidates = Candidates(rows.n_samples, width)
+    if rows.n_samples <= 4 * rows.block_rows:
+        _all_turns(rows, candidates, map)
+        return candidates
+    with worker_threads() as workers, ThreadPoolExecutor(workers) as pool:
+        _all_turns(rows, candidates, pool.map if workers > 1 else map)
+    return candidates
+
+
+def _all_turns(rows: Rows, candidates: Candidates, in_order: Callable[..., Any]) -> None:
+    """Let every block meet itself and all later blocks.
+
+    So for any row the other blocks come in index order: the earlier ones as columns of earlier
+    turns. Tiles of one turn may be worked on at the same time: each has rows of its own, and what
+    it finds for the columns is merged in order. A worker may see a threshold before or after such
+    a merge; both leave the same rows in the end.
+    """
     n_samples, step = rows.n_samples, rows.block_rows
-    # For any row, the other blocks come in index order: first as columns of earlier outer turns.
     for low in range(0, n_samples, step):
         own = rows.block(low, min(low + step, n_samples))
         columns = _Columns(own)
-        for other in range(low, n_samples, step):
-            if other == low:
-                tile = columns.closeness(own)
-                np.fill_diagonal(tile, -np.inf)
-                candidates.offer(tile, low, low, axis=1)
-                continue
+        tile = columns.closeness(own)
+        np.fill_diagonal(tile, -np.inf)
+        candidates.merge(candidates.closer(tile, low, low, axis=1))
+
+        def meet(other: int, low: int = low, columns: _Columns = columns) -> Pairs:
             tile = columns.closeness(rows.block(other, min(other + step, n_samples)))
-            candidates.offer(tile, other, low, axis=1)
-            candidates.offer(tile, low, other, axis=0)
-    return candidates
+            candidates.merge(candidates.closer(tile, other, low, axis=1))
+            return candidates.closer(tile, low, other, axis=0)
+
+        for pairs in in_order(meet, range(low + step, n_samples, step)):
+            candidates.merge(pairs)
