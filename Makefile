@@ -4,14 +4,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 
-.PHONY: demo test lint bench docs clean
+# The oldest scikit-learn we promise to work with has an environment of its own.
+FLOOR := .venv-floor
+FLOOR_PACKAGES := "scikit-learn==1.6.*" pytest pandas
+
+.PHONY: demo test floor lint bench docs clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/all
 	$(BIN)/lemll demo
 
-test: lint $(STAMPS)/test
+test: lint $(STAMPS)/test floor
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+floor: $(FLOOR)/.stamp
+	$(FLOOR)/bin/python -m pytest -q -p no:cacheprovider tests/conformance
 
 lint: $(STAMPS)/test $(STAMPS)/lint
 	$(BIN)/ruff check .
@@ -26,13 +33,18 @@ docs: $(STAMPS)/docs
 	@echo "open docs/_build/html/index.html"
 
 clean:
-	rm -rf $(VENV) docs/_build demo-output
+	rm -rf $(VENV) $(FLOOR) docs/_build demo-output
 
 $(STAMPS)/base:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "lemll needs Python >= 3.11; $(PYTHON) is older. Run: make PYTHON=/path/to/python3.11 ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	@mkdir -p $(STAMPS)
+	@touch $@
+
+$(FLOOR)/.stamp: pyproject.toml $(STAMPS)/base
+	$(PYTHON) -m venv $(FLOOR)
+	$(FLOOR)/bin/python -m pip install --quiet --disable-pip-version-check $(FLOOR_PACKAGES) --editable .
 	@touch $@
 
 $(STAMPS)/%: pyproject.toml $(STAMPS)/base

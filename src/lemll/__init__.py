@@ -1,5 +1,7 @@
 """Multi-label learning with label enhancement."""
 
+from lemll.predictors import LEMLL
+
 __version__ = "0.1.0.dev0"
 
-__all__ = ["__version__"]
+__all__ = ["LEMLL", "__version__"]

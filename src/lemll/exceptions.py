@@ -8,6 +8,7 @@
     ├── DatasetNotFoundError (OSError)       registered, but neither at hand nor downloadable
     ├── ChecksumError        (OSError)       a downloaded file is not the registered one
     ├── DownloadError        (OSError)       a download was refused or failed
+    ├── NotEnoughMemoryError (MemoryError)   refused before allocating
     └── MissingExtraError    (ImportError)   an optional library is needed and not installed
 
 Each also derives from the builtin that code written without lemll in mind would catch.
@@ -24,6 +25,7 @@ __all__ = [
     "DownloadError",
     "LemllError",
     "MissingExtraError",
+    "NotEnoughMemoryError",
     "UnknownDatasetError",
     "import_extra",
 ]
@@ -91,6 +93,10 @@ class ChecksumError(LemllError, OSError):
 
 class DownloadError(LemllError, OSError):
     """A download was refused or failed."""
+
+
+class NotEnoughMemoryError(LemllError, MemoryError):
+    """A computation would need more memory than the machine has."""
 
 
 class MissingExtraError(LemllError, ImportError):

@@ -1,0 +1,90 @@
+"""What a user may pass as labels, and how predictions go back to him in the same form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from lemll._validation import LabelArray, check_logical_labels, is_sparse
+
+__all__ = ["LabelCoding", "code_labels"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelCoding:
+    """How the caller's labels and the 0/1 matrix belong together.
+
+    Attributes
+    ----------
+    classes : ndarray
+        Of a 1-D target, its classes; of a label matrix ``[0, 1]``, which every label has.
+    multilabel : bool
+        Whether the caller gave a label matrix.
+    sparse : bool
+        Whether it was sparse.
+    """
+
+    classes: Any
+    multilabel: bool
+    sparse: bool
+
+    def scores(self, scores: Array) -> Array:
+        """Give scores the shape scikit-learn expects: 1-D for a binary 1-D target."""
+        return scores[:, 0] if not self.multilabel and len(self.classes) <= 2 else scores
+
+    def labels(self, scores: Array) -> Any:
+        """Turn scores (n, l) into predictions in the caller's form; a score of 0 is irrelevant."""
+        if self.multilabel:
+            relevant = (scores > 0).astype(np.int64)
+            return sparse.csr_array(relevant) if self.sparse else relevant
+        if len(self.classes) == 1:
+            return np.repeat(self.classes, len(scores))
+        if len(self.classes) == 2:
+            return self.classes[(scores[:, 0] > 0).astype(np.intp)]
+        return self.classes[scores.argmax(axis=1)]
+
+
+def code_labels(y: Any) -> tuple[LabelArray, LabelCoding]:
+    """Turn the caller's labels into a 0/1 matrix.
+
+    Parameters
+    ----------
+    y : array-like or sparse matrix
+        A label matrix (n, l) of 0/1, dense or sparse. Or a 1-D target as scikit-learn's
+        classifiers take it: two classes become one label, more become one label each.
+
+    Returns
+    -------
+    Y : ndarray of shape (n_samples, n_labels), uint8
+        Logical labels.
+    coding : LabelCoding
+        The way back.
+    """
+    given = y if is_sparse(y) else np.asarray(y)
+    if given.ndim != 2 or _is_column_of_classes(given):
+        return _code_target(column_or_1d(given, warn=True))
+    coding = LabelCoding(np.array([0, 1]), multilabel=True, sparse=is_sparse(given))
+    return check_logical_labels(given), coding
+
+
+def _is_column_of_classes(y: Any) -> bool:
+    # scikit-learn's classifiers take a multiclass target also as a column, and warn.
+    return not is_sparse(y) and y.shape[1] == 1 and len(np.unique(y)) > 2
+
+
+def _code_target(y: Array) -> tuple[LabelArray, LabelCoding]:
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    coding = LabelCoding(classes, multilabel=False, sparse=False)
+    if len(classes) <= 2:
+        return codes.astype(np.uint8).reshape(-1, 1), coding
+    return (codes[:, None] == np.arange(len(classes))).astype(np.uint8), coding

@@ -1,0 +1,33 @@
+"""Checks of estimators' parameters, with messages that name the remedy."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+__all__ = ["check_number", "check_whole"]
+
+
+def check_number(name: str, value: Any, *, above: float, inclusive: bool = False) -> float:
+    """Return a finite real parameter greater than `above`, or at least that if `inclusive`.
+
+    Examples
+    --------
+    >>> check_number("alpha", 1, above=0)
+    1.0
+    """
+    sign = ">=" if inclusive else ">"
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ValueError(f"{name} must be a number {sign} {above:g}, got {value!r}.")
+    number = float(value)
+    if not math.isfinite(number) or number < above or (number == above and not inclusive):
+        raise ValueError(f"{name} must be finite and {sign} {above:g}, got {value!r}.")
+    return number
+
+
+def check_whole(name: str, value: Any, *, least: int) -> int:
+    """Return a whole-number parameter not below `least`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
+    return int(value)

@@ -1,0 +1,151 @@
+"""From validated arrays to the optimum of Eq. (9): what LEMLL, predictor and enhancer, share."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from lemll._memory import check_memory
+from lemll._parameters import check_number, check_whole
+from lemll._validation import LabelArray, is_sparse
+from lemll.solvers import LemllSolution, Progress
+from lemll.solvers.logical import solve_logical
+from lemll.topology import check_graph, reconstruction_weights
+
+__all__ = ["solve_equation9"]
+
+# Squares of larger features, summed over rows and columns, would leave the range of float64.
+_LARGEST_FEATURE = 1e100
+# Arrays of the size of the label matrix that the solver and the certificate hold at their peak.
+_LABEL_ARRAYS = 24
+
+
+def solve_equation9(
+    X: Any,
+    Y: LabelArray,
+    *,
+    alpha: Any,
+    beta: Any,
+    gamma: Any,
+    epsilon: Any,
+    n_neighbors: Any,
+    reg_policy: Any,
+    graph: Any,
+    tol: Any,
+    max_iter: Any,
+    precision: Literal["float64", "float32"],
+    verbose: Any,
+) -> LemllSolution:
+    """Check the parameters, build the graph, minimise Eq. (9), warn if it was not reached.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Validated features.
+    Y : ndarray of shape (n_samples, n_labels)
+        Logical labels, 0/1.
+    alpha, beta, gamma, epsilon, n_neighbors, reg_policy, graph, tol, max_iter, precision, verbose
+        Parameters of the estimator, as the user gave them.
+
+    Returns
+    -------
+    LemllSolution
+        For all labels, constant ones included.
+    """
+    weights = {
+        "alpha": check_number("alpha", alpha, above=0),
+        "beta": check_number("beta", beta, above=0),
+        "gamma": check_number("gamma", gamma, above=0, inclusive=True),
+        "epsilon": check_number("epsilon", epsilon, above=0, inclusive=True),
+    }
+    tol = check_number("tol", tol, above=0)
+    max_iter = check_whole("max_iter", max_iter, least=1)
+    if precision not in ("float64", "float32"):
+        raise ValueError(f"precision={precision!r} must be 'float64' or 'float32'.")
+    _check_fits(X, Y)
+    W = _graph(X, n_neighbors, reg_policy, graph)
+    solution = solve_logical(
+        X,
+        Y,
+        W,
+        **weights,
+        tol=tol,
+        max_iter=max_iter,
+        precision=precision,
+        callback=_ProgressLine(tol) if verbose else None,
+    )
+    if verbose:
+        _ProgressLine.end()
+    if not solution.converged:
+        _warn(solution, tol)
+    return solution
+
+
+def _graph(X: Any, n_neighbors: Any, reg_policy: Any, graph: Any) -> Any:
+    n_samples = X.shape[0]
+    if graph is not None:
+        return check_graph(graph, n_samples)
+    wanted = check_whole("n_neighbors", n_neighbors, least=1)
+    if n_samples < 2:
+        raise ValueError(
+            "LEMLL needs at least 2 rows, because each is rebuilt from others; "
+            f"got n_samples={n_samples}."
+        )
+    # With few rows every other row is a neighbour; more than that there are none.
+    return reconstruction_weights(X, min(wanted, n_samples - 1), reg_policy=reg_policy)
+
+
+def _check_fits(X: Any, Y: LabelArray) -> None:
+    values = X.data if is_sparse(X) else X
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest > _LARGEST_FEATURE:
+        raise ValueError(
+            f"X holds values up to {largest:.1e}, whose squares leave the range of floating-point "
+            "numbers; rescale the features first, for example with "
+            "sklearn.preprocessing.StandardScaler."
+        )
+    stored = X.data.nbytes + X.indices.nbytes if is_sparse(X) else X.nbytes
+    check_memory(
+        8 * _LABEL_ARRAYS * Y.size + 3 * stored,
+        f"Fitting {Y.shape[0]} rows with {Y.shape[1]} labels",
+        "fit fewer rows or labels at a time, or use a machine with more memory",
+    )
+
+
+def _warn(solution: LemllSolution, tol: float) -> None:
+    remedy = (
+        "raise max_iter"
+        if solution.status == "max_iter"
+        else "rounding forbids more; raise tol, or rescale the features"
+    )
+    warnings.warn(
+        f"LEMLL stopped after {solution.n_iter} iterations with a certified relative gap of "
+        f"{solution.optimality:.2e}, wanted tol={tol:.2e}; {remedy}.",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
+
+
+class _ProgressLine:
+    """One line on standard error that tells how far the solver is; rewritten on a terminal."""
+
+    def __init__(self, tol: float) -> None:
+        self.tol = tol
+
+    def __call__(self, progress: Progress) -> None:
+        text = (
+            f"LEMLL iteration {progress.iteration}: objective {progress.objective:.6g}, certified "
+            f"gap {progress.optimality:.1e} (wanted {self.tol:.1e}), {progress.elapsed:.1f} s"
+        )
+        sys.stderr.write(f"\r\x1b[K{text}" if sys.stderr.isatty() else f"{text}\n")
+        sys.stderr.flush()
+
+    @staticmethod
+    def end() -> None:
+        """Leave the line on a terminal."""
+        if sys.stderr.isatty():
+            sys.stderr.write("\n")

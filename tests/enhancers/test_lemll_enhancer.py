@@ -1,0 +1,75 @@
+"""LEMLL as an enhancer, on data whose true distribution is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lemll import LEMLL
+from lemll.datasets import binarize_distribution, make_artificial
+from lemll.enhancers import LEMLLEnhancer, normalize
+from lemll.metrics import chebyshev
+
+
+@pytest.fixture(scope="module")
+def artificial():
+    data = make_artificial(300, random_state=0)
+    return data, binarize_distribution(data.D, 0.5)
+
+
+def test_it_is_the_same_optimum_as_the_predictors(artificial):
+    data, Y = artificial
+    enhancer = LEMLLEnhancer(tol=1e-8).fit(data.X, Y)
+    model = LEMLL(tol=1e-8).fit(data.X, Y)
+    np.testing.assert_array_equal(enhancer.numerical_labels_, model.numerical_labels_)
+    np.testing.assert_array_equal(enhancer.label_distribution_, model.label_distribution_)
+    assert enhancer.optimality_ <= 1e-8
+
+
+def test_it_recovers_more_than_the_logical_labels_tell(artificial):
+    data, Y = artificial
+    recovered = LEMLLEnhancer().fit_enhance(data.X, Y)
+    as_given = Y / Y.sum(axis=1, keepdims=True)
+    assert chebyshev(data.D, recovered) < 0.6 * chebyshev(data.D, as_given)
+
+
+def test_new_rows(artificial):
+    data, Y = artificial
+    enhancer = LEMLLEnhancer().fit(data.X[:200], Y[:200])
+    distribution = enhancer.enhance(data.X[200:])
+    np.testing.assert_allclose(distribution.sum(axis=1), 1)
+    uniform = np.full_like(distribution, 1 / 3)
+    assert chebyshev(data.D[200:], distribution) < chebyshev(data.D[200:], uniform)
+
+
+@pytest.mark.parametrize("normalization", ["sigmoid", "softmax", "sum"])
+@pytest.mark.parametrize("scale", [0.25, 1.0, 4.0])
+def test_every_normalisation_gives_distributions(artificial, normalization, scale):
+    data, Y = artificial
+    Y = Y.copy()
+    Y[0], Y[1] = 0, 1
+    D = LEMLLEnhancer(normalization=normalization, scale=scale).fit_enhance(data.X, Y)
+    assert np.isfinite(D).all()
+    assert (D >= 0).all()
+    np.testing.assert_allclose(D.sum(axis=1), 1)
+
+
+def test_normalize_by_hand_and_its_errors():
+    np.testing.assert_allclose(
+        normalize([[3.0, 1.0], [-1.0, 0.0]], "sum"), [[0.75, 0.25], [0.5, 0.5]]
+    )
+    np.testing.assert_allclose(normalize([[np.log(3), 0.0]], "softmax"), [[0.75, 0.25]])
+    np.testing.assert_allclose(
+        normalize([[1.0, 0.0]], scale=2.0), [[0.6378903, 0.3621097]], rtol=1e-6
+    )
+    with pytest.raises(
+        ValueError, match="normalization='max' must be one of sigmoid, softmax, sum"
+    ):
+        normalize([[1.0]], "max")
+
+
+@pytest.mark.parametrize("scale", [0, -1.0, "big"])
+def test_scale_must_be_positive(artificial, scale):
+    data, Y = artificial
+    with pytest.raises(ValueError, match="scale must be"):
+        LEMLLEnhancer(scale=scale).fit(data.X, Y)

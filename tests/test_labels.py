@@ -1,0 +1,61 @@
+"""What may be passed as labels, and the way back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import DataConversionWarning
+
+from lemll._labels import code_labels
+
+
+def test_a_label_matrix_stays_one():
+    for given in ([[0, 1], [1, 1]], np.array([[False, True], [True, True]]), [[0.0, 1.0], [1, 1]]):
+        Y, coding = code_labels(given)
+        np.testing.assert_array_equal(Y, [[0, 1], [1, 1]])
+        assert Y.dtype == np.uint8
+        assert coding.multilabel
+        predicted = coding.labels(np.array([[0.5, -1.0], [0.0, 2.0]]))
+        np.testing.assert_array_equal(predicted, [[1, 0], [0, 1]])  # a score of 0 is irrelevant
+
+
+def test_sparse_in_sparse_out_with_stored_zeros():
+    given = sparse.csr_array(([1, 0, 1], ([0, 0, 1], [0, 1, 1])), shape=(2, 2))
+    Y, coding = code_labels(given)
+    np.testing.assert_array_equal(Y, [[1, 0], [0, 1]])
+    assert isinstance(coding.labels(np.eye(2)), sparse.csr_array)
+
+
+@pytest.mark.parametrize(
+    ("target", "classes", "Y"),
+    [
+        ([3, 3], [3], [[0], [0]]),
+        (["b", "a"], ["a", "b"], [[1], [0]]),
+        ([5, 7, 6], [5, 6, 7], [[1, 0, 0], [0, 0, 1], [0, 1, 0]]),
+    ],
+)
+def test_one_dimensional_targets(target, classes, Y):
+    coded, coding = code_labels(target)
+    np.testing.assert_array_equal(coded, Y)
+    np.testing.assert_array_equal(coding.classes, classes)
+    np.testing.assert_array_equal(coding.labels(2.0 * coded - 1), target)
+    assert coding.scores(2.0 * coded - 1).ndim == (1 if len(classes) <= 2 else 2)
+
+
+def test_a_column_is_one_label_unless_it_holds_classes():
+    Y, coding = code_labels([[0], [1], [1]])
+    assert coding.multilabel
+    np.testing.assert_array_equal(Y, [[0], [1], [1]])
+    with pytest.warns(DataConversionWarning, match="column-vector"):
+        _, coding = code_labels([[0], [1], [2]])
+    assert not coding.multilabel
+    with pytest.raises(ValueError, match=r"coded -1/\+1"):
+        code_labels([[-1], [1]])
+
+
+def test_continuous_targets_are_refused():
+    with pytest.raises(ValueError, match="continuous"):
+        code_labels([0.5, 1.5, 2.5])
+    with pytest.raises(ValueError, match="contains infinity"):
+        code_labels([0.0, np.inf])
