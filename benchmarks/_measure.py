@@ -26,8 +26,8 @@ print(json.dumps(dict(seconds=seconds, cpu=cpu_seconds, bytes=peak() - before, r
 
 
 def data_dir() -> Path:
-    """Return the folder of the real data sets, or end with a message."""
-    folder = Path(os.environ.get("LEMLL_DATA_DIR", _BESIDE_THE_PROJECT))
+    """Return the folder of the real data sets, also for `load_dataset`; or end with a message."""
+    folder = Path(os.environ.setdefault("LEMLL_DATA_DIR", str(_BESIDE_THE_PROJECT)))
     if not folder.is_dir():
         sys.exit("this benchmark needs the real data sets: set LEMLL_DATA_DIR to their folder")
     return folder

@@ -101,6 +101,19 @@ def test_convert_options_and_refusals(tmp_path):
         run("datasets", "convert", "yeast", tmp_path / "c.npz", "--labels", "2")
 
 
+def test_reproduce_prints_ours_beside_the_published(data_dir):
+    output = run("reproduce", "reconstruction", "SJAFFE")
+    assert "15 of 15 cells within 0.001 of the published figure" in output
+    assert "0.077 (+0.000)" in output
+
+
+def test_reproduce_without_data_says_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.delenv("LEMLL_DATA_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(DatasetNotFoundError, match="none of the data sets is at hand"):
+        run("reproduce", "reconstruction")
+
+
 def test_demo_writes_a_page_that_stands_alone(tmp_path):
     output = run("demo", "--output", tmp_path / "demo")
     page = (tmp_path / "demo" / "index.html").read_text(encoding="utf-8")

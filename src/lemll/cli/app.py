@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from lemll import __version__
-from lemll.cli import datasets, demo
+from lemll.cli import datasets, demo, reproduce
 
 __all__ = ["app"]
 
@@ -16,6 +16,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.add_typer(datasets.app, name="datasets")
+app.add_typer(reproduce.app, name="reproduce")
 app.command(name="demo")(demo.demo)
 
 

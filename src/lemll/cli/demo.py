@@ -17,7 +17,7 @@ def demo(
         "demo-output"
     ),
 ) -> None:
-    """Show on artificial data what a label distribution is and what 0/1 labels keep of it."""
+    """Recover label distributions and predict tags on embedded data; ends with a page to open."""
     from lemll.report.demo import make_demo
 
     result = make_demo(output)
