@@ -72,7 +72,7 @@ class LEMLL(ClassifierMixin, BaseEstimator):
         U through the logistic function, divided by its row sum.
     objective_ : float
         Eq. (9) at the solution.
-    objective_trace_ : ndarray of shape (n_iter_ + 1,)
+    objective_trace_ : ndarray
         Eq. (9) at the start and after each iteration.
     optimality_ : float
         Certified relative duality gap of the solution.
