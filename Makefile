@@ -42,11 +42,11 @@ $(STAMPS)/base:
 	@mkdir -p $(STAMPS)
 	@touch $@
 
-$(FLOOR)/.stamp: pyproject.toml $(STAMPS)/base
+$(FLOOR)/.stamp: Makefile pyproject.toml $(STAMPS)/base
 	$(PYTHON) -m venv $(FLOOR)
 	$(FLOOR)/bin/python -m pip install --quiet --disable-pip-version-check $(FLOOR_PACKAGES) --editable .
 	@touch $@
 
-$(STAMPS)/%: pyproject.toml $(STAMPS)/base
+$(STAMPS)/%: Makefile pyproject.toml $(STAMPS)/base
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
 	@touch $@
