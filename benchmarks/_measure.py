@@ -21,7 +21,8 @@ before = peak()
 start, cpu = time.perf_counter(), time.process_time()
 {code}
 seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
-print(json.dumps(dict(seconds=seconds, cpu=cpu_seconds, bytes=peak() - before, result=result)))
+figures = dict(seconds=seconds, cpu=cpu_seconds, bytes=peak() - before, peak=peak())
+print(json.dumps(figures | dict(result=result)))
 """
 
 
@@ -36,7 +37,7 @@ def data_dir() -> Path:
 def run(setup: str, code: str, *, threads: int = 1) -> dict[str, Any]:
     """Time `code` (which must set `result`) after `setup`, in a fresh process.
 
-    Peak memory is counted above that of the process after `setup`.
+    "bytes" is the peak memory above that of `setup`, "peak" that of the whole process.
     """
     environment = os.environ | {
         name: str(threads)

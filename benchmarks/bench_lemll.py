@@ -193,7 +193,7 @@ def whole_fit(threads: int) -> dict[str, Any]:
         f"  {threads} threads: whole fit {fit['seconds']:.1f} s, gap "
         f"{fit['result']['optimality']:.1e}; kneighbors CSR {csr['seconds']:.1f} s, dense "
         f"{dense['seconds']:.1f} s: ratio {fit['seconds'] / faster:.2f}; peak "
-        f"{fit['bytes'] / 2**30:.2f} GiB above the data",
+        f"memory of the fitting process {fit['peak'] / 2**30:.2f} GiB",
         flush=True,
     )
     return {"threads": threads, "fit": fit, "csr": csr, "dense": dense,

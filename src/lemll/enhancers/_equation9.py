@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lemll._memory import check_memory
 from lemll._parameters import check_number, check_whole
@@ -16,7 +18,9 @@ from lemll.solvers import LemllSolution, Progress
 from lemll.solvers.logical import solve_logical
 from lemll.topology import check_graph, reconstruction_weights
 
-__all__ = ["solve_equation9"]
+__all__ = ["fit_equation9", "model_outputs"]
+
+FloatArray = npt.NDArray[np.float64]
 
 # Squares of larger features, summed over rows and columns, would leave the range of float64.
 _LARGEST_FEATURE = 1e100
@@ -24,7 +28,62 @@ _LARGEST_FEATURE = 1e100
 _LABEL_ARRAYS = 24
 
 
-def solve_equation9(
+# The parameters that the estimators built on Eq. (9) have in common.
+_PARAMETERS = (
+    "alpha",
+    "beta",
+    "gamma",
+    "epsilon",
+    "n_neighbors",
+    "reg_policy",
+    "graph",
+    "tol",
+    "max_iter",
+    "precision",
+    "verbose",
+)
+
+
+def fit_equation9(estimator: Any, X: Any, Y: LabelArray) -> FloatArray:
+    """Minimise Eq. (9) with an estimator's parameters and store what was found in it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Has alpha, beta, gamma, epsilon, n_neighbors, reg_policy, graph, tol, max_iter, precision
+        and verbose; gets coef_, intercept_, numerical_labels_, objective_, objective_trace_,
+        optimality_ and n_iter_.
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Validated features.
+    Y : ndarray of shape (n_samples, n_labels)
+        Logical labels, 0/1.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_labels)
+        The numerical labels.
+    """
+    solution = _solve(X, Y, **{name: getattr(estimator, name) for name in _PARAMETERS})
+    estimator.coef_ = solution.coef
+    estimator.intercept_ = solution.intercept
+    estimator.numerical_labels_ = solution.numerical_labels
+    estimator.objective_ = solution.objective
+    estimator.objective_trace_ = solution.objective_trace
+    estimator.optimality_ = solution.optimality
+    estimator.n_iter_ = solution.n_iter
+    return solution.numerical_labels
+
+
+def model_outputs(estimator: Any, X: Any) -> FloatArray:
+    """Return the outputs Theta x + b of a fitted estimator for new rows, validating them."""
+    check_is_fitted(estimator)
+    X = validate_data(
+        estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+    )
+    return np.asarray(X @ estimator.coef_.T + estimator.intercept_, dtype=np.float64)
+
+
+def _solve(
     X: Any,
     Y: LabelArray,
     *,
@@ -37,25 +96,9 @@ def solve_equation9(
     graph: Any,
     tol: Any,
     max_iter: Any,
-    precision: Literal["float64", "float32"],
+    precision: Any,
     verbose: Any,
 ) -> LemllSolution:
-    """Check the parameters, build the graph, minimise Eq. (9), warn if it was not reached.
-
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n_samples, n_features)
-        Validated features.
-    Y : ndarray of shape (n_samples, n_labels)
-        Logical labels, 0/1.
-    alpha, beta, gamma, epsilon, n_neighbors, reg_policy, graph, tol, max_iter, precision, verbose
-        Parameters of the estimator, as the user gave them.
-
-    Returns
-    -------
-    LemllSolution
-        For all labels, constant ones included.
-    """
     weights = {
         "alpha": check_number("alpha", alpha, above=0),
         "beta": check_number("beta", beta, above=0),
@@ -126,7 +169,7 @@ def _warn(solution: LemllSolution, tol: float) -> None:
         f"LEMLL stopped after {solution.n_iter} iterations with a certified relative gap of "
         f"{solution.optimality:.2e}, wanted tol={tol:.2e}; {remedy}.",
         ConvergenceWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
 
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
-
 from lemll._validation import LabelArray
 from lemll.enhancers._base import BaseEnhancer, FloatArray
-from lemll.enhancers._equation9 import solve_equation9
+from lemll.enhancers._equation9 import fit_equation9, model_outputs
 
 __all__ = ["LEMLLEnhancer"]
 
@@ -68,6 +65,8 @@ class LEMLLEnhancer(BaseEnhancer):
         The model found along with U.
     objective_ : float
         Eq. (9) at the solution.
+    objective_trace_ : ndarray
+        Eq. (9) at the start and after each iteration.
     optimality_ : float
         Certified relative duality gap.
     n_iter_ : int
@@ -128,27 +127,7 @@ class LEMLLEnhancer(BaseEnhancer):
         self.verbose = verbose
 
     def _numerical_labels(self, X: Any, Y: LabelArray) -> FloatArray:
-        solution = solve_equation9(
-            X,
-            Y,
-            alpha=self.alpha,
-            beta=self.beta,
-            gamma=self.gamma,
-            epsilon=self.epsilon,
-            n_neighbors=self.n_neighbors,
-            reg_policy=self.reg_policy,
-            graph=self.graph,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            precision=self.precision,
-            verbose=self.verbose,
-        )
-        self.coef_ = solution.coef
-        self.intercept_ = solution.intercept
-        self.objective_ = solution.objective
-        self.optimality_ = solution.optimality
-        self.n_iter_ = solution.n_iter
-        return solution.numerical_labels
+        return fit_equation9(self, X, Y)
 
     def enhance(self, X: Any) -> FloatArray:
         """Estimate the label distribution of new rows, from the model's outputs.
@@ -163,6 +142,4 @@ class LEMLLEnhancer(BaseEnhancer):
         ndarray of shape (n_samples, n_labels)
             Non-negative, rows summing to one.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return self._distribution(np.asarray(X @ self.coef_.T + self.intercept_))
+        return self._distribution(model_outputs(self, X))

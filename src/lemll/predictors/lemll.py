@@ -7,10 +7,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, validate_data
 
 from lemll._labels import LabelCoding, code_labels
-from lemll.enhancers._equation9 import solve_equation9
+from lemll.enhancers._equation9 import fit_equation9, model_outputs
 from lemll.enhancers._normalize import normalize
 
 __all__ = ["LEMLL"]
@@ -162,30 +162,8 @@ class LEMLL(ClassifierMixin, BaseEstimator):
             raise ValueError("LEMLL requires y to be passed, but the target y is None.")
         Y, self._coding = code_labels(y)
         check_consistent_length(X, Y)
-        solution = solve_equation9(
-            X,
-            Y,
-            alpha=self.alpha,
-            beta=self.beta,
-            gamma=self.gamma,
-            epsilon=self.epsilon,
-            n_neighbors=self.n_neighbors,
-            reg_policy=self.reg_policy,
-            graph=self.graph,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            precision=self.precision,
-            verbose=self.verbose,
-        )
         self.classes_ = self._coding.classes
-        self.coef_ = solution.coef
-        self.intercept_ = solution.intercept
-        self.numerical_labels_ = solution.numerical_labels
-        self.label_distribution_ = normalize(solution.numerical_labels)
-        self.objective_ = solution.objective
-        self.objective_trace_ = solution.objective_trace
-        self.optimality_ = solution.optimality
-        self.n_iter_ = solution.n_iter
+        self.label_distribution_ = normalize(fit_equation9(self, X, Y))
         return self
 
     _coding: LabelCoding
@@ -203,7 +181,7 @@ class LEMLL(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples, n_labels)
             The outputs of the model; of shape (n_samples,) for a binary 1-D target.
         """
-        scores = self._scores(X)
+        scores = model_outputs(self, X)
         return self._coding.scores(scores)
 
     def predict(self, X: Any) -> Any:
@@ -219,13 +197,8 @@ class LEMLL(ClassifierMixin, BaseEstimator):
         ndarray or csr_array of shape (n_samples, n_labels)
             0/1, sparse if the training labels were; classes for a 1-D target.
         """
-        scores = self._scores(X)
+        scores = model_outputs(self, X)
         return self._coding.labels(scores)
-
-    def _scores(self, X: Any) -> FloatArray:
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return np.asarray(X @ self.coef_.T + self.intercept_, dtype=np.float64)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
