@@ -12,7 +12,15 @@ import lemll
 ROOT = Path(lemll.__file__).parent
 
 # A room may import the rooms listed for it, itself, and the ground floor.
-GROUND = {"_labels", "_memory", "_parameters", "_validation", "exceptions", "__init__"}
+GROUND = {
+    "__init__",
+    "_labels",
+    "_memory",
+    "_parameters",
+    "_validation",
+    "_warnings",
+    "exceptions",
+}
 ALLOWED: dict[str, set[str]] = {
     "datasets": set(),
     "metrics": set(),

@@ -14,7 +14,7 @@ def test_a_label_matrix_stays_one():
     for given in ([[0, 1], [1, 1]], np.array([[False, True], [True, True]]), [[0.0, 1.0], [1, 1]]):
         Y, coding = code_labels(given)
         np.testing.assert_array_equal(Y, [[0, 1], [1, 1]])
-        assert Y.dtype == np.uint8
+        assert Y.dtype == np.int8
         assert coding.multilabel
         predicted = coding.labels(np.array([[0.5, -1.0], [0.0, 2.0]]))
         np.testing.assert_array_equal(predicted, [[1, 0], [0, 1]])  # a score of 0 is irrelevant

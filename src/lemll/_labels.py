@@ -63,7 +63,7 @@ def code_labels(y: Any) -> tuple[LabelArray, LabelCoding]:
 
     Returns
     -------
-    Y : ndarray of shape (n_samples, n_labels), uint8
+    Y : ndarray of shape (n_samples, n_labels), int8
         Logical labels.
     coding : LabelCoding
         The way back.
@@ -86,5 +86,5 @@ def _code_target(y: Array) -> tuple[LabelArray, LabelCoding]:
     classes, codes = np.unique(y, return_inverse=True)
     coding = LabelCoding(classes, multilabel=False, sparse=False)
     if len(classes) <= 2:
-        return codes.astype(np.uint8).reshape(-1, 1), coding
-    return (codes[:, None] == np.arange(len(classes))).astype(np.uint8), coding
+        return codes.astype(np.int8).reshape(-1, 1), coding
+    return (codes[:, None] == np.arange(len(classes))).astype(np.int8), coding

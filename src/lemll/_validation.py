@@ -12,10 +12,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lemll._memory import check_memory
+
 __all__ = ["check_distribution", "check_finite", "check_logical_labels", "is_sparse"]
 
 FloatArray = npt.NDArray[np.float64]
-LabelArray = npt.NDArray[np.uint8]
+# Signed, so that a user's 2 * Y - 1 is -1 and not 255.
+LabelArray = npt.NDArray[np.int8]
 
 # Rows of a float32 distribution are off by about 3e-7; a row off by more than this is no rounding.
 SUM_TOLERANCE = 1e-5
@@ -28,7 +31,7 @@ def is_sparse(X: Any) -> bool:
 
 
 def check_logical_labels(Y: Any, *, name: str = "Y") -> LabelArray:
-    """Return logical labels as a dense 0/1 array of ``uint8``, or say what is wrong with them.
+    """Return logical labels as a dense 0/1 array of ``int8``, or say what is wrong with them.
 
     Parameters
     ----------
@@ -39,32 +42,62 @@ def check_logical_labels(Y: Any, *, name: str = "Y") -> LabelArray:
 
     Returns
     -------
-    ndarray of shape (n_samples, n_labels), uint8
+    ndarray of shape (n_samples, n_labels), int8
         A new array; `Y` is never changed.
     """
-    array = Y.toarray() if is_sparse(Y) else np.asarray(Y)
-    if array.ndim != 2:
+    given: Any = Y if is_sparse(Y) else np.asarray(Y)
+    if given.ndim != 2:
         raise ValueError(
-            f"{name} must be 2-D (rows x labels), got {array.ndim}-D with shape {array.shape}; "
+            f"{name} must be 2-D (rows x labels), got {given.ndim}-D with shape {given.shape}; "
             "for a single label pass a column, Y.reshape(-1, 1)."
         )
-    if array.dtype.kind not in "biuf":
+    # Of a sparse matrix the stored values suffice: all others are 0, and stay implicit until known
+    # to fit into memory.
+    values: npt.NDArray[Any] = given.data if is_sparse(Y) else given
+    if values.dtype.kind == "O":
+        values = _plain_numbers(values)
+    if values.dtype.kind not in "biuf":
         raise ValueError(
-            f"{name} must hold numbers 0 and 1, got dtype {array.dtype}; convert it first."
+            f"{name} must hold numbers 0 and 1, got dtype {values.dtype}; convert it first, for "
+            "example with Y.astype(int)."
         )
-    wrong = (array != 0) & (array != 1)
+    wrong = (values != 0) & (values != 1)
     if wrong.any():
-        row, label = (int(i) for i in np.argwhere(wrong)[0])
-        value = array[row, label]
-        if ((array == 1) | (array == -1)).all():
+        if ((values == 1) | (values == -1)).all():
             raise ValueError(
                 f"{name} is coded -1/+1, logical labels must be 0/1; convert with (Y + 1) // 2."
             )
         raise ValueError(
-            f"{name} must hold only 0 and 1, got {value} in row {row}, label {label}; "
+            f"{name} must hold only 0 and 1, got {values[wrong].flat[0]}{_place(given, wrong)}; "
             "binarise it first (lemll.datasets.binarize_distribution does it for distributions)."
         )
-    return array.astype(np.uint8)
+    check_memory(
+        int(np.prod(given.shape, dtype=object)),
+        f"A dense label matrix of shape {given.shape}",
+        "keep fewer rows or labels",
+    )
+    if not is_sparse(Y):
+        return values.astype(np.int8)
+    # SciPy's own conversion would first make a dense copy in the matrix's wider type.
+    coo = given.tocoo()
+    dense = np.zeros(given.shape, dtype=np.int8)
+    dense[coo.row, coo.col] = coo.data != 0
+    return dense
+
+
+def _plain_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Turn Python objects, as pandas' nullable columns hold, into numbers where that is possible."""
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError):
+        return values
+
+
+def _place(given: Any, wrong: npt.NDArray[np.bool_]) -> str:
+    if is_sparse(given):
+        return ""
+    row, label = (int(i) for i in np.argwhere(wrong)[0])
+    return f" in row {row}, label {label}"
 
 
 def check_distribution(D: Any, *, name: str = "D") -> FloatArray:
@@ -82,7 +115,10 @@ def check_distribution(D: Any, *, name: str = "D") -> FloatArray:
     ndarray of shape (n_samples, n_labels), float64
         The degrees as given (not renormalised). May share memory with `D`.
     """
-    array = np.asarray(D.toarray() if is_sparse(D) else D, dtype=np.float64)
+    given = np.asarray(D.toarray() if is_sparse(D) else D)
+    if given.dtype.kind == "c":
+        raise ValueError(f"{name} must hold real numbers, got dtype {given.dtype}.")
+    array = given.astype(np.float64, copy=False)
     if array.ndim != 2:
         raise ValueError(
             f"{name} must be 2-D (rows x labels), got {array.ndim}-D with shape {array.shape}."

@@ -34,7 +34,7 @@ def test_meka_dense_labels_first():
     assert isinstance(data.X, np.ndarray)
     np.testing.assert_array_equal(data.X, [[2.5, -1000], [0, 4]])
     np.testing.assert_array_equal(data.Y, [[1, 0], [0, 1]])
-    assert data.Y.dtype == np.uint8
+    assert data.Y.dtype == np.int8
 
 
 def test_meka_negative_count_means_labels_at_the_end():

@@ -99,7 +99,7 @@ def test_digit_tags_are_what_the_table_says():
     data = load_digit_tags()
     digits = load_digits()
     assert_array_equal(data.X, digits.data)
-    assert data.Y.dtype == np.uint8
+    assert data.Y.dtype == np.int8
     tags = dict(zip(data.label_names, data.Y.T, strict=True))
     for row in range(0, len(digits.data), 50):
         digit, image = int(digits.target[row]), digits.images[row]

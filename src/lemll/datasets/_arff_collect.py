@@ -42,7 +42,7 @@ class RowCollector:
         for column in labels:
             self._check_label(header.attributes[column], file)
         self.chunks: list[SparseRows | npt.NDArray[np.float64]] = []
-        self.label_chunks: list[npt.NDArray[np.uint8]] = []
+        self.label_chunks: list[npt.NDArray[np.int8]] = []
         self.rows = 0
         # In a sparse row an omitted cell is the *first* nominal value, which for {1,0} would be 1.
         self.reversed_binary = next(
@@ -99,7 +99,7 @@ class RowCollector:
                 file=blocks.file,
                 token=f"{values[tuple(bad)]:g}",
             )
-        self.label_chunks.append(values.astype(np.uint8))
+        self.label_chunks.append(values.astype(np.int8))
 
     def _split(self, rows: SparseRows, count: int) -> npt.NDArray[np.float64]:
         if self.reversed_binary is not None:

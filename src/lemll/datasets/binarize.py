@@ -28,7 +28,7 @@ def binarize_distribution(D: Any, threshold: float) -> LabelArray:
 
     Returns
     -------
-    ndarray of shape (n_samples, n_labels), uint8
+    ndarray of shape (n_samples, n_labels), int8
         Logical labels, 0/1. No row is empty.
 
     References
@@ -42,16 +42,16 @@ def binarize_distribution(D: Any, threshold: float) -> LabelArray:
     >>> from lemll.datasets import binarize_distribution
     >>> D = [[0.25, 0.5, 0.125, 0.125]]
     >>> binarize_distribution(D, 0.3)
-    array([[0, 1, 0, 0]], dtype=uint8)
+    array([[0, 1, 0, 0]], dtype=int8)
     >>> binarize_distribution(D, 0.5)  # 0.5 does not exceed 0.5
-    array([[1, 1, 0, 0]], dtype=uint8)
+    array([[1, 1, 0, 0]], dtype=int8)
     """
     if not isinstance(threshold, (float, int, np.floating)) or not 0 < threshold < 1:
         raise ValueError(f"threshold must be a number between 0 and 1, got {threshold!r}.")
     degrees = check_distribution(D)
     order = np.argsort(-degrees, axis=1, kind="stable")
     sums = np.cumsum(np.take_along_axis(degrees, order, axis=1), axis=1)
-    chosen = np.ones(degrees.shape, dtype=np.uint8)
+    chosen = np.ones(degrees.shape, dtype=np.int8)
     # A label is taken if the sum before it has not yet exceeded the threshold.
     chosen[:, 1:] = sums[:, :-1] <= threshold
     labels = np.empty_like(chosen)

@@ -198,7 +198,7 @@ def load_digit_tags() -> Dataset:
     tags["left"] = 2 * images[:, :, :4].sum(axis=(1, 2)) > ink
     return Dataset(
         X=digits.data,
-        Y=np.column_stack(list(tags.values())).astype(np.uint8),
+        Y=np.column_stack(list(tags.values())).astype(np.int8),
         feature_names=tuple(digits.feature_names),
         label_names=tuple(tags),
         name="digit-tags",

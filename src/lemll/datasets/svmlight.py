@@ -60,7 +60,7 @@ def read_svmlight(
     --------
     >>> read_svmlight(b"0,2 1:0.5\n1 2:1 3:2\n").Y
     array([[1, 0, 1],
-           [0, 1, 0]], dtype=uint8)
+           [0, 1, 0]], dtype=int8)
     """
     path = source if isinstance(source, bytes) else Path(source)
     with LineBlocks(path, max_expanded_bytes) as blocks:
@@ -165,7 +165,7 @@ class _Rows:
                 f"{max_label_bytes} a file of this size should ask for",
                 file=self.file,
             )
-        Y = np.zeros((n_rows, n_labels), dtype=np.uint8)
+        Y = np.zeros((n_rows, n_labels), dtype=np.int8)
         Y[np.repeat(np.arange(n_rows), self.label_lengths), labels] = 1
         indptr = np.concatenate(([0], np.cumsum(self.lengths)))
         X = sparse.csr_array((self.values, indices, indptr), shape=(n_rows, n_features))

@@ -55,9 +55,9 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
             )
         Y, coding = code_labels(y)
         check_consistent_length(X, Y)
-        self.classes_ = coding.classes
         self.numerical_labels_ = self._numerical_labels(X, Y)
         self.label_distribution_ = self._distribution(self.numerical_labels_)
+        self.classes_ = coding.classes
         return self
 
     def fit_enhance(self, X: Any, y: Any) -> FloatArray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from lemll._memory import check_memory
 from lemll._parameters import check_number, check_whole
 from lemll._validation import LabelArray, is_sparse
+from lemll._warnings import warn_caller
 from lemll.solvers import LemllSolution, Progress
 from lemll.solvers.logical import solve_logical
 from lemll.topology import check_graph, reconstruction_weights
@@ -165,11 +165,10 @@ def _warn(solution: LemllSolution, tol: float) -> None:
         if solution.status == "max_iter"
         else "rounding forbids more; raise tol, or rescale the features"
     )
-    warnings.warn(
+    warn_caller(
         f"LEMLL stopped after {solution.n_iter} iterations with a certified relative gap of "
         f"{solution.optimality:.2e}, wanted tol={tol:.2e}; {remedy}.",
         ConvergenceWarning,
-        stacklevel=5,
     )
 
 

@@ -160,10 +160,11 @@ class LEMLL(ClassifierMixin, BaseEstimator):
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
         if y is None:
             raise ValueError("LEMLL requires y to be passed, but the target y is None.")
-        Y, self._coding = code_labels(y)
+        Y, coding = code_labels(y)
         check_consistent_length(X, Y)
-        self.classes_ = self._coding.classes
         self.label_distribution_ = normalize(fit_equation9(self, X, Y))
+        self._coding = coding
+        self.classes_ = coding.classes
         return self
 
     _coding: LabelCoding

@@ -94,7 +94,7 @@ def _artificial_section(output: Path) -> Section:
 
 
 def _recovery_table(
-    true: FloatArray, logical: npt.NDArray[np.uint8], recovered: dict[str, FloatArray]
+    true: FloatArray, logical: npt.NDArray[np.int8], recovered: dict[str, FloatArray]
 ) -> TableData:
     candidates = {
         "0/1 labels, shared out": logical / logical.sum(axis=1, keepdims=True),

@@ -26,7 +26,7 @@ def solve_logical(X: Any, Y: LabelArray, W: Any, **options: Any) -> LemllSolutio
     ----------
     X, W : arrays
         As in `lemll.solvers.solve_joint`.
-    Y : ndarray of shape (n_samples, n_labels), uint8
+    Y : ndarray of shape (n_samples, n_labels), int8
         Logical labels, 0/1.
     **options
         Of `lemll.solvers.solve_joint`: alpha, beta, gamma, epsilon, tol, max_iter, precision,
