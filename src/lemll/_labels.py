@@ -25,7 +25,8 @@ class LabelCoding:
     Attributes
     ----------
     classes : ndarray
-        Of a 1-D target, its classes; of a label matrix ``[0, 1]``, which every label has.
+        Of a 1-D target, its classes; of a label matrix the labels' numbers, 0 to l - 1, as
+        scikit-learn's own multi-label classifiers have it.
     multilabel : bool
         Whether the caller gave a label matrix.
     sparse : bool
@@ -52,7 +53,7 @@ class LabelCoding:
         return self.classes[scores.argmax(axis=1)]
 
 
-def code_labels(y: Any) -> tuple[LabelArray, LabelCoding]:
+def code_labels(y: Any, *, one_per_class: bool = False) -> tuple[LabelArray, LabelCoding]:
     """Turn the caller's labels into a 0/1 matrix.
 
     Parameters
@@ -60,6 +61,8 @@ def code_labels(y: Any) -> tuple[LabelArray, LabelCoding]:
     y : array-like or sparse matrix
         A label matrix (n, l) of 0/1, dense or sparse. Or a 1-D target as scikit-learn's
         classifiers take it: two classes become one label, more become one label each.
+    one_per_class : bool, default=False
+        Let two classes become two labels, too.
 
     Returns
     -------
@@ -70,8 +73,8 @@ def code_labels(y: Any) -> tuple[LabelArray, LabelCoding]:
     """
     given = y if is_sparse(y) else np.asarray(y)
     if given.ndim != 2 or _is_column_of_classes(given):
-        return _code_target(column_or_1d(given, warn=True))
-    coding = LabelCoding(np.array([0, 1]), multilabel=True, sparse=is_sparse(given))
+        return _code_target(column_or_1d(given, warn=True), one_per_class)
+    coding = LabelCoding(np.arange(given.shape[1]), multilabel=True, sparse=is_sparse(given))
     return check_logical_labels(given), coding
 
 
@@ -80,11 +83,11 @@ def _is_column_of_classes(y: Any) -> bool:
     return not is_sparse(y) and y.shape[1] == 1 and len(np.unique(y)) > 2
 
 
-def _code_target(y: Array) -> tuple[LabelArray, LabelCoding]:
+def _code_target(y: Array, one_per_class: bool) -> tuple[LabelArray, LabelCoding]:
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     coding = LabelCoding(classes, multilabel=False, sparse=False)
-    if len(classes) <= 2:
+    if len(classes) <= 2 and not one_per_class:
         return codes.astype(np.int8).reshape(-1, 1), coding
     return (codes[:, None] == np.arange(len(classes))).astype(np.int8), coding

@@ -51,6 +51,8 @@ def check_logical_labels(Y: Any, *, name: str = "Y") -> LabelArray:
             f"{name} must be 2-D (rows x labels), got {given.ndim}-D with shape {given.shape}; "
             "for a single label pass a column, Y.reshape(-1, 1)."
         )
+    if 0 in given.shape:
+        raise ValueError(f"{name} needs at least one row and one label, got shape {given.shape}.")
     # Of a sparse matrix the stored values suffice: all others are 0, and stay implicit until known
     # to fit into memory.
     values: npt.NDArray[Any] = given.data if is_sparse(Y) else given
@@ -86,7 +88,7 @@ def check_logical_labels(Y: Any, *, name: str = "Y") -> LabelArray:
 
 
 def _plain_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Turn Python objects, as pandas' nullable columns hold, into numbers where that is possible."""
+    """Turn Python objects, as pandas' nullable columns hold, into numbers where possible."""
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError):

@@ -13,7 +13,12 @@ import lemll
 from lemll import cli
 from lemll.cli.app import app
 from lemll.datasets import read_dataset
-from lemll.exceptions import DatasetNotFoundError, LemllError, UnknownDatasetError
+from lemll.exceptions import (
+    DatasetFormatError,
+    DatasetNotFoundError,
+    LemllError,
+    UnknownDatasetError,
+)
 
 ARFF = b"@relation 'r: -C 1'\n@attribute sky {0,1}\n@attribute x numeric\n@data\n1,2.5\n0,3\n"
 
@@ -95,10 +100,38 @@ def test_convert_options_and_refusals(tmp_path):
         run("datasets", "convert", source, out, "--labels", "-2")
     run("datasets", "convert", source, out, "--labels", "-1", "--force")
     assert read_dataset(out).label_names == ("sea",)
-    with pytest.raises(LemllError, match="this format takes no such option"):
+    with pytest.raises(LemllError, match="files of this format take no --labels"):
         run("datasets", "convert", out, tmp_path / "c.npz", "--labels", "2")
-    with pytest.raises(LemllError, match="labels given, but yeast is no file"):
+    with pytest.raises(LemllError, match="--labels given, but yeast is no file"):
         run("datasets", "convert", "yeast", tmp_path / "c.npz", "--labels", "2")
+
+
+def test_info_of_ones_own_table(tmp_path):
+    source = tmp_path / "own.csv"
+    source.write_text("x,[red]sky[/],:smile:\n1,0,1\n2,1,1\n")
+    output = run("datasets", "info", source, "--labels", "[red]sky[/], :smile:")
+    assert "[red]sky[/], :smile:" in output  # names are text, neither markup nor emoji
+    with pytest.raises(LemllError, match="On the command line: --labels"):
+        run("datasets", "info", source)
+    with pytest.raises(DatasetFormatError, match="no such file"):
+        run("datasets", "info", "nowhere.arff")
+
+
+def test_a_folder_does_not_hide_a_data_set(data_dir, tmp_path, monkeypatch):
+    (tmp_path / "yeast").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert "2417 rows" in run("datasets", "info", "yeast")
+
+
+def test_check_shows_what_cannot_be_read_and_goes_on(monkeypatch, tmp_path):
+    folder = tmp_path / "multilabel" / "yeast"
+    folder.mkdir(parents=True)
+    (folder / "yeast.npz").write_bytes(b"junk")
+    monkeypatch.setenv("LEMLL_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    result = CliRunner().invoke(app, ["datasets", "check"])
+    assert result.exit_code == 1
+    assert "yeast cannot be read" in result.output
 
 
 def test_reproduce_prints_ours_beside_the_published(data_dir):
@@ -114,15 +147,16 @@ def test_reproduce_without_data_says_what_to_do(monkeypatch, tmp_path):
         run("reproduce", "reconstruction")
 
 
-def test_demo_writes_a_page_that_stands_alone(tmp_path):
-    output = run("demo", "--output", tmp_path / "demo")
-    page = (tmp_path / "demo" / "index.html").read_text(encoding="utf-8")
-    assert "open " in output
+@pytest.mark.parametrize("folder", ["demo", "[red]x[", ":smile:"])
+def test_demo_writes_a_page_that_stands_alone(tmp_path, folder):
+    output = run("demo", "--output", tmp_path / folder)
+    assert f"{folder}/index.html" in output
+    page = (tmp_path / folder / "index.html").read_text(encoding="utf-8")
     assert "What is label enhancement?" in page
     assert "data:image/png;base64," in page
     assert "<script" not in page
     assert "http://" not in page.replace("http-equiv", "")
-    assert (tmp_path / "demo" / "surface.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / folder / "surface.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_an_error_ends_in_one_line_and_a_failing_exit_code():

@@ -73,3 +73,16 @@ def test_scale_must_be_positive(artificial, scale):
     data, Y = artificial
     with pytest.raises(ValueError, match="scale must be"):
         LEMLLEnhancer(scale=scale).fit(data.X, Y)
+
+
+def test_a_one_dimensional_target_is_one_label_a_class(artificial):
+    data, Y = artificial
+    D = LEMLLEnhancer().fit_enhance(data.X, Y[:, 0])
+    assert D.shape == (300, 2)
+    assert (D[:, 1] > D[:, 0]).mean() == pytest.approx(Y[:, 0].mean(), abs=0.1)
+
+
+def test_one_label_has_no_distribution(artificial):
+    data, Y = artificial
+    with pytest.raises(ValueError, match="over 1 class or label says nothing; give at least 2"):
+        LEMLLEnhancer().fit(data.X, Y[:, :1])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from lemll.datasets import list_datasets, load_dataset, load_digit_tags
-from lemll.enhancers import LEMLLEnhancer
 from lemll.experiments import published_reconstruction, recover_with_lemll
 
 
@@ -23,13 +22,7 @@ def test_lemll_reproduces_its_published_cells(data_dir, name):
         if cell.method == "LEMLL" and cell.dataset == name
     }
     dataset = load_dataset(name, download_if_missing=False)
-    # Where neighbours nearly coincide the paper's policy takes minutes; the other one serves too.
-    policy = "always" if name == "Movie" else "auto"
-    enhancer = LEMLLEnhancer(reg_policy=policy)
-    ours = {
-        (cell.measure, cell.threshold): cell
-        for cell in recover_with_lemll(dataset, enhancer=enhancer)
-    }
+    ours = {(cell.measure, cell.threshold): cell for cell in recover_with_lemll(dataset)}
     assert ours.keys() == published.keys()
     assert len(ours) == 15
     for key, cell in ours.items():

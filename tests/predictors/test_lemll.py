@@ -213,6 +213,7 @@ def test_parameters_out_of_range(estimator, parameters, message):
         (lambda X, Y: (X[:-1], Y), "inconsistent numbers of samples"),
         (lambda X, _: (X, None), "requires y to be passed"),
         (lambda X, Y: (X, Y.astype(float) * np.nan), "must hold only 0 and 1, got nan"),
+        (lambda X, Y: (X, Y[:, :0]), "at least"),
     ],
 )
 @pytest.mark.parametrize("estimator", [LEMLL, LEMLLEnhancer])
@@ -228,6 +229,21 @@ def test_bad_graphs_and_a_good_one():
     np.testing.assert_array_equal(given.coef_, LEMLL().fit(X, Y).coef_)
     with pytest.raises(ValueError, match="60"):
         LEMLL(graph=W[:10, :10]).fit(X, Y)
+
+
+def test_a_sparse_label_matrix_that_would_not_fit_is_refused_before_it_is_made_dense():
+    X, Y = sparse.csr_array((10**6, 5)), sparse.csr_array((10**6, 10**7))
+    with pytest.raises(NotEnoughMemoryError, match="A dense label matrix of shape"):
+        LEMLL().fit(X, Y)
+
+
+def test_labels_of_pandas_and_of_objects():
+    pd = pytest.importorskip("pandas")
+    X, Y = random_problem()
+    expected = LEMLL().fit(X, Y).coef_
+    frame = pd.DataFrame(Y, columns=list("abcd"))
+    for labels in (frame, frame.astype("Int64"), frame.astype(bool), Y.astype(object), Y.tolist()):
+        np.testing.assert_array_equal(LEMLL().fit(X, labels).coef_, expected)
 
 
 def test_memory_that_would_not_fit_is_refused_first(monkeypatch):
@@ -246,10 +262,14 @@ def test_not_converged_warns_with_both_figures_at_the_callers_line(estimator):
     assert caught[0].filename == __file__
 
 
-def test_verbose_shows_progress(capsys):
+def test_verbose_shows_progress_and_what_was_reached(capsys):
     X, Y = random_problem()
-    LEMLL(verbose=1).fit(X, Y)
-    assert re.search(r"LEMLL iteration 1: objective .* \(wanted 1.0e-04\)", capsys.readouterr().err)
+    model = LEMLL(verbose=1).fit(X, Y)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == model.n_iter_ + 1
+    assert re.match(r"LEMLL iteration 1: objective .* \(wanted 1.0e-04\), \d", lines[0])
+    assert f"certified gap {model.optimality_:.1e} (wanted 1.0e-04), done" in lines[-1]
+    assert not any("inf" in line for line in lines)
     LEMLL().fit(X, Y)
     assert capsys.readouterr().err == ""
 
@@ -342,7 +362,11 @@ def test_scikit_learn_habits(digits):
         cv=2,
     ).fit(X, Y)
     assert search.best_score_ > 0.8
-    assert cross_val_predict(LEMLL(), X, Y, cv=2).shape == Y.shape
+    for n_labels in (1, 2, 8):
+        for method in ("predict", "decision_function"):
+            out_of_fold = cross_val_predict(LEMLL(), X, Y[:, :n_labels], cv=2, method=method)
+            assert out_of_fold.shape == (len(X), n_labels)
+    assert cross_val_predict(LEMLL(), X, Y, cv=2, n_jobs=2).shape == Y.shape
     assert 0 < LEMLL().fit(X, Y).score(X, Y) < 1
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
+
+from lemll.cli._console import make_console
 
 __all__ = ["demo"]
 
@@ -21,7 +22,7 @@ def demo(
     from lemll.report.demo import make_demo
 
     result = make_demo(output)
-    console = Console()
+    console = make_console()
     for caption, header, rows in result.tables:
         table = Table(*header, title=caption)
         for row in rows:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from lemll.cli._console import make_console
 from lemll.datasets import list_datasets, load_dataset
 from lemll.exceptions import DatasetNotFoundError
 from lemll.experiments import published_reconstruction, recover_with_lemll
@@ -34,8 +34,7 @@ def reconstruction(
     ] = None,
 ) -> None:
     """Recover known distributions from 0/1 labels with LEMLL (Tables VI to VIII)."""
-    console = Console()
-    console.width = max(console.width, 110)
+    console = make_console()
     names = datasets or [info.name for info in list_datasets(table="V")]
     ours, absent = {}, []
     for name in track(names, "Recovering", console=console, disable=not console.is_terminal):
@@ -67,6 +66,7 @@ def reconstruction(
     )
     if absent:
         console.print(f"not at hand: {', '.join(absent)}")
+    raise typer.Exit(code=0 if within == len(differences) else 1)
 
 
 def _table(

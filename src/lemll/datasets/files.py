@@ -14,7 +14,7 @@ from lemll.datasets.npz import read_npz, write_npz
 from lemll.datasets.svmlight import read_svmlight
 from lemll.datasets.tables import read_table, write_csv, write_parquet
 
-__all__ = ["read_dataset", "write_dataset"]
+__all__ = ["find_reader", "looks_like_a_file", "read_dataset", "write_dataset"]
 
 _READERS: dict[str, Callable[..., Dataset]] = {
     ".arff": read_arff,
@@ -33,6 +33,19 @@ _WRITERS: dict[str, Callable[[Dataset, Path], None]] = {
 }
 
 
+def looks_like_a_file(path: str | Path) -> bool:
+    """Tell whether a name ends like a file that one of the readers reads."""
+    return plain_suffix(Path(path)) in _READERS
+
+
+def find_reader(path: str | Path) -> Callable[..., Dataset]:
+    """Return the reader that a file's suffix asks for."""
+    reader = _READERS.get(plain_suffix(Path(path)))
+    if reader is None:
+        raise ValueError(f"no reader for {str(path)!r}; known suffixes: {', '.join(_READERS)}")
+    return reader
+
+
 def read_dataset(path: str | Path, **options: Any) -> Dataset:
     """Read a data set with the reader that its suffix asks for.
 
@@ -49,10 +62,7 @@ def read_dataset(path: str | Path, **options: Any) -> Dataset:
     Dataset
         What the file holds.
     """
-    reader = _READERS.get(plain_suffix(Path(path)))
-    if reader is None:
-        raise ValueError(f"no reader for {str(path)!r}; known suffixes: {', '.join(_READERS)}")
-    return reader(path, **options)
+    return find_reader(path)(path, **options)
 
 
 def write_dataset(dataset: Dataset, path: str | Path) -> None:

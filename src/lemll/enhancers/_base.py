@@ -53,8 +53,13 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        Y, coding = code_labels(y)
+        Y, coding = code_labels(y, one_per_class=True)
         check_consistent_length(X, Y)
+        if Y.shape[1] < 2:
+            raise ValueError(
+                f"a distribution over {Y.shape[1]} class or label says nothing; "
+                "give at least 2 labels."
+            )
         self.numerical_labels_ = self._numerical_labels(X, Y)
         self.label_distribution_ = self._distribution(self.numerical_labels_)
         self.classes_ = coding.classes

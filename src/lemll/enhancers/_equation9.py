@@ -111,18 +111,12 @@ def _solve(
         raise ValueError(f"precision={precision!r} must be 'float64' or 'float32'.")
     _check_fits(X, Y)
     W = _graph(X, n_neighbors, reg_policy, graph)
+    progress = _ProgressLine(tol) if verbose else None
     solution = solve_logical(
-        X,
-        Y,
-        W,
-        **weights,
-        tol=tol,
-        max_iter=max_iter,
-        precision=precision,
-        callback=_ProgressLine(tol) if verbose else None,
+        X, Y, W, **weights, tol=tol, max_iter=max_iter, precision=precision, callback=progress
     )
-    if verbose:
-        _ProgressLine.end()
+    if progress is not None:
+        progress.end(solution)
     if not solution.converged:
         _warn(solution, tol)
     return solution
@@ -163,7 +157,8 @@ def _warn(solution: LemllSolution, tol: float) -> None:
     remedy = (
         "raise max_iter"
         if solution.status == "max_iter"
-        else "rounding forbids more; raise tol, or rescale the features"
+        else "rounding forbids more; raise tol, or bring alpha, beta, gamma and the features "
+        "closer to 1"
     )
     warn_caller(
         f"LEMLL stopped after {solution.n_iter} iterations with a certified relative gap of "
@@ -179,15 +174,20 @@ class _ProgressLine:
         self.tol = tol
 
     def __call__(self, progress: Progress) -> None:
+        self._show(progress.iteration, progress.objective, progress.optimality, progress.elapsed)
+
+    def end(self, solution: LemllSolution) -> None:
+        """Show what was reached, and leave it standing."""
+        self._show(solution.n_iter, solution.objective, solution.optimality, None)
+        if sys.stderr.isatty():
+            sys.stderr.write("\n")
+
+    def _show(self, iteration: int, objective: float, gap: float, elapsed: float | None) -> None:
+        reached = f"{gap:.1e}" if np.isfinite(gap) else "not yet known"
+        when = "done" if elapsed is None else f"{elapsed:.1f} s"
         text = (
-            f"LEMLL iteration {progress.iteration}: objective {progress.objective:.6g}, certified "
-            f"gap {progress.optimality:.1e} (wanted {self.tol:.1e}), {progress.elapsed:.1f} s"
+            f"LEMLL iteration {iteration}: objective {objective:.6g}, certified gap {reached} "
+            f"(wanted {self.tol:.1e}), {when}"
         )
         sys.stderr.write(f"\r\x1b[K{text}" if sys.stderr.isatty() else f"{text}\n")
         sys.stderr.flush()
-
-    @staticmethod
-    def end() -> None:
-        """Leave the line on a terminal."""
-        if sys.stderr.isatty():
-            sys.stderr.write("\n")

@@ -72,7 +72,7 @@ class LEMLLEnhancer(BaseEnhancer):
     n_iter_ : int
         Iterations done.
     classes_ : ndarray
-        ``[0, 1]``, which every label has; of a 1-D target its classes.
+        The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
 
     See Also
     --------

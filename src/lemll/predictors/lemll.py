@@ -50,7 +50,8 @@ class LEMLL(ClassifierMixin, BaseEstimator):
         twenty times longer where neighbours nearly coincide, and predicts no better.
     graph : csr_array of shape (n_samples, n_samples), optional
         Precomputed LLE weights W of the training rows, as
-        `lemll.topology.reconstruction_weights` gives them; `n_neighbors` is then not used.
+        `lemll.topology.reconstruction_weights` gives them; `n_neighbors` and `reg_policy` are
+        then not used. It belongs to these rows, so it cannot be cross-validated.
     tol : float, default=1e-4
         Certified relative duality gap at which to stop.
     max_iter : int, default=1000
@@ -79,7 +80,7 @@ class LEMLL(ClassifierMixin, BaseEstimator):
     n_iter_ : int
         Iterations done.
     classes_ : ndarray
-        ``[0, 1]``, which every label has; of a 1-D target its classes.
+        The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of str
