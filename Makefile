@@ -6,7 +6,7 @@ STAMPS := $(VENV)/.stamps
 
 # The oldest scikit-learn we promise to work with has an environment of its own.
 FLOOR := .venv-floor
-FLOOR_PACKAGES := "scikit-learn==1.6.*" "pytest<9" "pandas<3"
+FLOOR_PACKAGES := "scikit-learn==1.6.*" "pytest<9" "pandas<3" narwhals
 
 .PHONY: demo test floor lint bench docs clean
 .DELETE_ON_ERROR:

@@ -14,6 +14,7 @@ ROOT = Path(lemll.__file__).parent
 # A room may import the rooms listed for it, itself, and the ground floor.
 GROUND = {
     "__init__",
+    "_frames",
     "_labels",
     "_memory",
     "_parameters",
@@ -33,6 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "predictors": {"enhancers", "solvers", "objective", "topology"},
     "experiments": {"predictors", "enhancers", "topology", "datasets", "metrics"},
     "report": {"experiments", "predictors", "enhancers", "datasets", "metrics"},
+    "testing": set(),
     "cli": {"report", "experiments", "predictors", "enhancers", "datasets", "metrics"},
 }
 

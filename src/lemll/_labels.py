@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from lemll._frames import FrameKind, is_frame, read_frame
 from lemll._validation import LabelArray, check_logical_labels, is_sparse
 
 __all__ = ["LabelCoding", "code_labels"]
@@ -18,7 +19,7 @@ __all__ = ["LabelCoding", "code_labels"]
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LabelCoding:
     """How the caller's labels and the 0/1 matrix belong together.
 
@@ -27,24 +28,35 @@ class LabelCoding:
     classes : ndarray
         Of a 1-D target, its classes; of a label matrix the labels' numbers, 0 to l - 1, as
         scikit-learn's own multi-label classifiers have it.
+    names : tuple of str
+        The labels' names: a frame's columns, else ``y0, y1, ...``, or a 1-D target's classes.
     multilabel : bool
         Whether the caller gave a label matrix.
     sparse : bool
         Whether it was sparse.
+    frame : FrameKind or None
+        Which kind of frame it was, if any.
     """
 
     classes: Any
+    names: tuple[str, ...]
     multilabel: bool
-    sparse: bool
+    sparse: bool = False
+    frame: FrameKind | None = None
 
     def scores(self, scores: Array) -> Array:
         """Give scores the shape scikit-learn expects: 1-D for a binary 1-D target."""
         return scores[:, 0] if not self.multilabel and len(self.classes) <= 2 else scores
 
-    def labels(self, scores: Array) -> Any:
-        """Turn scores (n, l) into predictions in the caller's form; a score of 0 is irrelevant."""
+    def labels(self, scores: Array, X: Any = None, thresholds: Any = 0.0) -> Any:
+        """Turn scores (n, l) into predictions in the caller's form.
+
+        A label is predicted where its score exceeds its threshold; X lends a frame its index.
+        """
         if self.multilabel:
-            relevant = (scores > 0).astype(np.int64)
+            relevant = (scores > thresholds).astype(np.int64)
+            if self.frame is not None:
+                return self.frame.make(relevant, X)
             return sparse.csr_array(relevant) if self.sparse else relevant
         if len(self.classes) == 1:
             return np.repeat(self.classes, len(scores))
@@ -58,9 +70,9 @@ def code_labels(y: Any, *, one_per_class: bool = False) -> tuple[LabelArray, Lab
 
     Parameters
     ----------
-    y : array-like or sparse matrix
-        A label matrix (n, l) of 0/1, dense or sparse. Or a 1-D target as scikit-learn's
-        classifiers take it: two classes become one label, more become one label each.
+    y : array-like, sparse matrix or frame
+        A label matrix (n, l) of 0/1. Or a 1-D target as scikit-learn's classifiers take it: two
+        classes become one label, more become one label each.
     one_per_class : bool, default=False
         Let two classes become two labels, too.
 
@@ -71,10 +83,22 @@ def code_labels(y: Any, *, one_per_class: bool = False) -> tuple[LabelArray, Lab
     coding : LabelCoding
         The way back.
     """
-    given = y if is_sparse(y) else np.asarray(y)
-    if given.ndim != 2 or _is_column_of_classes(given):
+    frame = None
+    given: Any = y
+    if is_frame(y):
+        given, frame = read_frame(y)
+    elif not is_sparse(y):
+        given = np.asarray(y)
+    if given.ndim != 2 or (frame is None and _is_column_of_classes(given)):
         return _code_target(column_or_1d(given, warn=True), one_per_class)
-    coding = LabelCoding(np.arange(given.shape[1]), multilabel=True, sparse=is_sparse(given))
+    numbers = np.arange(given.shape[1])
+    coding = LabelCoding(
+        classes=numbers,
+        names=tuple(f"y{j}" for j in numbers) if frame is None else frame.names,
+        multilabel=True,
+        sparse=is_sparse(given),
+        frame=frame,
+    )
     return check_logical_labels(given), coding
 
 
@@ -87,7 +111,9 @@ def _code_target(y: Array, one_per_class: bool) -> tuple[LabelArray, LabelCoding
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
-    coding = LabelCoding(classes, multilabel=False, sparse=False)
+    names = tuple(str(name) for name in classes)
     if len(classes) <= 2 and not one_per_class:
+        coding = LabelCoding(classes=classes, names=names[-1:], multilabel=False)
         return codes.astype(np.int8).reshape(-1, 1), coding
+    coding = LabelCoding(classes=classes, names=names, multilabel=False)
     return (codes[:, None] == np.arange(len(classes))).astype(np.int8), coding

@@ -46,7 +46,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         self
-            With `numerical_labels_` and `label_distribution_`.
+            With `numerical_labels_`, `label_distribution_` and `label_names_`.
         """
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
         if y is None:
@@ -63,6 +63,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         self.numerical_labels_ = self._numerical_labels(X, Y)
         self.label_distribution_ = self._distribution(self.numerical_labels_)
         self.classes_ = coding.classes
+        self.label_names_ = np.array(coding.names, dtype=object)
         return self
 
     def fit_enhance(self, X: Any, y: Any) -> FloatArray:

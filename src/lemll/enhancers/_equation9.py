@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lemll._memory import check_memory
 from lemll._parameters import check_number, check_whole
@@ -75,11 +74,7 @@ def fit_equation9(estimator: Any, X: Any, Y: LabelArray) -> FloatArray:
 
 
 def model_outputs(estimator: Any, X: Any) -> FloatArray:
-    """Return the outputs Theta x + b of a fitted estimator for new rows, validating them."""
-    check_is_fitted(estimator)
-    X = validate_data(
-        estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-    )
+    """Return the outputs Theta x + b of a fitted estimator for validated rows."""
     return np.asarray(X @ estimator.coef_.T + estimator.intercept_, dtype=np.float64)
 
 

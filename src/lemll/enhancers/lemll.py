@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
 from lemll._validation import LabelArray
 from lemll.enhancers._base import BaseEnhancer, FloatArray
 from lemll.enhancers._equation9 import fit_equation9, model_outputs
@@ -142,4 +145,8 @@ class LEMLLEnhancer(BaseEnhancer):
         ndarray of shape (n_samples, n_labels)
             Non-negative, rows summing to one.
         """
-        return self._distribution(model_outputs(self, X))
+        check_is_fitted(self)
+        rows = validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
+        return self._distribution(model_outputs(self, rows))

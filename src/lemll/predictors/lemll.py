@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_consistent_length, validate_data
-
-from lemll._labels import LabelCoding, code_labels
+from lemll._validation import LabelArray
 from lemll.enhancers._equation9 import fit_equation9, model_outputs
 from lemll.enhancers._normalize import normalize
+from lemll.predictors._base import FloatArray, MultilabelClassifier
 
 __all__ = ["LEMLL"]
 
-FloatArray = npt.NDArray[np.float64]
 
-
-class LEMLL(ClassifierMixin, BaseEstimator):
+class LEMLL(MultilabelClassifier):
     r"""Multi-label learning with label enhancement, solved to a certified global optimum.
 
     Learns a linear model and, with it, numerical labels U that say how much each label matters in
@@ -52,6 +46,10 @@ class LEMLL(ClassifierMixin, BaseEstimator):
         Precomputed LLE weights W of the training rows, as
         `lemll.topology.reconstruction_weights` gives them; `n_neighbors` and `reg_policy` are
         then not used. It belongs to these rows, so it cannot be cross-validated.
+    thresholds : {"zero", "f1", "hamming"}, default="zero"
+        Above which score a label is predicted: 0 for all labels, as in the paper; or for each
+        label the one that is best, by its F1 or by the number of correct decisions, on the
+        training rows, scored by models that have not seen them (5 folds).
     tol : float, default=1e-4
         Certified relative duality gap at which to stop.
     max_iter : int, default=1000
@@ -81,6 +79,10 @@ class LEMLL(ClassifierMixin, BaseEstimator):
         Iterations done.
     classes_ : ndarray
         The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
+    label_names_ : ndarray of str
+        The labels' names: columns of a frame, else ``y0, y1, ...``.
+    thresholds_ : ndarray of shape (n_labels,)
+        A label is predicted where its score exceeds this.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of str
@@ -126,6 +128,7 @@ class LEMLL(ClassifierMixin, BaseEstimator):
         n_neighbors: int = 10,
         reg_policy: Any = "always",
         graph: Any = None,
+        thresholds: Any = "zero",
         tol: float = 1e-4,
         max_iter: int = 1000,
         precision: Any = "float64",
@@ -138,73 +141,22 @@ class LEMLL(ClassifierMixin, BaseEstimator):
         self.n_neighbors = n_neighbors
         self.reg_policy = reg_policy
         self.graph = graph
+        self.thresholds = thresholds
         self.tol = tol
         self.max_iter = max_iter
         self.precision = precision
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Minimise Eq. (9).
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features; sparse ones are never made dense.
-        y : array-like or sparse matrix of shape (n_samples, n_labels)
-            Logical labels, 0/1; or a 1-D target as scikit-learn's classifiers take it.
-
-        Returns
-        -------
-        self
-            The fitted classifier.
-        """
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
-        if y is None:
-            raise ValueError("LEMLL requires y to be passed, but the target y is None.")
-        Y, coding = code_labels(y)
-        check_consistent_length(X, Y)
+    def _fit(self, X: Any, Y: LabelArray) -> None:
         self.label_distribution_ = normalize(fit_equation9(self, X, Y))
-        self._coding = coding
-        self.classes_ = coding.classes
-        return self
 
-    _coding: LabelCoding
+    def _score(self, X: Any) -> FloatArray:
+        return model_outputs(self, X)
 
-    def decision_function(self, X: Any) -> FloatArray:
-        """Score every label; a label is predicted where its score is positive.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_labels)
-            The outputs of the model; of shape (n_samples,) for a binary 1-D target.
-        """
-        scores = model_outputs(self, X)
-        return self._coding.scores(scores)
-
-    def predict(self, X: Any) -> Any:
-        """Predict the relevant labels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray or csr_array of shape (n_samples, n_labels)
-            0/1, sparse if the training labels were; classes for a 1-D target.
-        """
-        scores = model_outputs(self, X)
-        return self._coding.labels(scores)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.multi_output = True
-        tags.classifier_tags.multi_label = True
-        return tags
+    def _fold_parameters(self) -> dict[str, Any]:
+        if self.graph is not None:
+            raise ValueError(
+                "thresholds are tuned on parts of the rows, for which the given graph does not "
+                "hold; leave graph=None, or use thresholds='zero'."
+            )
+        return {}

@@ -1,0 +1,206 @@
+"""What all multi-label classifiers have in common: labels in and out, thresholds, top labels."""
+
+from __future__ import annotations
+
+from abc import ABCMeta, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.model_selection import KFold
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from lemll._labels import LabelCoding, code_labels
+from lemll._parameters import check_whole
+from lemll._validation import LabelArray
+from lemll.enhancers._normalize import normalize
+from lemll.predictors._thresholds import CRITERIA, best_thresholds
+
+__all__ = ["MultilabelClassifier"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_FOLDS = 5
+
+
+class MultilabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+    """Base of multi-label classifiers that score labels, with scores above 0 meaning relevant.
+
+    A subclass implements `_fit` and `_score`, and has the parameter `thresholds`.
+    """
+
+    thresholds: Any
+    _coding: LabelCoding
+
+    @abstractmethod
+    def _fit(self, X: Any, Y: LabelArray) -> None:
+        """Learn from validated X and 0/1 labels of shape (n_samples, n_labels)."""
+
+    @abstractmethod
+    def _score(self, X: Any) -> FloatArray:
+        """Score the labels of validated rows: (n_samples, n_labels)."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn to predict labels.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Features; sparse ones are never made dense.
+        y : array-like, sparse matrix or frame of shape (n_samples, n_labels)
+            Logical labels, 0/1; or a 1-D target as scikit-learn's classifiers take it.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
+        """
+        if self.thresholds != "zero" and self.thresholds not in CRITERIA:
+            raise ValueError(
+                f"thresholds={self.thresholds!r} must be 'zero', {', '.join(map(repr, CRITERIA))}."
+            )
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        Y, coding = code_labels(y)
+        check_consistent_length(X, Y)
+        thresholds = self._tuned_thresholds(X, Y, coding)
+        self._fit(X, Y)
+        self._coding = coding
+        self.classes_ = coding.classes
+        self.label_names_ = np.array(coding.names, dtype=object)
+        self.thresholds_ = thresholds
+        return self
+
+    def _tuned_thresholds(self, X: Any, Y: LabelArray, coding: LabelCoding) -> FloatArray:
+        if self.thresholds == "zero" or not coding.multilabel:
+            return np.zeros(Y.shape[1])
+        if len(Y) < 2 * _FOLDS:
+            raise ValueError(
+                f"thresholds={self.thresholds!r} needs at least {2 * _FOLDS} rows, got {len(Y)}; "
+                "use thresholds='zero'."
+            )
+        scores = np.empty(Y.shape)
+        # A fixed seed: the same data give the same model, and no global state is touched.
+        for seen, unseen in KFold(_FOLDS, shuffle=True, random_state=0).split(X):
+            member = clone(self).set_params(thresholds="zero", **self._fold_parameters())
+            scores[unseen] = member.fit(X[seen], Y[seen]).decision_function(X[unseen])
+        return best_thresholds(scores, Y, self.thresholds)
+
+    def _fold_parameters(self) -> dict[str, Any]:
+        """Parameters that must change where only some of the rows are fitted."""
+        return {}
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Score every label; the higher, the more relevant.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels)
+            With ``thresholds="zero"`` a label is predicted where this is positive. Of shape
+            (n_samples,) for a binary 1-D target.
+        """
+        scores = self._validated_scores(X)
+        return self._coding.scores(scores)
+
+    def predict(self, X: Any) -> Any:
+        """Predict the relevant labels.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray, csr_array or frame of shape (n_samples, n_labels)
+            0/1, in the form of the training labels: of a frame, with its label names and X's
+            index; classes for a 1-D target.
+        """
+        scores = self._validated_scores(X)
+        return self._coding.labels(scores, X, self.thresholds_)
+
+    def predict_top_k(self, X: Any, k: int) -> npt.NDArray[Any]:
+        """Name the k highest-scoring labels of every row, the best first.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Features.
+        k : int
+            How many, at most the number of labels.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, k)
+            Names as in `label_names_`; of equal scores the earlier label comes first.
+        """
+        scores = self._validated_scores(X)
+        k = check_whole("k", k, least=1)
+        if k > scores.shape[1]:
+            raise ValueError(f"k={k} must not exceed the number of labels, {scores.shape[1]}.")
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+        names: npt.NDArray[Any] = self.label_names_[order]
+        return names
+
+    def predict_distribution(self, X: Any) -> FloatArray:
+        """Estimate how much each label matters in new rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels)
+            Logistic function of the scores, divided by its row sum.
+        """
+        return normalize(self._validated_scores(X))
+
+    def to_frame(self, values: npt.NDArray[Any], X: Any = None) -> Any:
+        """Put an array of one column a label into a frame with the label names.
+
+        For `decision_function`, `predict_distribution` and fitted attributes, which are arrays.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_samples, n_labels)
+            For example ``label_distribution_``.
+        X : frame, optional
+            The rows they belong to; a pandas frame lends its index.
+
+        Returns
+        -------
+        frame
+            Of the library that the training labels came in.
+        """
+        check_is_fitted(self)
+        if self._coding.frame is None:
+            raise ValueError(
+                "the training labels were no frame, so there is no frame library to use; "
+                "label_names_ holds the names."
+            )
+        return self._coding.frame.make(np.asarray(values), X)
+
+    def _validated_scores(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        rows = validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
+        return self._score(rows)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_label = True
+        return tags

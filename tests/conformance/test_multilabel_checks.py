@@ -1,0 +1,36 @@
+"""Our own checks, on every classifier; and on classifiers that must not pass them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import RidgeClassifier
+from sklearn.multiclass import OneVsRestClassifier
+
+from lemll import LEMLL
+from lemll.testing import MULTILABEL_CHECKS, check_multilabel_estimator
+
+CLASSIFIERS = [LEMLL(), LEMLL(thresholds="f1"), LEMLL(precision="float32")]
+
+
+@pytest.mark.parametrize("check", MULTILABEL_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("estimator", CLASSIFIERS, ids=str)
+def test_multilabel_check(estimator, check):
+    check(clone(estimator))
+
+
+def test_the_checks_find_fault():
+    # scikit-learn's own wrapper takes -1/+1 without a word.
+    with pytest.raises(AssertionError, match="fails check_"):
+        check_multilabel_estimator(OneVsRestClassifier(RidgeClassifier()))
+
+
+class Forgetful(LEMLL):
+    def predict(self, X):
+        return np.roll(super().predict(X), 1, axis=1)
+
+
+def test_a_broken_estimator_is_named_with_the_check_it_fails():
+    with pytest.raises(AssertionError, match="Forgetful fails check_constant_labels"):
+        check_multilabel_estimator(Forgetful())

@@ -1,0 +1,104 @@
+"""Frames in, frames out: names, index, and the libraries they come from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from lemll import LEMLL
+from lemll.enhancers import LEMLLEnhancer
+
+TAGS = ["sky", "sea", "it's"]
+
+
+@pytest.fixture
+def arrays():
+    rng = np.random.RandomState(0)
+    X = rng.randn(60, 4)
+    Y = (X @ rng.randn(4, 3) + 0.3 * rng.randn(60, 3) > 0).astype(int)
+    return X, Y
+
+
+def test_pandas_in_pandas_out_with_names_and_index(arrays):
+    X, Y = arrays
+    index = [f"photo {i}" for i in range(60)]
+    frame = pd.DataFrame(X, columns=list("abcd"), index=index)
+    tags = pd.DataFrame(Y, columns=TAGS, index=index)
+    model = LEMLL().fit(frame, tags)
+    plain = LEMLL().fit(X, Y)
+    predicted = model.predict(frame.iloc[::-1])
+    assert isinstance(predicted, pd.DataFrame)
+    assert list(predicted.columns) == TAGS
+    assert list(predicted.index) == index[::-1]
+    np.testing.assert_array_equal(predicted.to_numpy(), plain.predict(X[::-1]))
+    assert list(model.label_names_) == TAGS
+    assert list(model.feature_names_in_) == list("abcd")
+    degrees = model.to_frame(model.label_distribution_, frame)
+    assert list(degrees.columns) == TAGS
+    assert list(degrees.index) == index
+    np.testing.assert_allclose(degrees.to_numpy(), plain.label_distribution_)
+    assert isinstance(model.decision_function(frame), np.ndarray)
+
+
+def test_polars_in_polars_out(arrays):
+    X, Y = arrays
+    frame = pl.DataFrame(X, schema=list("abcd"))
+    tags = pl.DataFrame(Y, schema=TAGS)
+    model = LEMLL().fit(frame, tags)
+    predicted = model.predict(frame)
+    assert isinstance(predicted, pl.DataFrame)
+    assert predicted.columns == TAGS
+    np.testing.assert_array_equal(predicted.to_numpy(), LEMLL().fit(X, Y).predict(X))
+    assert model.to_frame(model.predict_distribution(frame)).columns == TAGS
+
+
+def test_features_may_be_arrays_while_labels_are_frames(arrays):
+    X, Y = arrays
+    predicted = LEMLL().fit(X, pd.DataFrame(Y, columns=TAGS)).predict(X[:5])
+    assert list(predicted.columns) == TAGS
+    assert list(predicted.index) == [0, 1, 2, 3, 4]
+
+
+def test_renamed_features_are_refused(arrays):
+    X, Y = arrays
+    model = LEMLL().fit(pd.DataFrame(X, columns=list("abcd")), Y)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(pd.DataFrame(X, columns=list("abce")))
+
+
+def test_label_names_must_be_text_and_differ(arrays):
+    X, Y = arrays
+    with pytest.raises(ValueError, match="label columns must have text names, got 0 of type int"):
+        LEMLL().fit(X, pd.DataFrame(Y))
+    with pytest.raises(ValueError, match="[Dd]uplicate|unique"):
+        LEMLL().fit(X, pd.DataFrame(Y, columns=["a", "a", "b"]))
+
+
+def test_without_a_frame_there_is_none_to_make(arrays):
+    X, Y = arrays
+    model = LEMLL().fit(X, Y)
+    assert list(model.label_names_) == ["y0", "y1", "y2"]
+    with pytest.raises(ValueError, match="the training labels were no frame"):
+        model.to_frame(model.label_distribution_)
+
+
+def test_model_selection_with_frames(arrays):
+    X, Y = arrays
+    frame, tags = pd.DataFrame(X, columns=list("abcd")), pd.DataFrame(Y, columns=TAGS)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), LEMLL()), {"lemll__alpha": [0.1, 10.0]}, cv=2
+    ).fit(frame, tags)
+    assert list(search.predict(frame).columns) == TAGS
+    scores = cross_val_predict(LEMLL(), frame, tags, cv=2, method="decision_function")
+    assert scores.shape == (60, 3)
+
+
+def test_the_enhancer_knows_the_names(arrays):
+    X, Y = arrays
+    enhancer = LEMLLEnhancer().fit(X, pd.DataFrame(Y, columns=TAGS))
+    assert list(enhancer.label_names_) == TAGS
