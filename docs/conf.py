@@ -1,6 +1,9 @@
-"""Sphinx configuration."""
+"""Sphinx configuration; the pictures of the guide are made by the code they explain."""
+
+from pathlib import Path
 
 import lemll
+from lemll.report.demo import make_demo
 
 project = "lemll"
 copyright = "2026, the lemll developers"
@@ -11,3 +14,6 @@ html_theme = "pydata_sphinx_theme"
 exclude_patterns = ["_build"]
 numpydoc_show_class_members = False
 autosummary_generate = False
+myst_enable_extensions = ["dollarmath"]
+
+make_demo(Path(__file__).parent / "_generated")

@@ -1,21 +1,31 @@
-"""The README tells the truth: its examples run, and two commands set everything up."""
+"""README and guide tell the truth: its examples run, and two commands set everything up."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+def blocks(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
 
 
 def test_examples_run(capsys):
     for block in blocks("python"):
         exec(compile(block, "README.md", "exec"), {})
     assert "3.6" in capsys.readouterr().out
+
+
+def test_the_guides_examples_run():
+    guide = blocks("python", (ROOT / "docs" / "guide.md").read_text(encoding="utf-8"))
+    assert guide
+    for block in guide:
+        namespace: dict[str, object] = {}
+        exec(compile(block, "guide.md", "exec"), namespace)
+        assert namespace["model"].optimality_ <= 1e-4
 
 
 def test_exactly_two_set_up_commands():
