@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+import tracemalloc
+
 import numpy as np
+import pandas
 import pytest
 from scipy import sparse
 
-from lemll.datasets import Dataset
+from lemll.datasets import Dataset, read_svmlight
+from lemll.datasets._names import NumberedNames
 from lemll.exceptions import DatasetFormatError, LemllError
 
 X = np.array([[1.0, 2.0], [3.0, 4.0]])
@@ -59,8 +64,16 @@ def test_float_precision_is_kept(dtype):
         ({"X": X, "D": [[1.5, -0.5], [1, 0]]}, "D must not be negative, got -0.5 in row 0"),
         ({"X": X, "D": [[np.nan, 1], [1, 0]]}, "D must be finite"),
         ({"X": X, "D": [1, 0]}, "D must be 2-D"),
-        ({"X": X.astype(str), "Y": Y}, "X must hold numbers, got dtype"),
+        ({"X": X.astype(str), "Y": Y}, "X must hold real numbers, got dtype"),
         ({"X": X[0], "Y": Y}, "X must be 2-D"),
+        ({"X": X + 0j, "Y": Y}, "X must hold real numbers, got dtype complex128"),
+        ({"X": sparse.csr_array(X + 0j), "Y": Y}, "X must hold real numbers, got dtype complex128"),
+        ({"X": X, "D": Y[::-1] / 2 + 0j}, "D must hold real numbers"),
+        ({"X": X, "D": sparse.csr_array(Y + 0j)}, "D must hold real numbers"),
+        ({"X": X[:0], "Y": Y[:0]}, "got 0 rows, 2 features and 2 labels; .* at least one of each"),
+        ({"X": X[:, :0], "Y": Y}, "got 2 rows, 0 features and 2 labels"),
+        ({"X": X, "Y": Y[:, :0]}, "got 2 rows, 2 features and 0 labels"),
+        ({"X": X, "D": [[{}]]}, "float"),
         ({"X": X, "Y": Y, "label_names": ["a"]}, "1 label name given for 2 columns"),
         ({"X": X * np.inf, "Y": Y, "allow_missing": True}, "X must not hold infinity"),
     ],
@@ -75,3 +88,57 @@ def test_each_fault_has_its_message(parts, message):
 def test_long_tokens_are_cut_in_messages():
     error = DatasetFormatError("odd", file="f", line=3, column=4, token="x" * 500)
     assert str(error) == f"f, line 3, column 4: odd (got {'x' * 80!r})"
+
+
+def test_every_fault_names_the_source():
+    for parts in ({"X": X}, {"X": X, "Y": Y[:1]}, {"X": X[0], "Y": Y}, {"X": X, "Y": 2 * Y}):
+        with pytest.raises(DatasetFormatError) as caught:
+            Dataset(**parts, source="a.npz")
+        assert caught.value.file == "a.npz"
+
+
+def test_a_data_frame_gives_its_column_names():
+    features = pandas.DataFrame({"height": [1.0, 2.0], "width": [3.0, 4.0]})
+    labels = pandas.DataFrame({"sea": [0, 1], 7: [1, 1]})
+    data = Dataset(X=features, Y=labels)
+    assert data.feature_names == ("height", "width")
+    assert data.label_names == ("sea", "7")
+    assert Dataset(X=X, D=labels[["sea"]] * 0 + 1).label_names == ("sea",)
+    named = Dataset(X=features, Y=labels, feature_names=["a", "b"], label_names=["c", "d"])
+    assert (named.feature_names, named.label_names) == (("a", "b"), ("c", "d"))
+
+
+def test_dense_features_share_memory_as_documented():
+    assert np.shares_memory(Dataset(X=X, Y=Y).X, X)
+
+
+def test_a_wide_sparse_set_costs_no_more_than_its_cells():
+    tracemalloc.start()
+    try:
+        data = read_svmlight(b"0 30000000:1\n")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert data.X.shape == (1, 30_000_000)
+    assert data.feature_names[-1] == "x29999999"
+    assert peak < 2**20
+
+
+def test_numbered_names_behave_like_a_tuple():
+    names = NumberedNames("x", range(9))
+    same = tuple(f"x{j}" for j in range(9))
+    assert names == same
+    assert same == names
+    assert hash(names) == hash(same)
+    assert names != same[:-1]
+    assert names != list(same)
+    assert NumberedNames("1", range(1, 3)) == NumberedNames("", range(11, 13))
+    assert tuple(names) == same
+    assert names[2:4] == same[2:4]
+    assert names[-1] == "x8"
+    assert "x3" in names
+    assert pickle.loads(pickle.dumps(names)) == names  # noqa: S301
+    assert repr(names) == "('x0', 'x1', 'x2', ..., 'x8')"
+    assert repr(names[:2]) == "('x0', 'x1')"
+    with pytest.raises(IndexError):
+        names[9]

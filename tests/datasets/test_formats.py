@@ -1,31 +1,23 @@
-"""MATLAB, LIBSVM, CSV, Parquet and NPZ: what they give, round trips, and every message."""
+"""LIBSVM, CSV and Parquet, and what all formats share: round trips, and every message."""
 
 from __future__ import annotations
 
-import io
-import zipfile
-
-import h5py
 import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scipy import io as scipy_io
 from scipy import sparse
 
 from lemll.datasets import (
     Dataset,
     read_dataset,
-    read_mat,
-    read_npz,
     read_svmlight,
     read_table,
     write_arff,
     write_csv,
     write_dataset,
-    write_npz,
     write_parquet,
 )
 from lemll.exceptions import DatasetFormatError, MissingExtraError, import_extra
@@ -45,96 +37,6 @@ def assert_same(mine, other):
     assert (mine.Y is None) == (other.Y is None)
     assert mine.label_names == other.label_names
     assert mine.feature_names == other.feature_names
-
-
-# MATLAB
-
-
-@pytest.mark.parametrize(
-    ("variables", "kind"),
-    [
-        ({"features": X, "labels": D}, "D"),
-        ({"features": X, "label_distribution": D, "logical_label": Y}, "D"),
-        ({"features": X, "labels": Y}, "Y"),
-        ({"data": X, "target": Y.T.astype(np.int16)}, "Y"),
-        ({"data": X, "target": 2 * Y.T.astype(np.int16) - 1}, "Y"),
-        ({"X": sparse.csc_array(X), "Y": sparse.csc_array(Y)}, "Y"),
-    ],
-)
-def test_mat_layouts(tmp_path, variables, kind):
-    scipy_io.savemat(tmp_path / "a.mat", variables)
-    data = read_mat(tmp_path / "a.mat")
-    np.testing.assert_array_equal(dense(data.X), X)
-    np.testing.assert_array_equal(getattr(data, kind), {"Y": Y, "D": D}[kind])
-    assert data.name == "a"
-
-
-def test_mat_with_a_test_part_is_one_set(tmp_path):
-    parts = {"X": sparse.csc_array(X), "Y": Y, "Xt": sparse.csc_array(2 * X), "Yt": 1 - Y}
-    scipy_io.savemat(tmp_path / "a.mat", parts)
-    data = read_mat(tmp_path / "a.mat")
-    np.testing.assert_array_equal(dense(data.X), np.vstack([X, 2 * X]))
-    np.testing.assert_array_equal(data.Y, np.vstack([Y, 1 - Y]))
-
-
-def test_mat_kind_can_be_said(tmp_path):
-    scipy_io.savemat(tmp_path / "a.mat", {"features": X, "labels": [[1, 0], [0, 1]]})
-    assert read_mat(tmp_path / "a.mat").D is None
-    assert read_mat(tmp_path / "a.mat", kind="distribution").D is not None
-    with pytest.raises(ValueError, match="kind='both' must be"):
-        read_mat(tmp_path / "a.mat", kind="both")
-
-
-@pytest.mark.parametrize("as_sparse", [False, True])
-def test_mat_version_7_3(tmp_path, as_sparse):
-    with h5py.File(tmp_path / "a.mat", "w", userblock_size=512) as file:
-        if as_sparse:
-            matrix = sparse.csc_array(X)
-            group = file.create_group("features")
-            group.attrs["MATLAB_sparse"] = np.uint64(X.shape[0])
-            group["data"], group["ir"], group["jc"] = matrix.data, matrix.indices, matrix.indptr
-        else:
-            file["features"] = X.T
-        file["labels"] = D.T
-    data = read_mat(tmp_path / "a.mat")
-    np.testing.assert_array_equal(dense(data.X), X)
-    np.testing.assert_array_equal(data.D, D)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "the file is empty"),
-        (b"not a mat file" * 50, "not a readable MATLAB version 5 file"),
-        (b"\x89HDF\r\n\x1a\n" + b"junk" * 50, "not a readable MATLAB 7.3 file"),
-        (None, "cannot be read: No such file"),
-    ],
-)
-def test_mat_faults(tmp_path, content, message):
-    if content is not None:
-        (tmp_path / "a.mat").write_bytes(content)
-    with pytest.raises(DatasetFormatError, match=message):
-        read_mat(tmp_path / "a.mat")
-
-
-def test_mat_without_known_variables_and_truncated(tmp_path):
-    scipy_io.savemat(tmp_path / "a.mat", {"foo": X})
-    with pytest.raises(DatasetFormatError, match="no known pair of variables"):
-        read_mat(tmp_path / "a.mat")
-    scipy_io.savemat(
-        tmp_path / "b.mat", {"features": np.random.RandomState(0).rand(50, 9), "labels": Y}
-    )
-    whole = (tmp_path / "b.mat").read_bytes()
-    (tmp_path / "b.mat").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DatasetFormatError, match="not a readable MATLAB version 5 file"):
-        read_mat(tmp_path / "b.mat")
-
-
-def test_mat_that_would_not_fit_is_refused_before_it_is_read(tmp_path):
-    zeros = np.zeros((9000, 9000), dtype=np.uint8)
-    scipy_io.savemat(tmp_path / "a.mat", {"features": zeros, "labels": Y}, do_compression=True)
-    with pytest.raises(DatasetFormatError, match="its arrays would take"):
-        read_mat(tmp_path / "a.mat")
 
 
 # LIBSVM
@@ -191,6 +93,9 @@ def test_svmlight_agrees_with_scikit_learn(tmp_path):
         (b"0 0:1\n", {"first_feature": 1}, "a feature index lies before the first"),
         (b"3 5 4\n1 1:1\n", {}, "the header announces 3 rows, and 1 follow"),
         (b"2147483000 1:1\n", {}, "more than the .* a file of this size should ask for"),
+        (b"0 2147483647:1\n", {}, "more than the .* a file of this size should ask for"),
+        (b"-1 1:1\n", {}, r"line 1: labels are coded -1/\+1; want the numbers .*\(got '-1'\)"),
+        (b"0 1:1\n+1 1:1\n", {}, r"line 2: labels are coded -1/\+1"),
     ],
 )
 def test_svmlight_faults(text, options, message):
@@ -274,56 +179,6 @@ def test_table_arguments(tmp_path):
     wide = Dataset(X=sparse.csr_array((100_000, 3000)), Y=np.zeros((100_000, 1)))
     with pytest.raises(ValueError, match="write NPZ or ARFF instead"):
         write_csv(wide, tmp_path / "a.csv")
-
-
-# NPZ
-
-
-@pytest.mark.parametrize("features", [X, X.astype(np.float32), sparse.csr_array(X)])
-@pytest.mark.parametrize("labels", [{"Y": Y}, {"D": D}])
-def test_npz_round_trip(tmp_path, features, labels):
-    data = Dataset(X=features, **labels, name="é", label_names=["a", "ü"])
-    write_npz(data, tmp_path / "a.npz")
-    back = read_npz(tmp_path / "a.npz")
-    assert_same(data, back)
-    assert back.X.dtype == data.X.dtype
-    assert back.name == "é"
-    assert sparse.issparse(back.X) == sparse.issparse(features)
-
-
-@pytest.mark.parametrize(
-    ("arrays", "message"),
-    [
-        ({"Y": Y}, "neither X nor all of X_data"),
-        ({"X": X}, "neither Y nor D"),
-        ({"X": X, "Y": Y, "feature_names": np.array(["a"])}, "1 feature name given for 3 columns"),
-        ({"X": np.array([object()]), "Y": Y}, "not a readable NPZ archive"),
-        (
-            {"X_data": [1.0], "X_indices": [9], "X_indptr": [0, 1, 1], "X_shape": [2, 3], "Y": Y},
-            "the CSR parts do not fit",
-        ),
-    ],
-)
-def test_npz_faults(tmp_path, arrays, message):
-    np.savez(tmp_path / "a.npz", **arrays)
-    with pytest.raises(DatasetFormatError, match=message):
-        read_npz(tmp_path / "a.npz")
-
-
-def test_npz_bomb_damage_and_absence(tmp_path):
-    buffer = io.BytesIO()
-    np.save(buffer, np.zeros(2**26))
-    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("X.npy", buffer.getvalue())
-    with pytest.raises(DatasetFormatError, match="expands to .* bytes, more than"):
-        read_npz(tmp_path / "a.npz")
-    (tmp_path / "b.npz").write_bytes(b"junk")
-    with pytest.raises(DatasetFormatError, match="not a readable NPZ archive"):
-        read_npz(tmp_path / "b.npz")
-    with pytest.raises(DatasetFormatError, match="no such file"):
-        read_npz(tmp_path / "c.npz")
-    with pytest.raises(ValueError, match="it ends with a NUL character"):
-        write_npz(Dataset(X=X, Y=Y, label_names=["a", "b\0"]), tmp_path / "d.npz")
 
 
 # All of them

@@ -21,16 +21,21 @@ __all__ = [
     "BinaryFile",
     "LineBlocks",
     "atomic_write",
+    "check_expansion",
+    "file_size",
     "plain_suffix",
     "read_capped",
+    "refuse_compression",
 ]
 
 COMPRESSIONS = (".gz", ".bz2", ".xz")
 
-# Decompressed text may be this many times larger than the file (real data sets stay below 60),
-# unless it stays below the floor anyway: a few kilobytes of zeros must not fill the memory.
+# What comes out of a file may be this many times larger than the file (real data sets stay below
+# 60), unless it stays below the floor anyway: a few kilobytes of zeros must not fill the memory.
+# Text has the lower floor, as it grows once more when it is turned into numbers.
 _MAX_RATIO = 200
-_FLOOR_BYTES = 64 * 2**20
+_FLOOR_BYTES = 256 * 2**20
+_TEXT_FLOOR_BYTES = 64 * 2**20
 _MAX_LINE_BYTES = 64 * 2**20
 # Small blocks keep the arrays of one block in the processor's cache and the peak memory low.
 _BLOCK_BYTES = 128 * 2**10
@@ -56,6 +61,53 @@ def plain_suffix(path: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
+def refuse_compression(path: Path) -> None:
+    """Refuse a compression suffix on a format that is packed by itself."""
+    if path.suffix.lower() in COMPRESSIONS:
+        raise ValueError(
+            f"{path.name!r}: {plain_suffix(path)} files are not compressed again; "
+            f"unpack it, or leave the {path.suffix} away"
+        )
+
+
+def _unreadable(error: OSError, path: Path) -> DatasetFormatError:
+    if isinstance(error, FileNotFoundError):
+        return DatasetFormatError("no such file", file=str(path))
+    return DatasetFormatError(f"cannot be read: {error.strerror or error}", file=str(path))
+
+
+def file_size(path: Path) -> int:
+    """Return the size of a file that is there and can be opened, or say that it cannot."""
+    try:
+        with path.open("rb") as file:
+            return file.seek(0, os.SEEK_END)
+    except OSError as error:
+        raise _unreadable(error, path) from error
+
+
+def check_expansion(size: int, packed: int, file: str | None, limit: int | None = None) -> None:
+    """Refuse arrays far larger than the file they come from can mean.
+
+    Parameters
+    ----------
+    size : int
+        Bytes the arrays would take.
+    packed : int
+        Bytes of the file, or of the text read.
+    file : str or None
+        For the message.
+    limit : int, optional
+        The reader's `max_expanded_bytes`; by default 200 times `packed`, and never below 256 MiB.
+    """
+    allowed = max(_FLOOR_BYTES, _MAX_RATIO * packed) if limit is None else limit
+    if size > allowed:
+        raise DatasetFormatError(
+            f"its arrays would take {size} bytes, more than the {allowed} that a file of this size "
+            "should ask for; if it is genuine, pass a larger max_expanded_bytes",
+            file=file,
+        )
+
+
 def _open_compressed(path: Path) -> Any:
     match path.suffix.lower():
         case ".gz":
@@ -75,13 +127,9 @@ class _Capped:
         try:
             self.stream = _open_compressed(path)
             packed = path.stat().st_size
-        except FileNotFoundError as error:
-            raise DatasetFormatError("no such file", file=str(path)) from error
         except OSError as error:
-            raise DatasetFormatError(
-                f"cannot be read: {error.strerror or error}", file=str(path)
-            ) from error
-        self.limit = max_expanded_bytes or max(_FLOOR_BYTES, _MAX_RATIO * packed)
+            raise _unreadable(error, path) from error
+        self.limit = max_expanded_bytes or max(_TEXT_FLOOR_BYTES, _MAX_RATIO * packed)
         self.packed = path.suffix.lower() in COMPRESSIONS
         self.count = 0
 
@@ -94,7 +142,7 @@ class _Capped:
                 file=str(self.path),
             ) from error
         except OSError as error:  # bz2 reports damage this way; so does reading a folder
-            raise DatasetFormatError(f"cannot be read: {error}", file=str(self.path)) from error
+            raise _unreadable(error, self.path) from error
         self.count += len(chunk)
         if self.packed and self.count > self.limit:
             raise DatasetFormatError(

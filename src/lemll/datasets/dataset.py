@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lemll._validation import check_distribution, check_finite, check_logical_labels, is_sparse
+from lemll.datasets._names import NumberedNames
 from lemll.exceptions import DatasetFormatError
 
 __all__ = ["Dataset"]
@@ -23,20 +24,25 @@ class Dataset:
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Features. Dense ones are kept as a float array, sparse ones as a CSR array.
+        Features. Dense ones are kept as a float array, which shares memory with `X` if that is a
+        float array already; sparse ones as a CSR array of their own.
     Y : array-like of shape (n_samples, n_labels), optional
         Logical labels, 0/1.
     D : array-like of shape (n_samples, n_labels), optional
-        Label distribution: rows are non-negative and sum to one. Exactly one of `Y` and `D` is
-        given.
+        Label distribution: rows are non-negative and sum to one; may share memory like `X`.
+        Exactly one of `Y` and `D` is given.
     feature_names, label_names : sequence of str, optional
-        One name a column; ``x0, x1, ...`` and ``y0, y1, ...`` when not given.
+        One name a column. When not given, those of a data frame; else ``x0, x1, ...`` and
+        ``y0, y1, ...``.
     name : str, default=""
         What the set is called.
     source : str, default=""
         Where it came from.
     allow_missing : bool, default=False
         Keep NaN in `X`, where a file marks missing values. Infinity is always refused.
+    registered : str, default=""
+        The registered name, if `load_dataset` loaded the set; then `describe` compares it with the
+        paper. A file that only happens to have such a name is not compared.
 
     Raises
     ------
@@ -58,31 +64,41 @@ class Dataset:
     name: str = ""
     source: str = ""
     allow_missing: bool = field(default=False, repr=False)
+    registered: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
+        try:
+            self._check()
+        except (TypeError, ValueError) as error:
+            # Every fault of the content says which file it came from.
+            raise DatasetFormatError(str(error), file=self.source or None) from error
+
+    def _check(self) -> None:
         if (self.Y is None) == (self.D is None):
-            raise DatasetFormatError(
+            raise ValueError(
                 "a Dataset needs either logical labels Y or a distribution D, and got "
                 + ("neither" if self.Y is None else "both")
             )
-        try:
-            self._set("X", _features(self.X, self.allow_missing))
-            if self.Y is not None:
-                self._set("Y", check_logical_labels(self.Y))
-            else:
-                self._set("D", check_distribution(self.D))
-        except DatasetFormatError:
-            raise
-        except ValueError as error:
-            raise DatasetFormatError(str(error), file=self.source or None) from error
+        feature_names = self.feature_names if len(self.feature_names) else _frame_names(self.X)
+        label_names = self.label_names if len(self.label_names) else _frame_names(self.labels)
+        self._set("X", _features(self.X, self.allow_missing))
+        if self.Y is not None:
+            self._set("Y", check_logical_labels(self.Y))
+        else:
+            self._set("D", check_distribution(self.D))
         if self.X.shape[0] != self.labels.shape[0]:
-            raise DatasetFormatError(
+            raise ValueError(
                 f"X has {self.X.shape[0]} rows and the labels have {self.labels.shape[0]}; "
-                "they must describe the same rows",
-                file=self.source or None,
+                "they must describe the same rows"
             )
-        self._set("feature_names", _names(self.feature_names, self.X.shape[1], "x", "feature"))
-        self._set("label_names", _names(self.label_names, self.labels.shape[1], "y", "label"))
+        (n_rows, n_features), n_labels = self.X.shape, self.labels.shape[1]
+        if not (n_rows and n_features and n_labels):
+            raise ValueError(
+                f"got {_count(n_rows, 'row')}, {_count(n_features, 'feature')} and "
+                f"{_count(n_labels, 'label')}; a Dataset needs at least one of each"
+            )
+        self._set("feature_names", _names(feature_names, n_features, "x", "feature"))
+        self._set("label_names", _names(label_names, n_labels, "y", "label"))
 
     def _set(self, attribute: str, value: object) -> None:
         object.__setattr__(self, attribute, value)
@@ -111,40 +127,46 @@ def _count(number: int, noun: str) -> str:
 
 
 def _features(X: Any, allow_missing: bool) -> Any:
-    features: Any
+    features: Any = X if is_sparse(X) else np.asarray(X)
+    if features.dtype.kind not in "biuf":
+        raise ValueError(
+            f"X must hold real numbers, got dtype {features.dtype}; encode text columns first"
+        )
+    if features.ndim != 2:
+        raise ValueError(
+            f"X must be 2-D (rows x features), got {features.ndim}-D with shape {features.shape}"
+        )
     if is_sparse(X):
         features = sparse.csr_array(X)
         if features is X or np.shares_memory(features.data, X.data):
             features = features.copy()
         features.sum_duplicates()
-    else:
-        features = np.asarray(X)
-        if features.dtype.kind not in "biuf":
-            raise DatasetFormatError(
-                f"X must hold numbers, got dtype {features.dtype}; encode text columns first"
-            )
-        if features.ndim != 2:
-            raise DatasetFormatError(
-                f"X must be 2-D (rows x features), got {features.ndim}-D with shape "
-                f"{features.shape}"
-            )
     if features.dtype not in (np.float32, np.float64):
         features = features.astype(np.float64)
     if allow_missing:
         values = features.data if is_sparse(features) else features
         if np.isinf(values).any():
-            raise DatasetFormatError("X must not hold infinity; only NaN may mark a missing value")
+            raise ValueError("X must not hold infinity; only NaN may mark a missing value")
     else:
         check_finite(features)
     return features
 
 
-def _names(names: Sequence[str], count: int, prefix: str, what: str) -> tuple[str, ...]:
+def _frame_names(table: Any) -> tuple[str, ...]:
+    """Take the column names of a data frame; anything else has none."""
+    columns = getattr(table, "columns", ())
+    # Arrow's tables have columns too, but mean the cells by it.
+    if not all(isinstance(column, str | int | tuple) for column in columns):
+        return ()
+    return tuple(str(column) for column in columns)
+
+
+def _names(names: Sequence[str], count: int, prefix: str, what: str) -> Sequence[str]:
     if len(names) == 0:
-        return tuple(f"{prefix}{j}" for j in range(count))
+        return NumberedNames(prefix, range(count))
     if len(names) != count:
-        raise DatasetFormatError(
+        raise ValueError(
             f"{_count(len(names), what + ' name')} given for {_count(count, 'column')}; "
             "give one name a column"
         )
-    return tuple(str(name) for name in names)
+    return names if isinstance(names, NumberedNames) else tuple(str(name) for name in names)

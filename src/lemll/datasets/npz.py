@@ -11,38 +11,52 @@ import numpy as np
 from scipy import sparse
 
 from lemll._validation import is_sparse
-from lemll.datasets._streams import atomic_write
+from lemll.datasets._names import NumberedNames
+from lemll.datasets._options import Missing, check_missing
+from lemll.datasets._streams import (
+    atomic_write,
+    check_expansion,
+    file_size,
+    refuse_compression,
+)
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError
 
 __all__ = ["read_npz", "write_npz"]
 
 _CSR_PARTS = ("X_data", "X_indices", "X_indptr", "X_shape")
-_MAX_RATIO = 200
-_FLOOR_BYTES = 256 * 2**20
+_WANTED = frozenset({"X", *_CSR_PARTS, "Y", "D", "feature_names", "label_names", "name"})
 
 
-def read_npz(path: str | Path) -> Dataset:
+def read_npz(
+    path: str | Path, *, missing: Missing = "error", max_expanded_bytes: int | None = None
+) -> Dataset:
     """Read a data set from the NPZ layout.
 
     Parameters
     ----------
     path : str or Path
         An archive with dense ``X``, or ``X_data, X_indices, X_indptr, X_shape`` of a CSR array;
-        ``Y`` (0/1) or ``D`` (distribution); ``feature_names``, ``label_names``; optionally
+        ``Y`` (0/1) or ``D`` (distribution); optionally ``feature_names``, ``label_names``,
         ``name``. Other arrays are left alone.
+    missing : {"error", "nan"}, default="error"
+        What to do with NaN in a feature.
+    max_expanded_bytes : int, optional
+        Cap on the size of the arrays; by default 200 times the file's size, and never below
+        256 MiB.
 
     Returns
     -------
     Dataset
         Named after the archive, or after the file if that has no name.
     """
+    check_missing(missing)
     path = Path(path)
-    arrays = _load(path)
+    arrays = _load(path, max_expanded_bytes)
     if "X" in arrays:
         X = arrays["X"]
     elif all(part in arrays for part in _CSR_PARTS):
-        X = _csr(arrays, path)
+        X = _csr(arrays, path, max_expanded_bytes)
     else:
         raise DatasetFormatError(
             f"neither X nor all of {', '.join(_CSR_PARTS)} in the archive", file=str(path)
@@ -57,39 +71,39 @@ def read_npz(path: str | Path) -> Dataset:
         label_names=_text(arrays, "label_names"),
         name=str(arrays["name"]) if "name" in arrays else path.stem,
         source=str(path),
+        allow_missing=missing == "nan",
     )
 
 
-def _load(path: Path) -> dict[str, Any]:
-    wanted = {"X", *_CSR_PARTS, "Y", "D", "feature_names", "label_names", "name"}
+def _load(path: Path, max_expanded_bytes: int | None) -> dict[str, Any]:
+    refuse_compression(path)
+    packed = file_size(path)
     try:
         with zipfile.ZipFile(path) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-        limit = max(_FLOOR_BYTES, _MAX_RATIO * path.stat().st_size)
-        if size > limit:
-            raise DatasetFormatError(
-                f"expands to {size} bytes, more than the {limit} that a file of this size may",
-                file=str(path),
-            )
+            members = archive.infolist()
+        size = sum(m.file_size for m in members if m.filename.removesuffix(".npy") in _WANTED)
+        check_expansion(size, packed, str(path), max_expanded_bytes)
         with np.load(path, allow_pickle=False) as archive:
-            return {key: archive[key] for key in archive.files if key in wanted}
+            return {key: archive[key] for key in archive.files if key in _WANTED}
     except DatasetFormatError:
         raise
-    except FileNotFoundError as error:
-        raise DatasetFormatError("no such file", file=str(path)) from error
     except Exception as error:
         # zipfile, zlib and NumPy each have their own ways of saying that a file is damaged.
         raise DatasetFormatError(f"not a readable NPZ archive: {error}", file=str(path)) from error
 
 
-def _csr(arrays: dict[str, Any], path: Path) -> Any:
+def _csr(arrays: dict[str, Any], path: Path, max_expanded_bytes: int | None) -> Any:
     data, indices, indptr, shape = (arrays[part] for part in _CSR_PARTS)
     try:
         n_rows, n_columns = (int(size) for size in shape)
+        if indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
+            raise ValueError("X_indices and X_indptr must hold whole numbers")
         X = sparse.csr_array((data, indices, indptr), shape=(n_rows, n_columns))
         X.check_format(full_check=True)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise DatasetFormatError(f"the CSR parts do not fit: {error}", file=str(path)) from error
+    # The width costs nothing here, but whoever makes one dense row of it must survive that.
+    check_expansion(8 * n_columns, file_size(path), str(path), max_expanded_bytes)
     return X
 
 
@@ -107,12 +121,16 @@ def write_npz(dataset: Dataset, path: str | Path) -> None:
     path : str or Path
         Where to.
     """
+    refuse_compression(Path(path))
     arrays: dict[str, Any] = {
-        "feature_names": _strings(dataset.feature_names),
-        "label_names": _strings(dataset.label_names),
         "name": np.array(dataset.name),
         "Y" if dataset.D is None else "D": dataset.labels,
     }
+    for key, prefix in (("feature_names", "x"), ("label_names", "y")):
+        names = getattr(dataset, key)
+        # Default names come back by themselves, and a wide set has millions of them.
+        if names != NumberedNames(prefix, range(len(names))):
+            arrays[key] = _strings(tuple(names))
     if is_sparse(dataset.X):
         arrays |= {
             "X_data": dataset.X.data,

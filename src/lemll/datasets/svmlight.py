@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from lemll.datasets._streams import LineBlocks
+from lemll._validation import LabelArray
+from lemll.datasets._names import NumberedNames
+from lemll.datasets._numbers import to_number
+from lemll.datasets._streams import LineBlocks, check_expansion
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError
 
 __all__ = ["read_svmlight"]
 
 _MAX_INDEX = 2**31 - 1
-_Y_FLOOR_BYTES = 256 * 2**20
-_Y_RATIO = 64
+_SIGNED_LABELS = ("-1", "+1")
 
 
 def read_svmlight(
@@ -49,7 +51,7 @@ def read_svmlight(
     name : str, optional
         The set's name; by default the file's.
     max_expanded_bytes : int, optional
-        Cap on a compressed file's decompressed size.
+        Cap on a compressed file's decompressed size, and on the size of `Y`.
 
     Returns
     -------
@@ -69,6 +71,7 @@ def read_svmlight(
             for number, raw in enumerate(block.split(b"\n"), start=blocks.line):
                 rows.add(raw, number)
         size = blocks.bytes_read
+    asked_features = n_features
     if rows.header is not None:
         count, header_features, header_labels = rows.header
         n_features = header_features if n_features is None else n_features
@@ -79,11 +82,21 @@ def read_svmlight(
                 f"the header announces {count} rows, and {len(rows.lengths)} follow",
                 file=rows.file,
             )
-    return rows.finish(
+    X, Y = rows.finish(
         shape=(n_features, n_labels),
         first=(first_feature, first_label),
-        name=(Path(rows.file).stem if name is None else name),
-        max_label_bytes=max(_Y_FLOOR_BYTES, _Y_RATIO * size),
+        size=size,
+        max_expanded_bytes=max_expanded_bytes,
+    )
+    if asked_features is None:
+        # The width costs nothing here, but whoever makes one dense row of it must survive that.
+        check_expansion(8 * X.shape[1], size, rows.file, max_expanded_bytes)
+    return Dataset(
+        X=X,
+        Y=Y,
+        label_names=NumberedNames("", range(first_label, first_label + Y.shape[1])),
+        name=Path(rows.file).stem if name is None else name,
+        source="" if isinstance(source, bytes) else rows.file,
     )
 
 
@@ -109,7 +122,7 @@ class _Rows:
         # A row without labels begins with white space, or at once with a feature.
         has_labels = not text[0].isspace() and ":" not in tokens[0]
         names = tokens[0].split(",") if has_labels else []
-        self.labels += [self._whole(label, number) for label in names]
+        self.labels += [self._label(label, number) for label in names]
         self.label_lengths.append(len(names))
         cells = tokens[1:] if has_labels else tokens
         for cell in cells:
@@ -128,12 +141,18 @@ class _Rows:
             raise self._error("number too large", number, token)
         return value
 
+    def _label(self, token: str, number: int) -> int:
+        if token in _SIGNED_LABELS:
+            raise self._error(
+                "labels are coded -1/+1; want the numbers of the labels that are relevant",
+                number,
+                token,
+            )
+        return self._whole(token, number)
+
     def _number(self, token: str, number: int) -> float:
-        try:
-            value = float(token) if token.isascii() and "_" not in token else math.nan
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
+        value = to_number(token)
+        if value is None:
             raise self._error("want a finite number", number, token)
         return value
 
@@ -145,9 +164,9 @@ class _Rows:
         *,
         shape: tuple[int | None, int | None],
         first: tuple[int | None, int],
-        name: str,
-        max_label_bytes: int,
-    ) -> Dataset:
+        size: int,
+        max_expanded_bytes: int | None,
+    ) -> tuple[Any, LabelArray]:
         if not self.lengths:
             raise DatasetFormatError("no row in the file", file=self.file)
         indices = np.array(self.indices, dtype=np.int64)
@@ -159,12 +178,7 @@ class _Rows:
         n_features = self._size(indices, shape[0], "feature")
         n_labels = self._size(labels, shape[1], "label")
         n_rows = len(self.lengths)
-        if n_rows * n_labels > max_label_bytes:
-            raise DatasetFormatError(
-                f"{n_rows} rows x {n_labels} labels need {n_rows * n_labels} bytes, more than the "
-                f"{max_label_bytes} a file of this size should ask for",
-                file=self.file,
-            )
+        check_expansion(n_rows * n_labels, size, self.file, max_expanded_bytes)
         Y = np.zeros((n_rows, n_labels), dtype=np.int8)
         Y[np.repeat(np.arange(n_rows), self.label_lengths), labels] = 1
         indptr = np.concatenate(([0], np.cumsum(self.lengths)))
@@ -172,13 +186,7 @@ class _Rows:
         X.sort_indices()
         if not X.has_canonical_format:
             raise DatasetFormatError("a row gives one feature twice", file=self.file)
-        return Dataset(
-            X=X,
-            Y=Y,
-            label_names=[str(j + first[1]) for j in range(n_labels)],
-            name=name,
-            source="" if self.file == "<bytes>" else self.file,
-        )
+        return X, Y
 
     def _size(self, indices: np.ndarray[tuple[int], np.dtype[np.int64]], size: int | None,
               what: str) -> int:  # fmt: skip

@@ -1,0 +1,22 @@
+"""Options that several readers share."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+__all__ = ["Kind", "Missing", "check_kind", "check_missing"]
+
+Kind = Literal["auto", "logical", "distribution"]
+Missing = Literal["error", "nan"]
+
+
+def check_kind(kind: str) -> None:
+    """Refuse a `kind` that no reader knows."""
+    if kind not in get_args(Kind):
+        raise ValueError(f"kind={kind!r} must be 'auto', 'logical' or 'distribution'")
+
+
+def check_missing(missing: str) -> None:
+    """Refuse a `missing` that no reader knows."""
+    if missing not in get_args(Missing):
+        raise ValueError(f"missing={missing!r} must be 'error' or 'nan'")

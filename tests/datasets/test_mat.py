@@ -1,0 +1,107 @@
+"""MATLAB files of both versions: layouts, faults, and every message."""
+
+from __future__ import annotations
+
+import h5py
+import numpy as np
+import pytest
+from scipy import io as scipy_io
+from scipy import sparse
+
+from lemll.datasets import read_mat
+from lemll.exceptions import DatasetFormatError
+
+X = np.array([[1.5, 0.0, -2.0], [0.0, 1e-300, 3.0]])
+Y = np.array([[1, 0], [1, 1]], dtype=np.uint8)
+D = np.array([[0.25, 0.75], [1.0, 0.0]])
+
+
+def dense(matrix):
+    return matrix.toarray() if sparse.issparse(matrix) else matrix
+
+
+@pytest.mark.parametrize(
+    ("variables", "kind"),
+    [
+        ({"features": X, "labels": D}, "D"),
+        ({"features": X, "label_distribution": D, "logical_label": Y}, "D"),
+        ({"features": X, "labels": Y}, "Y"),
+        ({"data": X, "target": Y.T.astype(np.int16)}, "Y"),
+        ({"data": X, "target": 2 * Y.T.astype(np.int16) - 1}, "Y"),
+        ({"X": sparse.csc_array(X), "Y": sparse.csc_array(Y)}, "Y"),
+    ],
+)
+def test_mat_layouts(tmp_path, variables, kind):
+    scipy_io.savemat(tmp_path / "a.mat", variables)
+    data = read_mat(tmp_path / "a.mat")
+    np.testing.assert_array_equal(dense(data.X), X)
+    np.testing.assert_array_equal(getattr(data, kind), {"Y": Y, "D": D}[kind])
+    assert data.name == "a"
+
+
+def test_mat_with_a_test_part_is_one_set(tmp_path):
+    parts = {"X": sparse.csc_array(X), "Y": Y, "Xt": sparse.csc_array(2 * X), "Yt": 1 - Y}
+    scipy_io.savemat(tmp_path / "a.mat", parts)
+    data = read_mat(tmp_path / "a.mat")
+    np.testing.assert_array_equal(dense(data.X), np.vstack([X, 2 * X]))
+    np.testing.assert_array_equal(data.Y, np.vstack([Y, 1 - Y]))
+
+
+def test_mat_kind_can_be_said(tmp_path):
+    scipy_io.savemat(tmp_path / "a.mat", {"features": X, "labels": [[1, 0], [0, 1]]})
+    assert read_mat(tmp_path / "a.mat").D is None
+    assert read_mat(tmp_path / "a.mat", kind="distribution").D is not None
+    with pytest.raises(ValueError, match="kind='both' must be"):
+        read_mat(tmp_path / "a.mat", kind="both")
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_mat_version_7_3(tmp_path, as_sparse):
+    with h5py.File(tmp_path / "a.mat", "w", userblock_size=512) as file:
+        if as_sparse:
+            matrix = sparse.csc_array(X)
+            group = file.create_group("features")
+            group.attrs["MATLAB_sparse"] = np.uint64(X.shape[0])
+            group["data"], group["ir"], group["jc"] = matrix.data, matrix.indices, matrix.indptr
+        else:
+            file["features"] = X.T
+        file["labels"] = D.T
+    data = read_mat(tmp_path / "a.mat")
+    np.testing.assert_array_equal(dense(data.X), X)
+    np.testing.assert_array_equal(data.D, D)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"not a mat file" * 50, "not a readable MATLAB version 5 file"),
+        (b"\x89HDF\r\n\x1a\n" + b"junk" * 50, "not a readable MATLAB 7.3 file"),
+        (None, "cannot be read: No such file"),
+    ],
+)
+def test_mat_faults(tmp_path, content, message):
+    if content is not None:
+        (tmp_path / "a.mat").write_bytes(content)
+    with pytest.raises(DatasetFormatError, match=message):
+        read_mat(tmp_path / "a.mat")
+
+
+def test_mat_without_known_variables_and_truncated(tmp_path):
+    scipy_io.savemat(tmp_path / "a.mat", {"foo": X})
+    with pytest.raises(DatasetFormatError, match="no known pair of variables"):
+        read_mat(tmp_path / "a.mat")
+    scipy_io.savemat(
+        tmp_path / "b.mat", {"features": np.random.RandomState(0).rand(50, 9), "labels": Y}
+    )
+    whole = (tmp_path / "b.mat").read_bytes()
+    (tmp_path / "b.mat").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DatasetFormatError, match="not a readable MATLAB version 5 file"):
+        read_mat(tmp_path / "b.mat")
+
+
+def test_mat_that_would_not_fit_is_refused_before_it_is_read(tmp_path):
+    zeros = np.zeros((9000, 9000), dtype=np.uint8)
+    scipy_io.savemat(tmp_path / "a.mat", {"features": zeros, "labels": Y}, do_compression=True)
+    with pytest.raises(DatasetFormatError, match="its arrays would take"):
+        read_mat(tmp_path / "a.mat")
