@@ -77,7 +77,7 @@ def test_mat_version_7_3(tmp_path, as_sparse):
         (b"", "the file is empty"),
         (b"not a mat file" * 50, "not a readable MATLAB version 5 file"),
         (b"\x89HDF\r\n\x1a\n" + b"junk" * 50, "not a readable MATLAB 7.3 file"),
-        (None, "cannot be read: No such file"),
+        (None, "no such file"),
     ],
 )
 def test_mat_faults(tmp_path, content, message):
@@ -105,3 +105,94 @@ def test_mat_that_would_not_fit_is_refused_before_it_is_read(tmp_path):
     scipy_io.savemat(tmp_path / "a.mat", {"features": zeros, "labels": Y}, do_compression=True)
     with pytest.raises(DatasetFormatError, match="its arrays would take"):
         read_mat(tmp_path / "a.mat")
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_test_part_may_be_dense_and_turned(tmp_path, as_sparse, turned):
+    train, test = X, np.vstack([2 * X, X])
+    test_labels = np.vstack([1 - Y, Y])
+    parts = {"X": sparse.csc_array(train) if as_sparse else train, "Y": Y, "Xt": test}
+    parts["Yt"] = test_labels.T if turned else test_labels
+    scipy_io.savemat(tmp_path / "a.mat", parts)
+    data = read_mat(tmp_path / "a.mat")
+    np.testing.assert_array_equal(dense(data.X), np.vstack([train, test]))
+    np.testing.assert_array_equal(data.Y, np.vstack([Y, test_labels]))
+    assert sparse.issparse(data.X) == as_sparse
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"X": X, "Y": Y, "Xt": X[:, :2], "Yt": Y}, "X has 3 columns and Xt has 2"),
+        ({"X": X, "Y": Y, "Xt": X, "Yt": Y[:, :1]}, "Y has 2 columns and Yt has 1"),
+        ({"X": X, "Y": np.eye(5)}, r"X has 2 rows, and Y of shape \(5, 5\) fits them neither way"),
+        ({"X": X, "Y": Y, "Xt": X, "Yt": np.eye(5)}, r"Xt has 2 rows, and Yt of shape \(5, 5\)"),
+        ({"features": X + 1j, "labels": Y}, "'features' must be a matrix of real numbers"),
+        ({"features": X, "labels": D + 0j}, "'labels' must be a matrix .*complex128"),
+        ({"features": sparse.csc_array(X + 1j), "labels": Y}, "'features' must be a matrix"),
+        ({"features": X, "labels": sparse.csc_array(D + 0j)}, "'labels' must be a matrix"),
+        ({"features": X, "labels": np.array([["a"], [1]], dtype=object)}, "cells, structs, text"),
+        ({"features": X, "labels": [{"a": 1}, {"a": 2}]}, "cells, structs, text"),
+        ({"features": X, "labels": {"a": 1}}, "cells, structs, text"),
+        ({"features": X, "labels": "text"}, "cells, structs, text"),
+        ({"features": X, "labels": np.zeros((2, 2, 2))}, "'labels' must be a matrix .*3-D"),
+        ({"features": X, "labels": [[-1, 0], [1, 1]]}, "Y must hold only 0 and 1, got -1"),
+    ],
+)
+def test_parts_that_do_not_fit(tmp_path, variables, message):
+    scipy_io.savemat(tmp_path / "a.mat", variables)
+    with pytest.raises(DatasetFormatError, match=message) as caught:
+        read_mat(tmp_path / "a.mat")
+    assert caught.value.file == str(tmp_path / "a.mat")
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"features": X, "labels": sparse.csc_array((20_000, 30_000))},
+        {"features": sparse.csc_array((100_000_000, 1)), "labels": Y},
+        {"features": X, "label_distribution": sparse.csc_array((30_000, 20_000))},
+    ],
+)
+def test_sparse_variables_count_as_what_they_become(tmp_path, variables):
+    scipy_io.savemat(tmp_path / "a.mat", variables, do_compression=True)
+    with pytest.raises(DatasetFormatError, match="its arrays would take .* pass a larger"):
+        read_mat(tmp_path / "a.mat")
+
+
+def test_version_7_3_is_capped_before_it_is_read(tmp_path):
+    with h5py.File(tmp_path / "a.mat", "w") as file:
+        file.create_dataset("features", (30_000, 2000), "f8", compression="gzip")
+        file["labels"] = D.T
+    with pytest.raises(DatasetFormatError, match="its arrays would take"):
+        read_mat(tmp_path / "a.mat")
+    with h5py.File(tmp_path / "b.mat", "w") as file:
+        group = file.create_group("features")
+        group.attrs["MATLAB_sparse"] = np.uint64(2**40)
+        group["data"], group["ir"], group["jc"] = [1.0], [0], [0, 1]
+        file["labels"] = D.T
+    with pytest.raises(DatasetFormatError, match="its arrays would take"):
+        read_mat(tmp_path / "b.mat")
+
+
+def test_version_7_3_with_odd_variables(tmp_path):
+    with h5py.File(tmp_path / "a.mat", "w") as file:
+        file["features"], file["labels"] = 5.0, D.T
+    with pytest.raises(DatasetFormatError, match="'features' must be a matrix .*0-D"):
+        read_mat(tmp_path / "a.mat")
+    with h5py.File(tmp_path / "b.mat", "w") as file:
+        file["features"] = X.T
+        file["labels"] = np.zeros((2, 2), dtype=[("real", "f8"), ("imag", "f8")])
+    with pytest.raises(DatasetFormatError, match="'labels' must be a matrix of real numbers"):
+        read_mat(tmp_path / "b.mat")
+    with h5py.File(tmp_path / "c.mat", "w") as file:
+        file["features"] = X.T
+        file.create_group("labels")
+    with pytest.raises(DatasetFormatError, match=r"not a readable MATLAB 7\.3 file"):
+        read_mat(tmp_path / "c.mat")
+
+
+def test_a_compressed_mat_file_is_refused_by_name(tmp_path):
+    with pytest.raises(ValueError, match=r"\.mat files are not compressed again; unpack it"):
+        read_mat(tmp_path / "a.mat.gz")
