@@ -118,7 +118,7 @@ def test_quoted_and_escaped_names():
     data = read_arff(text)
     assert data.label_names == (r"a 'b' \ % {",)
     assert data.feature_names == ("two words", "m'usica", r"dise\~no")
-    assert data.name == "it's: -C 1"
+    assert data.name == "it's"
 
 
 def test_latin1_and_utf8_names():
@@ -128,6 +128,7 @@ def test_latin1_and_utf8_names():
     assert read_arff(b"\xef\xbb\xbf" + text.encode("utf-8")).label_names == ("é",)
 
 
+NUMERIC = HEADER.replace(b"-C 2", b"-C -2")
 NOMINAL = b"""@relation 'r: -C 1'
 @attribute sky {0,1}
 @attribute colour {red, 'dark blue', green}
@@ -147,6 +148,27 @@ def test_nominal_features_as_codes_and_one_hot():
 def test_one_hot_of_sparse_rows_counts_the_omitted_first_value():
     data = read_arff(NOMINAL + b"{0 1,1 green}\n{2 1}\n", nominal="onehot")
     np.testing.assert_array_equal(data.X.toarray(), [[0, 0, 1, 0], [1, 0, 0, 1]])
+
+
+@pytest.mark.parametrize("rows", [b"1,?,1\n0,green,0\n", b"{0 1,1 ?,2 1}\n{1 green}\n"])
+def test_one_hot_of_a_missing_value_has_no_indicator(rows):
+    data = read_arff(NOMINAL + rows, nominal="onehot", missing="nan")
+    np.testing.assert_array_equal(toarray(data.X), [[0, 0, 0, 1], [0, 0, 1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("relation", "name"),
+    [
+        (b"'toy: -C 2'", "toy"),
+        (b"'toy: -C 2 -split-percentage 66'", "toy"),
+        (b"'toy:-c 2'", "toy"),
+        (b"'toy -C 2'", "toy"),
+        (b"'-C 2'", ""),
+        (b"'a: b : -C 2'", "a: b "),
+    ],
+)
+def test_the_name_has_no_options(relation, name):
+    assert read_arff(HEADER.replace(b"'toy: -C 2'", relation) + b"1,0,1,1\n").name == name
 
 
 def test_missing_values_are_kept_as_nan_on_request():
@@ -182,7 +204,9 @@ def test_missing_values_are_kept_as_nan_on_request():
         (HEADER + b"1,0,1_0,3\n", "want a finite number for 'x'"),
         (HEADER + b"1,0,nan,3\n", "want a finite number for 'x'"),
         (HEADER + b"1,0,1e999,3\n", "want a finite number for 'x'"),
-        (HEADER + b"2,0,1,3\n", "want 0 or 1 for 'sky'"),
+        (HEADER + b"2,0,1,3\n", r"line 7, column 1: label 'sky' must be 0 or 1 .*\(got '2"),
+        (HEADER + b"?,0,1,3\n", "line 7, column 1: label 'sky' must be 0 or 1 in every row"),
+        (NOMINAL + b"1,red,2\n", "want 0 or 1 for 'flag'"),
         (HEADER + b"1,0,?,3\n", "missing value in 'x'; pass missing='nan'"),
         (HEADER + b"1,0,,3\n", "want a value here"),
         (HEADER + b"{4 1}\n", "column index 4 beyond the header's 4 attributes"),
@@ -195,11 +219,13 @@ def test_missing_values_are_kept_as_nan_on_request():
         (HEADER + b"{1.0 1}\n", "want a column index"),
         (NOMINAL + b"1,pink,0\n", "not among the nominal values of 'colour'"),
         (NOMINAL.replace(b"-C 1", b"-C 2") + b"1,red,0\n", "label 'colour' must be declared {0,1}"),
-        (HEADER.replace(b"-C 2", b"-C 9"), "9 labels asked for among 4 attributes"),
-        (HEADER.replace(b"-C 2", b"-C 4"), "all 4 attributes are labels, none a feature"),
+        (HEADER.replace(b"-C 2", b"-C 9"), "9 labels asked for among 4 columns; want between"),
+        (HEADER.replace(b"-C 2", b"-C 4"), "all 4 columns are labels, none a feature"),
         (HEADER.replace(b"-C 2", b"-C 2 -C 3"), r"several label counts \[2, 3\]"),
         (HEADER.replace(b": -C 2", b""), "cannot tell which attributes are labels"),
-        (HEADER.replace(b"-C 2", b"-C -2") + b"1,0,1,3\n", "label 'y' must be 0 or 1 in every row"),
+        (NUMERIC + b"1,0,1,0\n\n1,0,1,3\n", "line 9, column 7: label 'y' must be 0 or 1"),
+        (NUMERIC + b"{}\n{2 1,3 7}\n", "line 8, column 7: label 'y' must be 0 or 1"),
+        (NUMERIC + b"1,0,1,-1\n", r"line 7, column 7: label 'y' .*; labels are coded -1/\+1 here"),
         (
             HEADER.replace(b"sky {0,1}", b"sky {1,0}") + b"{2 1}\n",
             r"'sky' is declared \{1,0\}: omitted from a sparse row it would mean 1",
@@ -211,6 +237,13 @@ def test_each_fault_has_its_message(text, message):
         read_arff(text)
 
 
+def test_the_reversed_binary_error_names_the_file(tmp_path):
+    (tmp_path / "a.arff").write_bytes(HEADER.replace(b"sky {0,1}", b"sky {1,0}") + b"{2 1}\n")
+    with pytest.raises(DatasetFormatError, match="would mean 1") as caught:
+        read_arff(tmp_path / "a.arff")
+    assert caught.value.file == str(tmp_path / "a.arff")
+
+
 def test_missing_value_in_a_label_is_always_an_error():
     with pytest.raises(DatasetFormatError, match="label 'sky' must be 0 or 1 in every row"):
         read_arff(HEADER + b"?,0,1,2\n", missing="nan")
@@ -219,13 +252,15 @@ def test_missing_value_in_a_label_is_always_an_error():
 def test_label_of_the_xml_that_the_arff_lacks(tmp_path):
     (tmp_path / "toy.arff").write_bytes(HEADER + b"1,0,2.5,3\n")
     (tmp_path / "toy.xml").write_text(XML.format("sea", "sun"))
-    with pytest.raises(DatasetFormatError, match=r"1 of the 2 labels are no attributes.*'sun'"):
+    with pytest.raises(
+        DatasetFormatError, match=r"1 of the 2 labels are not among the columns.*'sun'"
+    ):
         read_arff(tmp_path / "toy.arff")
 
 
 def test_label_name_that_stands_twice():
     text = HEADER.replace(b"sea", b"sky") + b"1,0,1,1\n"
-    with pytest.raises(DatasetFormatError, match="a label name stands for two attributes"):
+    with pytest.raises(DatasetFormatError, match="a label name stands for two columns"):
         read_arff(text, ["sky"])
 
 

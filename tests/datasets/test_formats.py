@@ -143,10 +143,15 @@ def test_csv_missing_cells(tmp_path):
         ("x,y\n1,inf\n", ["y"], "want a finite number"),
         ('x,y\n"1,2\n', ["y"], "not well-formed CSV"),
         ("x,x\n1,2\n", ["x"], "a column name occurs twice"),
-        ("x,y\n1,0\n", ["z"], r"1 of the 1 label columns are not in the table \(got 'z'\)"),
+        ("x,y\n1,0\n", ["z"], r"1 of the 1 labels are not among the columns.*\(got 'z'\)"),
         ("x,y\n1,0\n", None, "cannot tell which columns are labels"),
-        ("x,y\n1,0\n", 2, "2 label columns asked for among 2"),
+        ("x,y\n1,0\n", 2, "all 2 columns are labels, none a feature"),
+        ("x,y\n1,0\n", 3, "3 labels asked for among 2 columns; want between 1 and 1"),
         ("x,y\n1,7\n", ["y"], "every row of D must sum to 1"),
+        ("x,y\n1,-1\n2,1\n", ["y"], r"a\.csv: Y is coded -1/\+1, logical labels must be 0/1"),
+        ("x,y\n1,-1\n2,0\n", ["y"], "Y must hold only 0 and 1, got -1"),
+        ("x,y\n1_000,1\n", ["y"], r"line 2, column 1: want a finite number \(got '1_000'\)"),
+        ("x,y\n\u0661,1\n", ["y"], r"line 2, column 1: want a finite number"),
     ],
 )
 def test_csv_faults(tmp_path, text, labels, message):
@@ -169,7 +174,51 @@ def test_parquet_faults(tmp_path):
         read_table(tmp_path / "d.parquet", ["y"])
 
 
+@pytest.mark.parametrize(
+    "note", ["[]", "3", "null", '{"labels": 1.5}', '{"labels": [1]}', '{"name": 5}', '{"kind": []}']
+)
+def test_parquet_with_a_broken_note(tmp_path, note):
+    table = pyarrow.table({"x": [1.0], "y": [1]}).replace_schema_metadata({"lemll": note})
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(DatasetFormatError, match=r"a\.parquet: the table's note .* is broken"):
+        read_table(tmp_path / "a.parquet", ["y"])
+
+
+def test_parquet_with_a_note_that_is_no_json(tmp_path):
+    table = pyarrow.table({"x": [1.0], "y": [1]}).replace_schema_metadata({"lemll": "{"})
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(DatasetFormatError, match="not a readable Parquet file"):
+        read_table(tmp_path / "a.parquet", ["y"])
+
+
+def test_parquet_of_several_types_and_with_nulls(tmp_path):
+    columns = {"a": [1, None], "b": [True, None], "c": [0.5, None], "y": [True, False]}
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
+    data = read_table(tmp_path / "a.parquet", ["y"], missing="nan")
+    np.testing.assert_array_equal(data.X, [[1, 1, 0.5], [np.nan] * 3])
+    with pytest.raises(DatasetFormatError, match="X must be finite"):
+        read_table(tmp_path / "a.parquet", ["y"])
+
+
+def test_an_explicit_kind_wins_over_the_note(tmp_path):
+    write_parquet(Dataset(X=X, D=[[1, 0], [0, 1]]), tmp_path / "a.parquet")
+    assert read_table(tmp_path / "a.parquet").Y is None
+    assert read_table(tmp_path / "a.parquet", kind="logical").D is None
+    write_parquet(Dataset(X=X, Y=[[1, 0], [0, 1]]), tmp_path / "b.parquet")
+    assert read_table(tmp_path / "b.parquet", kind="distribution").Y is None
+
+
+def test_parquet_is_not_compressed_again(tmp_path):
+    with pytest.raises(ValueError, match=r"\.parquet files are not compressed again"):
+        write_dataset(Dataset(X=X, Y=Y), tmp_path / "a.parquet.xz")
+    with pytest.raises(ValueError, match=r"\.parquet files are not compressed again"):
+        read_dataset(tmp_path / "a.parquet.xz")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_table_arguments(tmp_path):
+    with pytest.raises(ValueError, match="missing='drop' must be 'error' or 'nan'"):
+        read_table(tmp_path / "a.csv", missing="drop")
     with pytest.raises(ValueError, match=r"reads \.csv and \.parquet"):
         read_table(tmp_path / "a.xlsx")
     with pytest.raises(ValueError, match="kind='x' must be"):

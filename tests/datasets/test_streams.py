@@ -100,7 +100,7 @@ def test_a_megabyte_of_one_row_takes_no_longer_than_a_second(row):
 def test_a_wide_sparse_header_cannot_ask_for_endless_memory():
     header = b"@relation 'r: -C 100000'\n"
     header += b"".join(b"@attribute a%d {0,1}\n" % j for j in range(100_001)) + b"@data\n"
-    with pytest.raises(DatasetFormatError, match="need more memory than a file of this size"):
+    with pytest.raises(DatasetFormatError, match="its arrays would take .* a file of this size"):
         read_arff(header + b"{}\n" * 10_000)
 
 

@@ -9,37 +9,48 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lemll._validation import is_sparse
-from lemll.datasets._arff_fast import DenseRows, Rows, SparseRows
+from lemll.datasets._arff_fast import BoolArray, DenseRows, Rows, SparseRows
 from lemll.datasets._arff_header import Attribute, Header
-from lemll.datasets._streams import LineBlocks
+from lemll.datasets._streams import LineBlocks, check_expansion
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError
 
 __all__ = ["RowCollector"]
 
-# A dense Y may take this many bytes whatever the file, and this many times the text read.
-_Y_FLOOR_BYTES = 256 * 2**20
-_Y_RATIO = 64
-
 
 class RowCollector:
-    """Gathers the rows of all files, features and labels apart."""
+    """Gathers the rows of all files, features and labels apart.
 
-    def __init__(self, header: Header, labels: npt.NDArray[np.int32], file: str) -> None:
+    Parameters
+    ----------
+    header : Header
+        The attributes.
+    is_label : ndarray of bool
+        Which of them are labels.
+    file : str
+        The first file, for messages.
+    max_expanded_bytes : int or None
+        Cap on the arrays made, instead of the default.
+
+    Attributes
+    ----------
+    text_bytes : int
+        Length of the files read to their end; the reader adds to it.
+    """
+
+    def __init__(
+        self, header: Header, is_label: BoolArray, file: str, max_expanded_bytes: int | None
+    ) -> None:
         self.header = header
-        self.labels = labels
-        width = len(header.attributes)
-        self.is_label = np.zeros(width, dtype=bool)
-        self.is_label[labels] = True
-        self.features = np.flatnonzero(~self.is_label)
-        if self.features.size == 0:
-            raise DatasetFormatError(
-                f"all {width} attributes are labels, none a feature", file=file
-            )
-        self.place = np.empty(width, dtype=np.int32)  # of a column among its own kind
-        self.place[labels] = np.arange(labels.size)
+        self.is_label = is_label
+        self.max_expanded_bytes = max_expanded_bytes
+        self.text_bytes = 0
+        self.labels = np.flatnonzero(is_label)
+        self.features = np.flatnonzero(~is_label)
+        self.place = np.empty(is_label.size, dtype=np.int32)  # of a column among its own kind
+        self.place[self.labels] = np.arange(self.labels.size)
         self.place[self.features] = np.arange(self.features.size)
-        for column in labels:
+        for column in self.labels:
             self._check_label(header.attributes[column], file)
         self.chunks: list[SparseRows | npt.NDArray[np.float64]] = []
         self.label_chunks: list[npt.NDArray[np.int8]] = []
@@ -80,32 +91,21 @@ class RowCollector:
         """Take some rows, splitting features from labels."""
         count = rows.lengths.size if isinstance(rows, SparseRows) else len(rows.table)
         self.rows += count
-        if self.rows * self.labels.size > max(_Y_FLOOR_BYTES, _Y_RATIO * blocks.bytes_read):
-            raise DatasetFormatError(
-                f"{self.rows} rows x {self.labels.size} labels need more memory than a file of "
-                "this size should ask for",
-                file=blocks.file,
-            )
+        read = self.text_bytes + blocks.bytes_read
+        check_expansion(self.rows * self.labels.size, read, blocks.file, self.max_expanded_bytes)
         if isinstance(rows, DenseRows):
             values = rows.table[:, self.labels]
             self.chunks.append(rows.table[:, self.features])
         else:
-            values = self._split(rows, count)
-        if not np.isin(values, (0, 1)).all():
-            bad = np.argwhere(~np.isin(values, (0, 1)))[0]
-            name = self.header.attributes[self.labels[bad[1]]].name
-            raise DatasetFormatError(
-                f"label {name[:40]!r} must be 0 or 1 in every row",
-                file=blocks.file,
-                token=f"{values[tuple(bad)]:g}",
-            )
+            values = self._split(rows, count, blocks.file)
         self.label_chunks.append(values.astype(np.int8))
 
-    def _split(self, rows: SparseRows, count: int) -> npt.NDArray[np.float64]:
+    def _split(self, rows: SparseRows, count: int, file: str) -> npt.NDArray[np.float64]:
         if self.reversed_binary is not None:
             raise DatasetFormatError(
                 f"attribute {self.reversed_binary[:40]!r} is declared {{1,0}}: omitted from a "
-                "sparse row it would mean 1; declare it {0,1}"
+                "sparse row it would mean 1; declare it {0,1}",
+                file=file,
             )
         row_of = np.repeat(np.arange(count, dtype=np.int32), rows.lengths)
         labelled = self.is_label[rows.columns]
@@ -127,6 +127,7 @@ class RowCollector:
         kept = [attributes[column] for column in self.features]
         names = [attribute.name for attribute in kept]
         if onehot:
+            self._check_one_hot(kept, is_sparse(X), source or None)
             X, names = _one_hot(X, kept)
         return Dataset(
             X=X,
@@ -138,9 +139,17 @@ class RowCollector:
             allow_missing=allow_missing,
         )
 
+    def _check_one_hot(self, kept: list[Attribute], as_sparse: bool, file: str | None) -> None:
+        widths, coded = _one_hot_widths(kept)
+        # Every row has one indicator for each nominal attribute, however sparse it was.
+        cells = self.rows * int(2 * coded.sum() if as_sparse else widths.sum())
+        # The new names repeat the attribute's, once for each of its values.
+        text = sum(len(a.name) * int(w) for a, w in zip(kept, widths, strict=True))
+        check_expansion(8 * cells + text, self.text_bytes, file, self.max_expanded_bytes)
+
 
 def _join(chunks: list[SparseRows | npt.NDArray[np.float64]], width: int) -> Any:
-    """Concatenate the chunks, freeing them on the way: the peak is one extra copy of one part."""
+    """Concatenate the chunks; sparse ones are freed on the way, for the lower peak."""
     if all(isinstance(chunk, np.ndarray) for chunk in chunks):
         return np.concatenate([chunk for chunk in chunks if isinstance(chunk, np.ndarray)])
     parts = [_to_sparse(chunk) for chunk in chunks]
@@ -166,20 +175,40 @@ def _to_sparse(chunk: SparseRows | npt.NDArray[np.float64]) -> SparseRows:
     return SparseRows(columns.astype(np.int32), chunk[rows, columns], lengths)
 
 
+def _one_hot_widths(attributes: list[Attribute]) -> tuple[npt.NDArray[np.int64], BoolArray]:
+    """Return how many columns each attribute becomes, and whether they are indicators."""
+    coded = np.array([a.values is not None and not a.is_binary for a in attributes])
+    sizes = (len(a.values) if c and a.values else 1 for a, c in zip(attributes, coded, strict=True))
+    return np.fromiter(sizes, dtype=np.int64, count=len(attributes)), coded
+
+
 def _one_hot(X: Any, attributes: list[Attribute]) -> tuple[Any, list[str]]:
     """Replace coded nominal columns by indicators; a missing value has none."""
-    columns: list[Any] = []
-    names: list[str] = []
-    by_column = X.tocsc() if is_sparse(X) else X
-    for j, attribute in enumerate(attributes):
-        column = by_column[:, [j]]
-        if attribute.values is None or attribute.is_binary:
-            columns.append(column)
-            names.append(attribute.name)
-            continue
-        codes = column.toarray() if is_sparse(X) else column
-        indicators = (codes == np.arange(len(attribute.values))).astype(np.float64)
-        columns.append(sparse.csc_array(indicators) if is_sparse(X) else indicators)
-        names += [f"{attribute.name}={value}" for value in attribute.values]
-    joined = sparse.hstack(columns, format="csr") if is_sparse(X) else np.hstack(columns)
+    widths, coded = _one_hot_widths(attributes)
+    first = np.cumsum(widths) - widths
+    codes = X[:, coded].toarray() if is_sparse(X) else X[:, coded]
+    rows, which = np.nonzero(~np.isnan(codes))
+    columns = first[coded][which] + codes[rows, which].astype(np.int64)
+    joined: Any
+    if is_sparse(X):
+        cells = X.tocoo()
+        kept = ~coded[cells.col]
+        rows = np.concatenate([cells.row[kept], rows])
+        values = np.concatenate([cells.data[kept], np.ones(columns.size)])
+        columns = np.concatenate([first[cells.col[kept]], columns])
+        shape = (X.shape[0], int(widths.sum()))
+        joined = sparse.csr_array((values, (rows, columns)), shape=shape)
+    else:
+        joined = np.zeros((X.shape[0], int(widths.sum())))
+        joined[:, first[~coded]] = X[:, ~coded]
+        joined[rows, columns] = 1
+    names = [
+        name
+        for attribute, indicators in zip(attributes, coded, strict=True)
+        for name in (
+            [f"{attribute.name}={value}" for value in attribute.values or ()]
+            if indicators
+            else [attribute.name]
+        )
+    ]
     return joined, names

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from lemll.datasets._arff_header import Attribute
 
 __all__ = [
+    "BoolArray",
     "ColumnKinds",
     "DenseRows",
     "Rows",
@@ -74,11 +75,11 @@ Rows = SparseRows | DenseRows
 
 
 class ColumnKinds:
-    """Which columns are the nominal {0, 1}, and which are nominal with other values."""
+    """Which columns hold only 0 and 1 (labels among them), and which are nominal otherwise."""
 
-    def __init__(self, attributes: tuple[Attribute, ...]) -> None:
+    def __init__(self, attributes: tuple[Attribute, ...], is_label: BoolArray) -> None:
         self.count = len(attributes)
-        self.binary = np.array([a.is_binary for a in attributes])
+        self.binary = np.array([a.is_binary for a in attributes]) | is_label
         self.coded = np.array([a.values is not None and not a.is_binary for a in attributes])
         self.plain = not self.coded.any()
 

@@ -27,16 +27,23 @@ _NUMERIC_TYPES = frozenset({"numeric", "real", "integer"})
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One column: its name and, if nominal, its values."""
+    """One column: its name and, if nominal, its values.
+
+    Attributes
+    ----------
+    is_binary : bool
+        Whether it is the nominal {0, 1}, which is read as a number.
+    """
 
     name: str
     values: tuple[str, ...] | None = None
     codes: Mapping[str, int] = field(default_factory=dict)
+    is_binary: bool = field(init=False)
 
-    @property
-    def is_binary(self) -> bool:
-        """Whether it is the nominal {0, 1}, which is read as a number."""
-        return self.values is not None and set(self.values) <= {"0", "1"}
+    def __post_init__(self) -> None:
+        # Kept, not computed: every cell asks, and there may be many values to look through.
+        binary = self.values is not None and set(self.values) <= {"0", "1"}
+        object.__setattr__(self, "is_binary", binary)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from lemll.datasets._arff_fast import (
     ColumnKinds,
@@ -21,7 +22,8 @@ from lemll.datasets._arff_fast import (
     parse_dense_block,
     parse_sparse_block,
 )
-from lemll.datasets._arff_header import Attribute, Header, unquote
+from lemll.datasets._arff_header import Header, unquote
+from lemll.datasets._numbers import to_number
 from lemll.exceptions import DatasetFormatError
 
 __all__ = ["RowParser"]
@@ -41,18 +43,23 @@ class RowParser:
     ----------
     header : Header
         The attributes, which alone decide how many columns there are.
+    is_label : ndarray of bool
+        Which attributes are labels: there only 0 and 1 will do.
     file : str
         For messages.
     allow_missing : bool
-        Whether "?" becomes NaN; otherwise it is refused.
+        Whether "?" in a feature becomes NaN; otherwise it is refused.
     """
 
-    def __init__(self, header: Header, file: str, *, allow_missing: bool) -> None:
+    def __init__(
+        self, header: Header, is_label: npt.NDArray[np.bool_], file: str, *, allow_missing: bool
+    ) -> None:
         self.attributes = header.attributes
         self.encoding = header.encoding
         self.file = file
         self.allow_missing = allow_missing
-        self.kinds = ColumnKinds(header.attributes)
+        self.is_label = is_label.tolist()
+        self.kinds = ColumnKinds(header.attributes, is_label)
 
     def parse(self, block: bytes, line: int) -> Iterator[Rows]:
         """Parse one block of whole lines that begins at line number `line`."""
@@ -94,13 +101,13 @@ class RowParser:
 
     def _dense_line(self, line: _Line) -> list[float]:
         values: list[float] = []
-        for attribute in self.attributes:
+        for column in range(len(self.attributes)):
             if values and not line.take(","):
                 raise line.error(
                     f"want ',' here: {len(values)} values so far, the header has "
                     f"{len(self.attributes)} attributes"
                 )
-            values.append(self._value(attribute, line))
+            values.append(self._value(column, line))
         if not line.at_end():
             raise line.error(
                 f"unexpected text behind the {len(self.attributes)} values the header announces"
@@ -118,7 +125,7 @@ class RowParser:
                 )
             if column in cells:
                 raise line.error(f"column {column} occurs twice in one row")
-            cells[column] = self._value(self.attributes[column], line)
+            cells[column] = self._value(column, line)
             closed = line.take("}")
             if not closed and not line.take(","):
                 raise line.error("want ',' or '}' here")
@@ -126,10 +133,19 @@ class RowParser:
             raise line.error("unexpected text behind the row")
         return cells
 
-    def _value(self, attribute: Attribute, line: _Line) -> float:
+    def _value(self, column: int, line: _Line) -> float:
+        attribute = self.attributes[column]
         start = line.position
         text, quoted = line.value()
         name = attribute.name[:40]
+        if self.is_label[column]:
+            value = to_number(text)
+            if value in (0, 1):
+                return value
+            problem = f"label {name!r} must be 0 or 1 in every row"
+            if value == -1:
+                problem += "; labels are coded -1/+1 here"
+            raise line.error(problem, start)
         if text == "?" and not quoted:
             if self.allow_missing:
                 return math.nan
@@ -141,7 +157,7 @@ class RowParser:
             if code is None:
                 raise line.error(f"not among the nominal values of {name!r}", start)
             return float(code)
-        value = _to_number(text)
+        value = to_number(text)
         if value is None or (attribute.is_binary and value not in (0, 1)):
             wanted = "0 or 1" if attribute.is_binary else "a finite number"
             raise line.error(f"want {wanted} for {name!r}", start)
@@ -206,14 +222,3 @@ def _sparse_rows(rows: list[dict[int, float]]) -> SparseRows:
         np.array([value for _, value in flat], dtype=np.float64),
         np.array([len(row) for row in cells], dtype=np.int32),
     )
-
-
-def _to_number(text: str) -> float | None:
-    # float() would also take "1_000", "infinity" and digits of other scripts.
-    if not text.isascii() or "_" in text:
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None

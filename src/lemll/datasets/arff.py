@@ -8,23 +8,24 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from lemll._validation import is_sparse
 from lemll.datasets._arff_collect import RowCollector
-from lemll.datasets._arff_header import Header, parse_header, quote, unescape
+from lemll.datasets._arff_fast import BoolArray
+from lemll.datasets._arff_header import Header, parse_header, quote
 from lemll.datasets._arff_rows import RowParser
+from lemll.datasets._label_columns import Labels, resolve_labels
+from lemll.datasets._options import Missing, check_missing
 from lemll.datasets._streams import COMPRESSIONS, LineBlocks, atomic_write
 from lemll.datasets.dataset import Dataset
-from lemll.datasets.mulan_xml import read_label_xml
 from lemll.exceptions import DatasetFormatError
 
 __all__ = ["read_arff", "write_arff"]
 
-Labels = str | Path | int | Sequence[str]
 Source = str | Path | bytes
 
-_MEKA_COUNT = re.compile(r"(?:^|\s|:)-[cC]\s++(-?[0-9]{1,9})(?![0-9])")
+# MEKA's options stand in the relation name, behind the name proper and a colon.
+_MEKA_COUNT = re.compile(r"(?::\s*+|\s|^)-[cC]\s++(-?[0-9]{1,9})(?![0-9])")
 
 
 def read_arff(
@@ -32,7 +33,7 @@ def read_arff(
     labels: Labels | None = None,
     *,
     nominal: Literal["codes", "onehot"] = "codes",
-    missing: Literal["error", "nan"] = "error",
+    missing: Missing = "error",
     encoding: str | None = None,
     name: str | None = None,
     max_expanded_bytes: int | None = None,
@@ -48,9 +49,10 @@ def read_arff(
         Plain, ``.gz``, ``.bz2`` or ``.xz`` files, or their text. Several files (a training and a
         test part) with the same header become one set, rows in the order given.
     labels : str, Path, int or sequence of str, optional
-        Which attributes are the labels: the path of a Mulan XML file; or their names; or a count
-        as in MEKA (the first `n` attributes, or the last ``-n`` if negative). By default the XML
-        file of the same name beside the ARFF file, then the ``-C n`` of the relation name.
+        Which attributes are the labels: the path of a Mulan XML file; or their names, or the one
+        name; or a count as in MEKA (the first `n` attributes, or the last ``-n`` if negative). By
+        default the XML file of the same name beside the ARFF file, then the ``-C n`` of the
+        relation name.
     nominal : {"codes", "onehot"}, default="codes"
         A nominal feature other than {0, 1} becomes the position of its value in the header, or one
         indicator column ``name=value`` a value.
@@ -59,10 +61,10 @@ def read_arff(
     encoding : str, optional
         By default UTF-8, and latin-1 if the header is not valid UTF-8.
     name : str, optional
-        The set's name; by default the relation's.
+        The set's name; by default the relation's, without MEKA's options.
     max_expanded_bytes : int, optional
-        Cap on a compressed file's decompressed size; by default 200 times its size, and never
-        below 64 MiB.
+        Cap on a compressed file's decompressed size, by default 200 times its size and never below
+        64 MiB; and on the size of `Y` and of indicator columns.
 
     Returns
     -------
@@ -82,8 +84,7 @@ def read_arff(
     """
     if nominal not in ("codes", "onehot"):
         raise ValueError(f"nominal={nominal!r} must be 'codes' or 'onehot'")
-    if missing not in ("error", "nan"):
-        raise ValueError(f"missing={missing!r} must be 'error' or 'nan'")
+    check_missing(missing)
     sources = [source] if isinstance(source, str | Path | bytes) else list(source)
     if not sources:
         raise ValueError("source is an empty sequence; give at least one ARFF file")
@@ -92,17 +93,19 @@ def read_arff(
         with LineBlocks(_as_path(part), max_expanded_bytes) as blocks:
             header = parse_header(blocks, encoding)
             if collector is None:
-                collector = RowCollector(header, _label_columns(header, labels, part), blocks.file)
+                is_label = _label_columns(header, labels, part, blocks.file)
+                collector = RowCollector(header, is_label, blocks.file, max_expanded_bytes)
             else:
                 collector.check_same(header, blocks.file)
-            parser = RowParser(header, blocks.file, allow_missing=missing == "nan")
+            parser = RowParser(header, is_label, blocks.file, allow_missing=missing == "nan")
             for block in blocks:
                 for rows in parser.parse(block, blocks.line):
                     collector.add(rows, blocks)
+            collector.text_bytes += blocks.bytes_read
     assert collector is not None
     files = ";".join(str(part) for part in sources if not isinstance(part, bytes))
     return collector.finish(
-        name=collector.header.relation if name is None else name,
+        name=_without_options(collector.header.relation) if name is None else name,
         source=files,
         onehot=nominal == "onehot",
         allow_missing=missing == "nan",
@@ -113,42 +116,16 @@ def _as_path(source: Source) -> Path | bytes:
     return source if isinstance(source, bytes) else Path(source)
 
 
-def _label_columns(header: Header, labels: Labels | None, source: Source) -> npt.NDArray[np.int32]:
-    """Find which columns are labels, in ARFF order."""
-    file = "<bytes>" if isinstance(source, bytes) else str(source)
+def _without_options(relation: str) -> str:
+    """Cut MEKA's options and what follows off a relation name."""
+    match = _MEKA_COUNT.search(relation)
+    return relation if match is None else relation[: match.start()]
+
+
+def _label_columns(header: Header, labels: Labels | None, source: Source, file: str) -> BoolArray:
     if labels is None:
         labels = _discover_labels(header, source, file)
-    width = len(header.attributes)
-    if isinstance(labels, int):
-        if labels == 0 or abs(labels) > width:
-            raise DatasetFormatError(
-                f"{labels} labels asked for among {width} attributes; want between 1 and {width} "
-                "(negative: counted from the end)",
-                file=file,
-            )
-        columns = range(labels) if labels > 0 else range(width + labels, width)
-        return np.array(columns, dtype=np.int32)
-    names = read_label_xml(labels) if isinstance(labels, str | Path) else tuple(labels)
-    # Mulan's XML files repeat a name with the escapes it has in the ARFF file.
-    present = {attribute.name for attribute in header.attributes}
-    names = tuple(name if name in present else unescape(name) for name in names)
-    position: dict[str, int] = {}
-    for column, attribute in enumerate(header.attributes):
-        if position.setdefault(attribute.name, column) != column and attribute.name in names:
-            raise DatasetFormatError(
-                "a label name stands for two attributes", file=file, token=attribute.name
-            )
-    if not names:
-        raise DatasetFormatError("labels= names no label; want at least one", file=file)
-    absent = [name for name in names if name not in present]
-    if absent:
-        raise DatasetFormatError(
-            f"{len(absent)} of the {len(names)} labels are no attributes of the ARFF file; "
-            "is this its label file?",
-            file=file,
-            token=absent[0],
-        )
-    return np.array(sorted({position[name] for name in names}), dtype=np.int32)
+    return resolve_labels([attribute.name for attribute in header.attributes], labels, file)
 
 
 def _discover_labels(header: Header, source: Source, file: str) -> Labels:
@@ -183,7 +160,8 @@ def write_arff(dataset: Dataset, path: str | Path) -> None:
     Parameters
     ----------
     dataset : Dataset
-        A set with logical labels `Y`; a distribution has no place in this dialect.
+        A set with logical labels `Y`; a distribution has no place in this dialect. Options of MEKA
+        in its name, ``-C`` and what follows, are replaced.
     path : str or Path
         For example ``tags.arff`` or ``tags.arff.xz``.
     """
@@ -193,7 +171,8 @@ def write_arff(dataset: Dataset, path: str | Path) -> None:
             "binarise it first, or write NPZ, CSV or Parquet"
         )
     n_labels = dataset.Y.shape[1]
-    relation = quote(f"{dataset.name}: -C {n_labels}")
+    # A second count would make the file unreadable.
+    relation = quote(f"{_without_options(dataset.name)}: -C {n_labels}")
     header = [f"@relation {relation}", ""]
     header += [f"@attribute {quote(name)} {{0,1}}" for name in dataset.label_names]
     header += [f"@attribute {quote(name)} numeric" for name in dataset.feature_names]

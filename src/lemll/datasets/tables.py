@@ -6,32 +6,33 @@ import csv
 import io
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from lemll._validation import is_sparse
-from lemll.datasets._streams import LineBlocks, atomic_write, plain_suffix
+from lemll.datasets._label_columns import Labels, resolve_labels
+from lemll.datasets._numbers import has_odd_characters, to_number
+from lemll.datasets._options import Kind, Missing, check_kind, check_missing
+from lemll.datasets._parquet import METADATA_KEY, Table, read_parquet
+from lemll.datasets._streams import LineBlocks, atomic_write, plain_suffix, refuse_compression
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError, import_extra
 
 __all__ = ["read_table", "write_csv", "write_parquet"]
 
-Kind = Literal["auto", "logical", "distribution"]
-Table = tuple[list[str], Any, dict[str, Any]]
-
 _MAX_DENSE_BYTES = 2**31
-_METADATA_KEY = b"lemll"
 
 
 def read_table(
     path: str | Path,
-    labels: Sequence[str] | int | None = None,
+    labels: Labels | None = None,
     *,
     kind: Kind = "auto",
-    missing: Literal["error", "nan"] = "error",
+    missing: Missing = "error",
     name: str | None = None,
     max_expanded_bytes: int | None = None,
 ) -> Dataset:
@@ -42,43 +43,54 @@ def read_table(
     path : str or Path
         ``.csv`` (also compressed), comma separated, with a header line; or ``.parquet`` (extra
         ``store``).
-    labels : sequence of str or int, optional
-        Names of the label columns; or how many there are at the beginning, or, if negative, at the
-        end. A Parquet file written by lemll knows them itself.
+    labels : str, Path, int or sequence of str, optional
+        Names of the label columns, or the one name; or how many there are at the beginning, or, if
+        negative, at the end; or the path of a Mulan XML file. A Parquet file written by lemll knows
+        them itself.
     kind : {"auto", "logical", "distribution"}, default="auto"
-        What the label columns hold; by default logical labels if all cells are 0 or 1.
+        What the label columns hold; by default what a Parquet file written by lemll says, else
+        logical labels if all cells are 0 or 1.
     missing : {"error", "nan"}, default="error"
         What to do with an empty cell of a feature.
     name : str, optional
         The set's name; by default the file's.
     max_expanded_bytes : int, optional
-        Cap on a compressed file's decompressed size.
+        Cap on a compressed file's decompressed size, and on the size of a Parquet table.
 
     Returns
     -------
     Dataset
         With dense `X`; features and labels in the table's order.
     """
+    check_kind(kind)
+    check_missing(missing)
     path = Path(path)
-    if kind not in ("auto", "logical", "distribution"):
-        raise ValueError(f"kind={kind!r} must be 'auto', 'logical' or 'distribution'")
     match plain_suffix(path):
         case ".csv":
             columns, cells, known = _read_csv(path, missing == "nan", max_expanded_bytes)
         case ".parquet":
-            columns, cells, known = _read_parquet(path)
+            columns, cells, known = read_parquet(path, max_expanded_bytes)
         case suffix:
             raise ValueError(f"read_table reads .csv and .parquet, got {suffix!r} ({path})")
-    if len(set(columns)) < len(columns):
-        twice = next(column for column in columns if columns.count(column) > 1)
+    twice = _repeated(columns)
+    if twice is not None:
         raise DatasetFormatError("a column name occurs twice", file=str(path), token=twice)
-    is_label = _label_mask(columns, known.get("labels") if labels is None else labels, path)
+    labels = known.get("labels") if labels is None else labels
+    if labels is None:
+        raise DatasetFormatError(
+            "cannot tell which columns are labels; pass labels= (their names, or a count)",
+            file=str(path),
+        )
+    is_label = resolve_labels(columns, labels, str(path))
     degrees = cells[:, is_label]
-    logical = kind == "logical" or (kind == "auto" and np.isin(degrees, (0, 1)).all())
+    if kind == "auto":
+        # No distribution holds -1; as logical labels it gets the fitting message.
+        binary = np.isin(degrees, (-1, 0, 1)).all()
+        kind = known.get("kind", "logical" if binary else "distribution")
     return Dataset(
         X=cells[:, ~is_label],
-        Y=degrees if logical and known.get("kind") != "distribution" else None,
-        D=None if logical and known.get("kind") != "distribution" else degrees,
+        Y=degrees if kind == "logical" else None,
+        D=degrees if kind == "distribution" else None,
         feature_names=[c for c, label in zip(columns, is_label, strict=True) if not label],
         label_names=[c for c, label in zip(columns, is_label, strict=True) if label],
         name=name or known.get("name") or path.name.partition(".")[0],
@@ -87,31 +99,8 @@ def read_table(
     )
 
 
-def _label_mask(columns: list[str], labels: Sequence[str] | int | None, path: Path) -> Any:
-    if labels is None:
-        raise DatasetFormatError(
-            "cannot tell which columns are labels; pass labels= (their names, or a count)",
-            file=str(path),
-        )
-    mask = np.zeros(len(columns), dtype=bool)
-    if isinstance(labels, int):
-        if labels == 0 or abs(labels) >= len(columns):
-            raise DatasetFormatError(
-                f"{labels} label columns asked for among {len(columns)}; want between 1 and "
-                f"{len(columns) - 1} (negative: counted from the end)",
-                file=str(path),
-            )
-        mask[labels:] = labels < 0
-        mask[:labels] |= labels > 0
-        return mask
-    absent = [label for label in labels if label not in columns]
-    if absent:
-        raise DatasetFormatError(
-            f"{len(absent)} of the {len(labels)} label columns are not in the table",
-            file=str(path),
-            token=absent[0],
-        )
-    return np.isin(columns, list(labels))
+def _repeated(columns: Sequence[str]) -> str | None:
+    return next((column for column, count in Counter(columns).items() if count > 1), None)
 
 
 def _text_lines(blocks: LineBlocks) -> Iterator[str]:
@@ -150,9 +139,11 @@ def _csv_row(row: list[str], width: int, line: int, path: Path, allow_missing: b
             f"{len(row)} cells where the header has {width}", file=str(path), line=line
         )
     try:
+        if has_odd_characters("".join(row)):
+            raise ValueError
         values = np.array(row, dtype=np.float64)
     except ValueError:
-        values = np.array([_csv_cell(cell) for cell in row])
+        values = np.array([to_number(cell) for cell in row], dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(values))
     for column in bad:
         if row[column].strip() or not allow_missing:
@@ -169,41 +160,10 @@ def _csv_row(row: list[str], width: int, line: int, path: Path, allow_missing: b
     return values
 
 
-def _csv_cell(cell: str) -> float:
-    try:
-        return float(cell)
-    except ValueError:
-        return math.nan
-
-
-def _read_parquet(path: Path) -> Table:
-    parquet = import_extra("pyarrow.parquet", "store", "Reading Parquet")
-    try:
-        table = parquet.read_table(path)
-        known = json.loads((table.schema.metadata or {}).get(_METADATA_KEY, b"{}"))
-    except FileNotFoundError as error:
-        raise DatasetFormatError("no such file", file=str(path)) from error
-    except Exception as error:
-        raise DatasetFormatError(f"not a readable Parquet file: {error}", file=str(path)) from error
-    columns = []
-    for column_name, column in zip(table.column_names, table.columns, strict=True):
-        values = column.to_numpy()
-        if values.dtype.kind not in "biuf":
-            raise DatasetFormatError(
-                f"column {column_name[:40]!r} must hold numbers; encode text columns first",
-                file=str(path),
-                token=str(column.type),
-            )
-        columns.append(values.astype(np.float64))
-    if not columns or not len(columns[0]):
-        raise DatasetFormatError("the table has no row or no column", file=str(path))
-    return list(table.column_names), np.column_stack(columns), known
-
-
 def _columns(dataset: Dataset) -> list[str]:
     columns = [*dataset.feature_names, *dataset.label_names]
-    if len(set(columns)) < len(columns):
-        twice = next(column for column in columns if columns.count(column) > 1)
+    twice = _repeated(columns)
+    if twice is not None:
         raise ValueError(
             f"a table needs different column names, and {twice!r} occurs twice; rename it first"
         )
@@ -253,6 +213,7 @@ def write_parquet(dataset: Dataset, path: str | Path) -> None:
     """
     pyarrow = import_extra("pyarrow", "store", "Writing Parquet")
     parquet = import_extra("pyarrow.parquet", "store", "Writing Parquet")
+    refuse_compression(Path(path))
     columns = _columns(dataset)
     X = dataset.X.toarray() if is_sparse(dataset.X) else dataset.X
     arrays = [*(X[:, j] for j in range(X.shape[1])), *dataset.labels.T]
@@ -262,7 +223,7 @@ def write_parquet(dataset: Dataset, path: str | Path) -> None:
         "kind": "logical" if dataset.D is None else "distribution",
         "labels": list(dataset.label_names),
     }
-    table = table.replace_schema_metadata({_METADATA_KEY: json.dumps(known).encode()})
+    table = table.replace_schema_metadata({METADATA_KEY: json.dumps(known).encode()})
     buffer = io.BytesIO()
     parquet.write_table(table, buffer)
     with atomic_write(Path(path)) as file:
