@@ -7,6 +7,7 @@ import hashlib
 import http.server
 import multiprocessing
 import ssl
+import sys
 import threading
 
 import numpy as np
@@ -16,7 +17,12 @@ from scipy import io as scipy_io
 
 from lemll.datasets import registry
 from lemll.datasets.download import UpstreamFile, download
-from lemll.exceptions import ChecksumError, DatasetNotFoundError, DownloadError
+from lemll.exceptions import (
+    ChecksumError,
+    DatasetNotFoundError,
+    DownloadError,
+    MissingExtraError,
+)
 
 CONTENT = b"some bytes of a data set\n" * 100
 
@@ -25,12 +31,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     files: dict[str, bytes]
     requests: list[str]
     plain: str
+    redirects: dict[str, str]
 
     def do_GET(self):
         self.requests.append(self.path)
-        if self.path == "/to-plain":
+        if self.path in self.redirects:
             self.send_response(302)
-            self.send_header("Location", self.plain)
+            self.send_header("Location", self.redirects[self.path])
             self.end_headers()
             return
         if self.path == "/cut":
@@ -63,6 +70,13 @@ def server(tmp_path, monkeypatch):
     _Handler.files = {"/data.txt": CONTENT, "/long.txt": CONTENT * 50}
     _Handler.requests = []
     _Handler.plain = f"http://127.0.0.1:{plain.server_port}/data.txt"
+    _Handler.redirects = {
+        "/to-plain": _Handler.plain,
+        "/twice": "/once",
+        "/once": "data.txt",
+        "/round": "/round",
+        "/broken": "https://[::1/data.txt",
+    }
     threads = [threading.Thread(target=each.serve_forever) for each in (plain, secure)]
     for thread in threads:
         thread.start()
@@ -118,7 +132,31 @@ def test_only_https_even_behind_a_redirect(server, tmp_path):
         download(upstream(_Handler.plain), tmp_path / "cache")
     with pytest.raises(DownloadError, match="only https addresses are downloaded"):
         download(upstream(f"{server}/to-plain"), tmp_path / "cache")
+    assert _Handler.requests == ["/to-plain"]  # nothing was asked for in the clear
     assert nothing_kept(tmp_path / "cache")
+
+
+def test_redirects_are_followed_but_not_for_ever(server, tmp_path):
+    path = download(upstream(f"{server}/twice"), tmp_path / "cache")
+    assert path.read_bytes() == CONTENT
+    assert _Handler.requests == ["/twice", "/once", "/data.txt"]
+    with pytest.raises(DownloadError, match="redirects more than 5 times; stopped"):
+        download(upstream(f"{server}/round"), tmp_path / "other")
+    assert _Handler.requests[3:] == ["/round"] * 6
+    with pytest.raises(DownloadError, match="redirects to no valid address"):
+        download(upstream(f"{server}/broken"), tmp_path / "other")
+    assert nothing_kept(tmp_path / "other")
+
+
+def test_what_is_at_hand_needs_no_pooch(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    file = upstream("https://127.0.0.1:9/data.txt")
+    with pytest.raises(DatasetNotFoundError, match="download_if_missing=False forbids"):
+        download(file, tmp_path, download_if_missing=False)
+    with pytest.raises(MissingExtraError, match="Downloading a data set needs the library 'pooch'"):
+        download(file, tmp_path)
+    (tmp_path / "data.txt").write_bytes(CONTENT)
+    assert download(file, tmp_path) == tmp_path / "data.txt"
 
 
 def test_an_untrusted_certificate_is_refused(server, tmp_path, monkeypatch):

@@ -85,12 +85,35 @@ def test_describe_counts_by_hand():
 
 
 def test_describe_tells_known_from_unknown_differences():
-    few = Dataset(X=np.zeros((3, 294)), Y=np.eye(3, 6), name="scene")
+    few = Dataset(X=np.zeros((3, 294)), Y=np.eye(3, 6), registered="scene")
     differences = {difference.figure: difference for difference in describe(few).differences}
     assert differences["labels"].known
     assert not differences["examples"].known
     assert str(differences["labels"]) == "labels: 6 here, 5 in the paper (known)"
     assert str(differences["examples"]) == "examples: 3 here, 2407 in the paper"
+
+
+def test_a_file_that_is_only_called_like_a_registered_set_is_not_compared(tmp_path):
+    path = tmp_path / "yeast.npz"
+    np.savez(path, X=np.eye(3), Y=np.eye(3), name="yeast")
+    data = read_npz(path)
+    assert data.name == "yeast"
+    assert describe(data).differences == ()
+
+
+def test_a_loaded_set_is_compared(tmp_path, monkeypatch):
+    (tmp_path / "multilabel" / "yeast").mkdir(parents=True)
+    np.savez(tmp_path / "multilabel" / "yeast" / "yeast.npz", X=np.eye(3), Y=np.eye(3))
+    monkeypatch.setenv("LEMLL_DATA_DIR", str(tmp_path))
+    assert describe(load_dataset("yeast")).differences
+
+
+@pytest.mark.parametrize("name", [None, 5, b"yeast", ["yeast"]])
+def test_a_name_must_be_text(name):
+    with pytest.raises(TypeError, match="the name of a data set must be a str, got"):
+        dataset_info(name)
+    with pytest.raises(TypeError, match="the name of a data set must be a str, got"):
+        load_dataset(name)
 
 
 def test_the_28_sets_at_hand_have_the_figures_of_the_paper(data_dir):

@@ -8,7 +8,6 @@ import numpy as np
 
 from lemll.datasets.dataset import Dataset
 from lemll.datasets.registry import dataset_info
-from lemll.exceptions import UnknownDatasetError
 
 __all__ = ["Description", "Difference", "describe"]
 
@@ -46,8 +45,8 @@ class Description:
     proportion_distinct : float or None
         Distinct label sets divided by rows.
     differences : tuple of Difference
-        Where these differ from the paper's tables (to the decimals it prints); empty for a set the
-        paper does not list.
+        Where these differ from the paper's tables (to the decimals it prints); empty for a set that
+        did not come from `load_dataset`.
     """
 
     name: str
@@ -67,7 +66,8 @@ def describe(dataset: Dataset) -> Description:
     Parameters
     ----------
     dataset : Dataset
-        Any; one whose name is registered is compared with the paper.
+        Any; one that `load_dataset` loaded is compared with the paper. A file of the same name
+        may well be another set.
 
     Returns
     -------
@@ -98,15 +98,12 @@ def describe(dataset: Dataset) -> Description:
         density=figures.get("density"),
         distinct=int(figures["distinct"]) if "distinct" in figures else None,
         proportion_distinct=figures.get("proportion_distinct"),
-        differences=_differences(dataset.name, figures),
+        differences=_differences(dataset.registered, figures) if dataset.registered else (),
     )
 
 
 def _differences(name: str, figures: dict[str, float]) -> tuple[Difference, ...]:
-    try:
-        info = dataset_info(name)
-    except UnknownDatasetError:
-        return ()
+    info = dataset_info(name)
     return tuple(
         Difference(
             figure,

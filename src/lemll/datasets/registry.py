@@ -10,7 +10,7 @@ import csv
 import difflib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -23,8 +23,9 @@ from lemll.datasets.files import read_dataset
 from lemll.datasets.mat import read_mat
 from lemll.exceptions import DatasetNotFoundError, UnknownDatasetError
 
-__all__ = ["DatasetInfo", "dataset_info", "list_datasets", "load_dataset", "local_path"]
+__all__ = ["FIGURES", "DatasetInfo", "dataset_info", "list_datasets", "load_dataset", "local_path"]
 
+# The figures of the paper's tables, in its order.
 FIGURES = (
     "examples",
     "features",
@@ -166,6 +167,8 @@ def dataset_info(name: str) -> DatasetInfo:
     >>> dataset_info("yeast spoem").name
     'Yeast_spoem'
     """
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a data set must be a str, got {type(name).__name__}")
     found = _names().get(_key(name))
     if found is not None:
         return _registry()[found]
@@ -242,12 +245,4 @@ def _read_upstream(files: list[Path]) -> Dataset:
 
 
 def _renamed(dataset: Dataset, info: DatasetInfo) -> Dataset:
-    return Dataset(
-        X=dataset.X,
-        Y=dataset.Y,
-        D=dataset.D,
-        feature_names=dataset.feature_names,
-        label_names=dataset.label_names,
-        name=info.name,
-        source=dataset.source,
-    )
+    return replace(dataset, name=info.name, registered=info.name)
