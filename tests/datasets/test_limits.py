@@ -40,6 +40,19 @@ def test_a_repeated_name_among_many_is_found_in_linear_time(tmp_path):
     assert time.process_time() - start < 10
 
 
+def test_labels_of_sparse_rows_take_a_byte_each_even_while_reading():
+    header = b"".join(b"@attribute a%d {0,1}\n" % j for j in range(20_001))
+    text = b"@relation 'r: -C 20000'\n" + header + b"@data\n" + b"{3 1}\n" * 5000
+    tracemalloc.start()
+    try:
+        data = read_arff(text)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert data.Y.sum() == 5000
+    assert peak < 5 * data.Y.nbytes
+
+
 def nominal(n_values: int, n_attributes: int, row: bytes, n_rows: int) -> bytes:
     values = ",".join(f"v{j}" for j in range(n_values)).encode()
     attributes = b"".join(b"@attribute c%d {%b}\n" % (j, values) for j in range(n_attributes))

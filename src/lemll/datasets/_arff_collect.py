@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lemll._validation import is_sparse
+from lemll._validation import LabelArray, is_sparse
 from lemll.datasets._arff_fast import BoolArray, DenseRows, Rows, SparseRows
 from lemll.datasets._arff_header import Attribute, Header
 from lemll.datasets._streams import LineBlocks, check_expansion
@@ -94,13 +94,12 @@ class RowCollector:
         read = self.text_bytes + blocks.bytes_read
         check_expansion(self.rows * self.labels.size, read, blocks.file, self.max_expanded_bytes)
         if isinstance(rows, DenseRows):
-            values = rows.table[:, self.labels]
+            self.label_chunks.append(rows.table[:, self.labels].astype(np.int8))
             self.chunks.append(rows.table[:, self.features])
         else:
-            values = self._split(rows, count, blocks.file)
-        self.label_chunks.append(values.astype(np.int8))
+            self.label_chunks.append(self._split(rows, count, blocks.file))
 
-    def _split(self, rows: SparseRows, count: int, file: str) -> npt.NDArray[np.float64]:
+    def _split(self, rows: SparseRows, count: int, file: str) -> LabelArray:
         if self.reversed_binary is not None:
             raise DatasetFormatError(
                 f"attribute {self.reversed_binary[:40]!r} is declared {{1,0}}: omitted from a "
@@ -109,7 +108,8 @@ class RowCollector:
             )
         row_of = np.repeat(np.arange(count, dtype=np.int32), rows.lengths)
         labelled = self.is_label[rows.columns]
-        values = np.zeros((count, self.labels.size))
+        # The parser let only 0 and 1 through, so no wider type is needed even for a moment.
+        values = np.zeros((count, self.labels.size), dtype=np.int8)
         values[row_of[labelled], self.place[rows.columns[labelled]]] = rows.values[labelled]
         kept = ~labelled
         lengths = np.bincount(row_of[kept], minlength=count).astype(np.int32)
