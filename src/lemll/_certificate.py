@@ -14,6 +14,10 @@ __all__ = ["DualityGap", "gap_from_gradient_parts", "smallest_objective"]
 
 FloatArray = npt.NDArray[np.float64]
 
+# An objective below this share of that of trivial labels is taken for zero.
+ZERO_SHARE = 1e-18
+TINY = float(np.finfo(np.float64).tiny)
+
 
 class DualityGap(NamedTuple):
     """What is proven about a point: ``lower_bound <= min F <= objective``.
@@ -25,8 +29,8 @@ class DualityGap(NamedTuple):
     lower_bound : float
         The better of two dual values.
     relative : float
-        ``(objective - lower_bound) / objective``, the certified relative error of the objective;
-        relative to `smallest_objective` when the objective is smaller than that.
+        ``(objective - lower_bound) / max(objective, smallest_objective(Y, beta))``: what is
+        certified of the relative error of the objective.
     """
 
     objective: float
@@ -38,7 +42,10 @@ def smallest_objective(Y: FloatArray, beta: float) -> float:
     """Objective below which gaps are no longer taken relative to the objective itself.
 
     Where the optimum is exactly 0 (constant labels, say) a gap relative to F would be 0/0 at the
-    optimum and 1 beside it.
+    optimum and 1 beside it. Everywhere else it should be, so this is hardly more than what the
+    rounding of U makes of an objective of zero. It falls with `beta`, as the optimum does: labels
+    that are all equal to their mean cost at most ``beta |Y|_F^2``. It does not grow with `beta`,
+    as the optimum does not.
 
     Parameters
     ----------
@@ -50,9 +57,9 @@ def smallest_objective(Y: FloatArray, beta: float) -> float:
     Returns
     -------
     float
-        ``1e-10 beta |Y|_F^2``, positive also for labels that are all 0.
+        ``1e-18 min(beta, 1) |Y|_F^2``, positive also for labels that are all 0.
     """
-    return max(1e-10 * beta * float(np.vdot(Y, Y)), float(np.finfo(np.float64).tiny))
+    return max(ZERO_SHARE * min(beta, 1.0) * float(np.vdot(Y, Y)), TINY)
 
 
 def gap_from_gradient_parts(
@@ -85,17 +92,19 @@ def gap_from_gradient_parts(
     Notes
     -----
     For any Z (n x l) whose columns sum to zero the dual value D(Z) is a lower bound of Eq. (9), and
-    with ``B = beta I + gamma M`` the gap is a sum of three terms, each non-negative, so nothing
-    cancels::
+    with ``B = beta I + gamma M`` the gap is a sum of three non-negative terms, none of which is a
+    difference of large ones near the optimum; each bracket is, and is exact up to the rounding of
+    its ``L(|xi_i|)``::
 
         F - D(Z) = sum_i [ L(|xi_i|) + |z_i|^2/4 + epsilon |z_i| - <z_i, xi_i> ]
                    + |alpha Theta' - X'Z/2|_F^2 / alpha
                    + tr E' B^-1 E,                       E = beta Y - Z/2 - B U = -C - Z/2
 
-    Two choices of Z need no solve with B. Centring the gradient of the tube loss, by a change of
-    the rows outside the tube, gives a small first term, and ``tr E' B^-1 E <= |E|_F^2 / beta``.
-    Centring ``-2 C`` leaves in E only columns of constants, on which B is beta exactly. The smaller
-    gap of the two is returned.
+    No solve with B is needed: M is positive semidefinite, so ``tr E' B^-1 E <= |E|_F^2 / beta``.
+    Two choices of Z make that a good bound. Centring the gradient of the tube loss, by a change of
+    the rows outside the tube, gives a small first term. Centring ``-2 C`` leaves in E only columns
+    of constants, which M does not see where the rows of W sum to one: then the bound is exact. The
+    smaller gap of the two is returned.
     """
     norms = row_norms(residuals)
     weights = tube_weights(norms, epsilon)
@@ -111,7 +120,7 @@ def gap_from_gradient_parts(
 
     # Rows inside the tube stay at zero, where any change of z_i would cost in proportion to it;
     # for the others the first term is smooth at its minimum.
-    shares = weights / max(float(weights.sum()), np.finfo(np.float64).tiny)
+    shares = weights / max(float(weights.sum()), TINY)
     centred_pull = pull - np.outer(shares, pull.sum(axis=0))
     mismatch = label_gradient + centred_pull
     from_tube = gap(centred_pull, float(np.vdot(mismatch, mismatch)) / beta)

@@ -12,7 +12,9 @@ is::
 It is jointly convex in ``(U, Theta, b)``, so every dual feasible point bounds the optimum from
 below and "converged" is a number that can be proven, `duality_gap`.
 
-Everything here is a pure function and computes in float64, whatever the arrays passed in.
+Everything here is a pure function. Arrays of lower precision are read as they are and every product
+is taken in float64, about a centre of the features: for X far from the origin the numbers are those
+of an intercept that differs from `b` by its last digits.
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lemll._certificate import DualityGap, gap_from_gradient_parts, smallest_objective
+from lemll._shift import ShiftedFeatures
 from lemll._tube import row_norms, tube_loss, tube_weights
-from lemll._validation import is_sparse
+from lemll.topology import ReconstructionOperator
 
 __all__ = [
     "DualityGap",
@@ -33,9 +36,9 @@ __all__ = [
     "gap_from_gradient_parts",
     "lemll_gradient",
     "lemll_objective",
+    "objective_value",
     "row_norms",
     "smallest_objective",
-    "smoothness_product",
     "tube_loss",
     "tube_weights",
 ]
@@ -61,26 +64,6 @@ class LemllPoint(NamedTuple):
     intercept: FloatArray
 
 
-def smoothness_product(W: Any, U: FloatArray) -> FloatArray:
-    """Multiply by ``M = (I-W)'(I-W)`` without forming it (Eq. 8).
-
-    Parameters
-    ----------
-    W : sparse array of shape (n_samples, n_samples)
-        Rebuilding weights.
-    U : ndarray of shape (n_samples, n_labels)
-        What to multiply.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_labels)
-        ``M U``.
-    """
-    rebuilt = U - W @ U
-    product: FloatArray = rebuilt - W.T @ rebuilt
-    return product
-
-
 def lemll_objective(
     X: Any,
     Y: Any,
@@ -100,7 +83,7 @@ def lemll_objective(
         Features.
     Y : ndarray of shape (n_samples, n_labels)
         Logical labels, -1 or +1.
-    W : sparse array of shape (n_samples, n_samples)
+    W : sparse array of shape (n_samples, n_samples) or ReconstructionOperator
         Rebuilding weights, rows summing to one.
     point : LemllPoint
         Where: ``(U, Theta, b)``.
@@ -125,13 +108,55 @@ def lemll_objective(
     >>> lemll_objective(np.eye(2), Y, W, point, alpha=1.0, beta=1.0, gamma=0.5, epsilon=0.5)
     4.5
     """
-    Y = _as_float(Y)
-    U, coef, intercept = map(_as_float, point)
-    residuals, rebuilt = _residuals(X, U, coef, intercept), U - W @ U
+    Y, point = _as_float(Y), LemllPoint(*map(_as_float, point))
+    U, coef, _ = point
+    return objective_value(
+        ShiftedFeatures(X).residuals(*point),
+        _square(coef),
+        U - Y,
+        ReconstructionOperator.of(W).residual(U),
+        alpha=alpha,
+        beta=beta,
+        gamma=gamma,
+        epsilon=epsilon,
+    )
+
+
+def objective_value(
+    residuals: FloatArray,
+    coef_square: float,
+    change: FloatArray,
+    rebuilt: FloatArray,
+    *,
+    alpha: float,
+    beta: float,
+    gamma: float,
+    epsilon: float,
+) -> float:
+    """Evaluate Eq. (9) from the products it is made of.
+
+    Parameters
+    ----------
+    residuals : ndarray of shape (n_samples, n_labels)
+        ``U - X Theta' - 1 b'``.
+    coef_square : float
+        ``|Theta|_F^2``.
+    change : ndarray of shape (n_samples, n_labels)
+        ``U - Y``.
+    rebuilt : ndarray of shape (n_samples, n_labels)
+        ``(I - W) U``.
+    alpha, beta, gamma, epsilon : float
+        The weights of Eq. (9) and the radius of its tube.
+
+    Returns
+    -------
+    float
+        The objective.
+    """
     return (
         float(tube_loss(row_norms(residuals), epsilon).sum())
-        + alpha * _square(coef)
-        + beta * _square(U - Y)
+        + alpha * coef_square
+        + beta * _square(change)
         + gamma * _square(rebuilt)
     )
 
@@ -161,12 +186,12 @@ def lemll_gradient(
     LemllPoint
         Partial derivatives, each of the shape of its unknown.
     """
-    Y = _as_float(Y)
-    U, coef, intercept = map(_as_float, point)
-    residuals = _residuals(X, U, coef, intercept)
+    Y, point = _as_float(Y), LemllPoint(*map(_as_float, point))
+    U, coef, _ = point
+    residuals = ShiftedFeatures(X).residuals(*point)
     pull = tube_weights(row_norms(residuals), epsilon)[:, None] * residuals
     return LemllPoint(
-        2 * (pull + beta * (U - Y) + gamma * smoothness_product(W, U)),
+        2 * (pull + beta * (U - Y) + gamma * (ReconstructionOperator.of(W) @ U)),
         2 * (alpha * coef - (X.T @ pull).T),
         -2 * pull.sum(axis=0),
     )
@@ -188,8 +213,8 @@ def duality_gap(
     Parameters
     ----------
     X, Y, W, point
-        The problem and the point, as in `lemll_objective`. The rows of `W` must sum to one:
-        the bound rests on ``M 1 = 0``.
+        The problem and the point, as in `lemll_objective`. The bound holds for any `W`; it is
+        tightest where the rows sum to one.
     alpha, beta, gamma, epsilon : float
         The weights of Eq. (9), `alpha` and `beta` positive, and the radius of its tube.
 
@@ -215,28 +240,24 @@ def duality_gap(
     >>> duality_gap(np.eye(2), Y, W, point, alpha=1.0, beta=1.0, gamma=1.0, epsilon=0.1)
     DualityGap(objective=0.0, lower_bound=0.0, relative=0.0)
     """
-    Y = _as_float(Y)
-    U, coef, intercept = map(_as_float, point)
-    residuals, rebuilt, change = _residuals(X, U, coef, intercept), U - W @ U, U - Y
-    # Eq. (9) written out once more: the products are shared with the gap.
-    objective = (
-        float(tube_loss(row_norms(residuals), epsilon).sum())
-        + alpha * _square(coef)
-        + beta * _square(change)
-        + gamma * _square(rebuilt)
+    Y, point = _as_float(Y), LemllPoint(*map(_as_float, point))
+    U, coef, _ = point
+    features, smoothness, change = ShiftedFeatures(X), ReconstructionOperator.of(W), U - Y
+    residuals, rebuilt = features.residuals(*point), smoothness.residual(U)
+    objective = objective_value(
+        residuals,
+        _square(coef),
+        change,
+        rebuilt,
+        alpha=alpha,
+        beta=beta,
+        gamma=gamma,
+        epsilon=epsilon,
     )
-    mean = np.asarray(X.mean(axis=0), dtype=np.float64).reshape(-1)
-
-    def misfit(half_dual: FloatArray) -> float:
-        # Its columns sum to zero, so centring X changes nothing but the rounding.
-        correlation = (X.T @ half_dual).T if is_sparse(X) else half_dual.T @ X
-        correlation -= np.outer(half_dual.sum(axis=0), mean)
-        return _square(alpha * coef - correlation)
-
     gap = gap_from_gradient_parts(
         residuals,
-        beta * change + gamma * (rebuilt - W.T @ rebuilt),
-        misfit,
+        beta * change + gamma * smoothness.adjoint(rebuilt),
+        lambda half_dual: _square(alpha * coef - features.correlation(half_dual)),
         alpha=alpha,
         beta=beta,
         epsilon=epsilon,
@@ -251,8 +272,3 @@ def _square(array: FloatArray) -> float:
 
 def _as_float(array: Any) -> FloatArray:
     return np.asarray(array, dtype=np.float64)
-
-
-def _residuals(X: Any, U: FloatArray, coef: FloatArray, intercept: FloatArray) -> FloatArray:
-    residuals: FloatArray = U - (X @ coef.T + intercept)
-    return residuals

@@ -137,11 +137,11 @@ class SampleModel:
 
     def encode(self, start: LemllPoint, dual_coef: Array | None) -> Array:
         V = np.zeros((self.n_rows, len(start.intercept)), dtype=self._features.dtype)
-        V[-1] = start.intercept
+        # What the model says of the mean row, which is where centred features have their origin.
+        V[-1] = start.intercept + start.coef @ self._features.mean
+        # Without B there is no cheap way to it, and Theta starts from 0.
         if dual_coef is not None:
             V[:-1] = dual_coef
-            V[-1] += start.coef @ self._features.mean
-        # Without B there is no cheap way to it: Theta starts from 0, as if it had not been given.
         return V
 
     def decode(self, V: Array) -> tuple[Array, Array]:

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from scipy.linalg import eigh_tridiagonal
 from scipy.linalg.blas import get_blas_funcs
 
-from lemll.objective import LemllPoint, gap_from_gradient_parts, row_norms, tube_loss
+from lemll.objective import LemllPoint, gap_from_gradient_parts, objective_value
 from lemll.solvers._features import CentredFeatures
 from lemll.solvers._line_search import exact_step
 from lemll.solvers._model import Model, model_for
+from lemll.topology import ReconstructionOperator
 
 __all__ = ["Direction", "Operators", "Point", "Weights"]
 
@@ -26,6 +26,9 @@ LANCZOS_STEPS = 8
 LANCZOS_MARGIN = 1.05
 # An iteration that ends by itself has found the eigenvalue up to rounding.
 LANCZOS_END = 1e-3
+# The objective is kept by subtraction, with the rounding of its first value. Once it has fallen to
+# this share of it, four digits are gone, and it is computed anew.
+LARGEST_FALL = 1e-4
 
 
 class Weights(NamedTuple):
@@ -46,43 +49,19 @@ class Operators:
         The linear model on the centred features.
     Y : ndarray of shape (n_samples, n_labels)
         Logical labels.
+    smoothness : ReconstructionOperator
+        M.
     roughness : ndarray of shape (n_samples,)
-        Diagonal of M.
+        Diagonal of M, in float64.
     """
 
     def __init__(self, X: Any, Y: Array, W: Any, dtype: npt.DTypeLike) -> None:
         self.dtype = np.dtype(dtype)
         self.model: Model = model_for(CentredFeatures(X, self.dtype))
         self.Y = Y.astype(self.dtype)
-        identity = sparse.eye_array(len(Y), format="csr", dtype=np.float64)
-        difference = sparse.csr_array(identity - W)
-        self.roughness: Array = np.bincount(
-            difference.indices, weights=np.square(difference.data), minlength=len(Y)
-        )
-        self._difference: Any = difference.astype(self.dtype, copy=False)
-        # Rows of a CSR array are read in order, those of its transpose are not.
-        self._transposed: Any = self._difference.T.tocsr()
-
-    def rebuild_error(self, U: Array) -> Array:
-        """``(I - W) U``."""
-        product: Array = self._difference @ U
-        return product
-
-    def rebuild_adjoint(self, errors: Array) -> Array:
-        """``(I - W)' errors``."""
-        product: Array = self._transposed @ errors
-        return product
-
-    def smoothness(self, U: Array) -> Array:
-        """``M U``."""
-        return self.rebuild_adjoint(self.rebuild_error(U))
-
-    def scaled_adjoint(self, scale: Array) -> Any:
-        """``diag(scale) (I - W)'``, as a sparse array."""
-        repeats = np.diff(self._transposed.indptr)
-        data = self._transposed.data * np.repeat(scale.astype(self.dtype), repeats)
-        pattern = (data, self._transposed.indices, self._transposed.indptr)
-        return sparse.csr_array(pattern, shape=self._transposed.shape)
+        exact = ReconstructionOperator.of(W)
+        self.roughness: Array = exact.diagonal()
+        self.smoothness = exact.astype(self.dtype)
 
     @cached_property
     def roughness_bound(self) -> float:
@@ -97,7 +76,7 @@ class Operators:
         diagonal: list[float] = []
         beside: list[float] = []
         for _ in range(LANCZOS_STEPS):
-            image = scale * self.smoothness(scale * vector)
+            image = scale * (self.smoothness @ (scale * vector))
             diagonal.append(float(image @ vector))
             image -= diagonal[-1] * vector + off * last
             off = math.sqrt(_square(image))
@@ -108,6 +87,10 @@ class Operators:
         values, vectors = eigh_tridiagonal(diagonal, beside[:-1])
         # Some eigenvalue is no further from the Ritz value than its residual.
         return max(1.0, LANCZOS_MARGIN * float(values[-1] + off * abs(vectors[-1, -1])))
+
+    def raise_roughness_bound(self) -> None:
+        """Correct `roughness_bound`, which a product has proven to be too low."""
+        self.roughness_bound *= 1.5
 
 
 class Direction:
@@ -136,7 +119,7 @@ class Point:
     """``(U, V)`` with ``Xi = U - Xt V``, ``C = beta (U - Y) + gamma M U`` and the objective.
 
     All three arrays change linearly along a line, so a step costs no product. `refresh`
-    computes them anew.
+    computes them anew, where much has been subtracted.
 
     Parameters
     ----------
@@ -177,18 +160,21 @@ class Point:
 
     def refresh(self) -> None:
         """Compute the products and the objective from U and V."""
-        alpha, beta, gamma, epsilon = self.weights
+        _, beta, gamma, _ = self.weights
         image = self._model.image(self.V)
         np.subtract(self.U, image, out=self.residuals)
         change = self.U - self.operators.Y
-        rough = self.operators.rebuild_error(self.U)
-        self.label_gradient[...] = beta * change + gamma * self.operators.rebuild_adjoint(rough)
-        self.objective = (
-            float(tube_loss(row_norms(self.residuals), epsilon).sum())
-            + alpha * self._model.inner(self.V, self.V, image)
-            + beta * _square(change)
-            + gamma * _square(rough)
+        smoothness = self.operators.smoothness
+        rebuilt = smoothness.residual(self.U)
+        self.label_gradient[...] = beta * change + gamma * smoothness.adjoint(rebuilt)
+        self.objective = objective_value(
+            self.residuals,
+            self._model.inner(self.V, self.V, image),
+            change,
+            rebuilt,
+            **self.weights._asdict(),
         )
+        self._fresh_objective = self.objective
 
     def certified_gap(self) -> float:
         """Absolute duality gap from the products at hand."""
@@ -222,6 +208,8 @@ class Point:
         for mine, theirs in ((self.stack, direction.stack), (self.V, direction.V)):
             self._axpy(theirs.ravel(), mine.reshape(-1), a=-found.step)
         self.objective -= found.decrease
+        if self.objective < LARGEST_FALL * self._fresh_objective:
+            self.refresh()
         return True
 
 

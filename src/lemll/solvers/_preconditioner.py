@@ -58,7 +58,8 @@ class Preconditioner:
         alpha, beta, gamma, _ = weights
         kappa = beta + gamma * float(operators.roughness.mean())
         self._on_features = 1 / (1 + kappa)
-        self._on_ones = 1 / (1 + beta)
+        # Of the ones kappa is beta, and 1 - 1 / (1 + beta) would lose the digits of a small one.
+        self._on_ones, self._kept_on_ones = 1 / (1 + beta), beta / (1 + beta)
         operators.model.factorise(kappa / (1 + kappa), alpha)
         self._series = ChebyshevSeries(operators, beta, gamma)
         self.decrement = self.conjugacy = 0.0
@@ -76,11 +77,13 @@ class Preconditioner:
         pull = point.residuals * tube_weights(row_norms(point.residuals), epsilon)[:, None]
         label_part = pull + point.label_gradient
         label_step = self._label_step(label_part)
-        intercept_part = self._on_ones * label_part.sum(axis=0) - pull.sum(axis=0)
+        # on_ones (A + C) - A, summed over the rows, without its cancellation.
+        label_sums, pull_sums = point.label_gradient.sum(axis=0), pull.sum(axis=0)
+        intercept_part = self._on_ones * label_sums - self._kept_on_ones * pull_sums
         force = self._on_features * label_part
         force -= pull
         V, image, model_part = model.solve(alpha, point.V, force)
-        V[-1] = intercept_part / ((1 - self._on_ones) * len(pull))
+        V[-1] = intercept_part / (self._kept_on_ones * len(pull))
 
         def inner(label_part: Array, model_part: Array, intercept_part: Array) -> float:
             return (
@@ -104,7 +107,7 @@ class Preconditioner:
         residuals -= V[-1]
         np.multiply(U, beta, out=label_gradient)
         if gamma > 0:
-            rough = self._operators.smoothness(U)
+            rough = self._operators.smoothness @ U
             rough *= gamma
             label_gradient += rough
         return Direction(stack, V)
@@ -114,7 +117,7 @@ class Preconditioner:
         step = self._series.apply(label_part)
         while float(np.vdot(label_part, step)) < 0:
             # The bound of the spectrum was too low. Directions of the old series are worthless.
-            self._operators.roughness_bound *= 1.5
+            self._operators.raise_roughness_bound()
             self._series = ChebyshevSeries(self._operators, self._weights.beta, self._weights.gamma)
             self._last, self.conjugacy = None, 0.0
             step = self._series.apply(label_part)
@@ -135,7 +138,7 @@ class ChebyshevSeries:
         self._inverse_diagonal = (1 / diagonal).astype(operators.dtype)[:, None]
         # D^-1 T = shift D^-1 + (gamma D^-1 (I-W)') (I-W)
         self._scaled_shift = shift * self._inverse_diagonal
-        self._scaled_adjoint = operators.scaled_adjoint(gamma / diagonal)
+        self._scaled_adjoint = operators.smoothness.scaled_adjoint(gamma / diagonal)
         # M <= top diag(M), so D^-1 T stays below the same bound mixed with 1.
         roughest = gamma * float(operators.roughness.max())
         top = (shift + operators.roughness_bound * roughest) / (shift + roughest)
@@ -152,7 +155,7 @@ class ChebyshevSeries:
         solution: Array = step.copy() if self.n_terms > 1 else step
         ratio = self._radius / self._centre
         for _ in range(self.n_terms - 1):
-            residual -= self._scaled_adjoint @ self._operators.rebuild_error(step)
+            residual -= self._scaled_adjoint @ self._operators.smoothness.residual(step)
             residual -= self._scaled_shift * step
             next_ratio = 1 / (2 * self._centre / self._radius - ratio)
             step *= next_ratio * ratio

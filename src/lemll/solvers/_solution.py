@@ -66,7 +66,9 @@ class LemllSolution:
     objective_trace : ndarray of shape (n_iter + 1,)
         Eq. (9) at the start and after each iteration.
     optimality : float
-        Certified relative duality gap: ``(objective - min F) / objective`` is at most this.
+        Certified relative duality gap: ``(objective - min F) / max(objective, zero)`` is at most
+        this, where ``zero = 1e-18 min(beta, 1) |Y|_F^2`` is `lemll.objective.smallest_objective`.
+        So it bounds the relative error of every objective above `zero`, up to rounding.
     n_iter : int
         Iterations done.
     status : {"converged", "max_iter", "stalled"}

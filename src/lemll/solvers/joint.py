@@ -28,6 +28,7 @@ from lemll.solvers._solution import (
     check_weights,
     solution_at,
 )
+from lemll.topology import ReconstructionOperator
 
 __all__ = ["JointProblem", "solve_joint"]
 
@@ -135,14 +136,15 @@ class JointProblem:
 
     def __init__(self, X: Any, Y: Any, W: Any) -> None:
         check_arrays(X, Y, W)
-        self.X, self.W = X, W
+        self.X = X
         self.Y = np.asarray(Y, dtype=np.float64)
+        self.M = ReconstructionOperator(W)
         self._operators: dict[Precision, Operators] = {}
 
     def operators(self, precision: Precision) -> Operators:
         """Products with X and M in the given precision, made at the first call."""
         if precision not in self._operators:
-            self._operators[precision] = Operators(self.X, self.Y, self.W, precision)
+            self._operators[precision] = Operators(self.X, self.Y, self.M, precision)
         return self._operators[precision]
 
     def solve(
@@ -185,7 +187,7 @@ class JointProblem:
             point = Point(self.operators(attempt), weights, unknowns, dual_coef)
             status = search.run(point)
             unknowns, dual_coef = point.unknowns(), point.dual_coef()
-            certificate = duality_gap(self.X, self.Y, self.W, unknowns, **weights._asdict())
+            certificate = duality_gap(self.X, self.Y, self.M, unknowns, **weights._asdict())
             # The search keeps its products up to date by sums, and sums drift: the last word
             # belongs to the certificate computed afresh.
             if certificate.relative <= tol:
@@ -256,7 +258,7 @@ class _Search:
         if point.U.dtype == np.float32:
             unknowns = point.unknowns()
             certificate = duality_gap(
-                self.problem.X, self.problem.Y, self.problem.W, unknowns, **self.weights._asdict()
+                self.problem.X, self.problem.Y, self.problem.M, unknowns, **self.weights._asdict()
             )
             point.objective = certificate.objective
             return certificate.relative

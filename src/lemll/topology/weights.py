@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,11 @@ __all__ = ["ReconstructionOperator", "check_graph", "local_weights", "reconstruc
 
 # Local Grams beyond this condition number have no digits left to solve with.
 CONDITION_LIMIT = 1e12
-# Weights stored in float32 sum to one within a few of its roundings, hardly more.
+# Weights of usual size stored in float32 sum to one within a few of its roundings, hardly more.
 SUM_TOLERANCE = 1e-6
+# Large weights of either sign, in float64, sum to one only as far as their own digits reach; where
+# that is not far enough to tell, they are no weights.
+SUM_ROUNDING, WORST_SUM = 1e-12, 1e-3
 
 
 def reconstruction_weights(
@@ -187,8 +191,8 @@ def check_graph(W: Any, n_samples: int) -> Any:
             f"{loops[0]}; a row is not rebuilt from itself."
         )
     sums = np.asarray(graph.sum(axis=1))
-    # Large weights of either sign sum to one only as far as their own digits reach.
-    off = np.abs(sums - 1) > SUM_TOLERANCE * np.maximum(1, np.asarray(abs(graph).sum(axis=1)))
+    rounding = SUM_ROUNDING * np.asarray(abs(graph).sum(axis=1))
+    off = np.abs(sums - 1) > np.clip(rounding, SUM_TOLERANCE, WORST_SUM)
     if off.any():
         row = int(np.argmax(off))
         raise ValueError(
@@ -234,8 +238,25 @@ class ReconstructionOperator:
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         eye = sparse.eye_array(W.shape[0], format="csr")
         self._residual = sparse.csr_array(eye - W, dtype=self.dtype)
+
+    @classmethod
+    def of(cls, W: Any) -> ReconstructionOperator:
+        """Return the operator of the weights W, or W itself where it is one already."""
+        return W if isinstance(W, ReconstructionOperator) else cls(W)
+
+    def astype(self, dtype: Any) -> ReconstructionOperator:
+        """Return the same operator in another precision; itself if it has that precision."""
+        if self.dtype == np.dtype(dtype):
+            return self
+        other = object.__new__(ReconstructionOperator)
+        other.shape, other.dtype = self.shape, np.dtype(dtype)
+        other._residual = self._residual.astype(dtype)
+        return other
+
+    @cached_property
+    def _adjoint(self) -> Any:
         # Stored by rows, the transpose is multiplied as fast as the matrix itself.
-        self._adjoint = sparse.csr_array(self._residual.T)
+        return sparse.csr_array(self._residual.T)
 
     def residual(self, U: Any) -> Any:
         """Return (I - W) U, what the rebuilding leaves."""
@@ -256,9 +277,18 @@ class ReconstructionOperator:
         left = self.residual(U)
         return float(np.vdot(left, left))
 
-    def diagonal(self) -> Any:
-        """Return the diagonal of M."""
-        return np.asarray(self._residual.multiply(self._residual).sum(axis=0))
+    def diagonal(self) -> FloatArray:
+        """Return the diagonal of M, in float64."""
+        squares = np.square(self._residual.data, dtype=np.float64)
+        sums = np.bincount(self._residual.indices, weights=squares, minlength=self.shape[0])
+        return np.asarray(sums, dtype=np.float64)
+
+    def scaled_adjoint(self, scale: FloatArray) -> Any:
+        """Return diag(scale) (I - W)' as a CSR array."""
+        adjoint = self._adjoint
+        repeated = np.repeat(scale.astype(self.dtype), np.diff(adjoint.indptr))
+        pattern = (adjoint.data * repeated, adjoint.indices, adjoint.indptr)
+        return sparse.csr_array(pattern, shape=self.shape)
 
     def tocsr(self) -> Any:
         """Return M itself as a CSR array: about K^2 entries a row."""
