@@ -294,3 +294,26 @@ def test_operator_is_the_matrix_of_eq_8():
 def test_operator_in_float32():
     M = ReconstructionOperator(reconstruction_weights(normal(60, 9), 5), dtype=np.float32)
     assert (M @ np.ones((60, 2), np.float32)).dtype == np.float32
+
+
+def test_large_weights_that_cancel_are_no_graph():
+    for size in (1e3, 1e6, 1e12, 1e15):
+        cancelling = np.array([[0, size, -size], [1, 0, 0], [1, 0, 0]])
+        with pytest.raises(ValueError, match=r"every row of the graph must sum to 1, got 0 in row"):
+            check_graph(cancelling, 3)
+    # As far as digits reach, such weights may still sum to one.
+    check_graph(np.array([[0, 1e6 + 1, -1e6], [1, 0, 0], [1, 0, 0]]), 3)
+
+
+def test_one_operator_serves_every_precision():
+    W = reconstruction_weights(normal(40, 6), 5)
+    M = ReconstructionOperator.of(W)
+    assert ReconstructionOperator.of(M) is M
+    assert M.astype(np.float64) is M
+    single = M.astype(np.float32)
+    U = normal(40, 2).astype(np.float32)
+    assert (single @ U).dtype == np.float32
+    np.testing.assert_allclose(single @ U, M @ U, atol=1e-5)
+    scale = np.arange(1.0, 41.0)
+    expected = scale[:, None] * M.adjoint(U)
+    np.testing.assert_allclose(M.scaled_adjoint(scale) @ U, expected, rtol=1e-12)

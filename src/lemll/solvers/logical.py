@@ -8,13 +8,25 @@ from typing import Any
 import numpy as np
 
 from lemll._validation import LabelArray
-from lemll.solvers._solution import LemllSolution
+from lemll.objective import DualityGap, LemllPoint, duality_gap, smallest_objective
+from lemll.solvers._solution import LemllSolution, solution_at
 from lemll.solvers.joint import solve_joint
 
 __all__ = ["solve_logical"]
 
 
-def solve_logical(X: Any, Y: LabelArray, W: Any, **options: Any) -> LemllSolution:
+def solve_logical(
+    X: Any,
+    Y: LabelArray,
+    W: Any,
+    *,
+    alpha: float,
+    beta: float,
+    gamma: float,
+    epsilon: float = 0.1,
+    tol: float = 1e-4,
+    **options: Any,
+) -> LemllSolution:
     """Minimise Eq. (9) for logical labels 0/1.
 
     The solver sees -1/+1, and only the labels that vary. For a label that is the same in every
@@ -28,36 +40,44 @@ def solve_logical(X: Any, Y: LabelArray, W: Any, **options: Any) -> LemllSolutio
         As in `lemll.solvers.solve_joint`.
     Y : ndarray of shape (n_samples, n_labels), int8
         Logical labels, 0/1.
+    alpha, beta, gamma, epsilon, tol : float
+        As in `lemll.solvers.solve_joint`.
     **options
-        Of `lemll.solvers.solve_joint`: alpha, beta, gamma, epsilon, tol, max_iter, precision,
-        callback.
+        Of `lemll.solvers.solve_joint`: max_iter, precision, callback.
 
     Returns
     -------
     LemllSolution
-        For all labels.
+        For all labels, and certified for all of them.
     """
     coded = 2.0 * Y.astype(np.float64) - 1.0
+    weights: dict[str, Any] = {"alpha": alpha, "beta": beta, "gamma": gamma, "epsilon": epsilon}
     varies = Y.min(axis=0) != Y.max(axis=0)
     if varies.all():
-        return solve_joint(X, coded, W, **options)
+        return solve_joint(X, coded, W, **weights, tol=tol, **options)
     coef = np.zeros((Y.shape[1], X.shape[1]))
-    intercept = coded[0].copy()
-    numerical_labels = coded.copy()
-    if not varies.any():
-        return LemllSolution(
-            coef=coef,
-            intercept=intercept,
-            numerical_labels=numerical_labels,
-            objective=0.0,
-            objective_trace=np.zeros(1),
-            optimality=0.0,
-            n_iter=0,
-            status="converged",
-            n_linear_solves=0,
-        )
-    solution = solve_joint(X, np.ascontiguousarray(coded[:, varies]), W, **options)
-    coef[varies] = solution.coef
-    intercept[varies] = solution.intercept
-    numerical_labels[:, varies] = solution.numerical_labels
-    return replace(solution, coef=coef, intercept=intercept, numerical_labels=numerical_labels)
+    point = LemllPoint(coded.copy(), coef, coded[0].copy())
+    solution = None
+    if varies.any():
+        part = np.ascontiguousarray(coded[:, varies])
+        solution = solve_joint(X, part, W, **weights, tol=tol, **options)
+        point.numerical_labels[:, varies] = solution.numerical_labels
+        point.coef[varies] = solution.coef
+        point.intercept[varies] = solution.intercept
+    certificate = duality_gap(X, coded, W, point, **weights)
+    if certificate.relative > tol and (solution is None or solution.converged):
+        # Rows of W that sum to one only roughly (in float32, say) charge constant labels too.
+        return solve_joint(X, coded, W, **weights, tol=tol, **options)
+    if solution is None:
+        if certificate.objective <= smallest_objective(coded, beta):
+            # What there is comes from rounding in the sums of the rows of W.
+            certificate = DualityGap(0.0, 0.0, 0.0)
+        return solution_at(point, certificate, [certificate.objective], "converged", 0)
+    return replace(
+        solution,
+        coef=point.coef,
+        intercept=point.intercept,
+        numerical_labels=point.numerical_labels,
+        objective=certificate.objective,
+        optimality=certificate.relative,
+    )
