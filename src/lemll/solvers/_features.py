@@ -14,14 +14,14 @@ __all__ = ["CentredFeatures"]
 
 Array = npt.NDArray[Any]
 
-# Rows turned dense at a time when a Gram matrix of sparse features is built.
-BLOCK_ROWS = 2048
+# Sparse features are turned dense by blocks of this size when a Gram matrix is built of them.
+BLOCK_BYTES = 1 << 25
 # Multiplications from which the time of a Gram matrix is felt.
 LARGE_GRAM = 10_000_000
 
 
 class CentredFeatures:
-    """``Xt = [X - 1 mean', 1]``, as an operator; sparse X is never made dense as a whole.
+    """``Xt = [X - 1 mean', 1]``, as an operator; sparse X is made dense by bounded blocks only.
 
     Eq. (9) with centred features has the same minimum, the same U and Theta, and the intercept
     ``b + Theta mean``. Centring makes the solver blind to translations of X and uncouples the row
@@ -83,10 +83,10 @@ class CentredFeatures:
         dtype = "float32" if large and enough else "float64"
         if dtype not in self._grams:
             total = np.zeros((self.n_features, self.n_features))
-            step = BLOCK_ROWS if self.sparse else self.n_samples
+            step = _block_lines(self.n_features) if self.sparse else self.n_samples
             for start in range(0, self.n_samples, step):
-                block = self._dense_rows(slice(start, start + step)).astype(dtype, copy=False)
-                total += block.T @ block
+                rows = slice(start, start + step)
+                total += _gram(self._dense_rows(rows).astype(dtype, copy=False))
             self._grams[dtype] = total
         return self._grams[dtype]
 
@@ -100,16 +100,26 @@ class CentredFeatures:
     @cached_property
     def gram_diagonal(self) -> Array:
         """Diagonal of `gram`, where `gram` itself would be too large."""
-        squares = np.zeros(self.n_features)
-        for start in range(0, self.n_samples, BLOCK_ROWS):
-            squares += np.square(self._dense_rows(slice(start, start + BLOCK_ROWS))).sum(axis=0)
-        return squares
+        if not self.sparse:
+            centred = self._matrix[:, :-1]
+            return np.asarray(np.einsum("ij,ij->j", centred, centred, dtype=np.float64))
+        columns = self._matrix.indices
+        squares = np.square(self._matrix.data - self.mean[columns])
+        stored = np.bincount(columns, minlength=self.n_features)
+        missing = (self.n_samples - stored) * np.square(self.mean)
+        return np.asarray(np.bincount(columns, squares, self.n_features) + missing)
 
     @cached_property
     def kernel(self) -> Array:
         """``Xc Xc'`` in float64, of shape (n_samples, n_samples)."""
-        centred = self._dense_rows(slice(0, self.n_samples))
-        return np.asarray(centred @ centred.T)
+        if not self.sparse and self.dtype == np.float64:
+            centred = self._matrix[:, :-1]
+            return np.asarray(centred @ centred.T)
+        total = np.zeros((self.n_samples, self.n_samples))
+        step = _block_lines(self.n_samples)
+        for start in range(0, self.n_features, step):
+            total += _gram(self._dense_columns(slice(start, start + step)))
+        return total
 
     def _dense_rows(self, rows: slice) -> Array:
         """Turn some rows of ``Xc`` into a dense float64 array."""
@@ -118,3 +128,21 @@ class CentredFeatures:
         block: Array = self._matrix[rows].toarray().astype(np.float64, copy=False)
         block -= self.mean
         return block
+
+    def _dense_columns(self, columns: slice) -> Array:
+        """Turn some columns of ``Xc`` into the rows of a dense float64 array."""
+        if not self.sparse:
+            return np.asarray(self._matrix[:, :-1][:, columns].T, dtype=np.float64)
+        block: Array = self._transposed[columns].toarray().astype(np.float64, copy=False)
+        block -= self.mean[columns, None]
+        return block
+
+
+def _block_lines(length: int) -> int:
+    """How many lines of this length fit into a block."""
+    return max(1, BLOCK_BYTES // (8 * length))
+
+
+def _gram(block: Array) -> Array:
+    """``block' block``; as a function, so that no block outlives its product."""
+    return np.asarray(block.T @ block)

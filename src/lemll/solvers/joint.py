@@ -67,7 +67,7 @@ def solve_joint(
     Parameters
     ----------
     X : ndarray or csr_array of shape (n_samples, n_features)
-        Features, float64 or float32; sparse features are never made dense as a whole.
+        Features, float64 or float32; sparse features are made dense by bounded blocks only.
     Y : ndarray of shape (n_samples, n_labels)
         Logical labels, -1 or +1. A column of zeros stays exactly zero in U, Theta and b.
     W : csr_array of shape (n_samples, n_samples)
