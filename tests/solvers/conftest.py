@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,10 +36,30 @@ def make_problem(seed=0, *, n=30, d=4, n_labels=3, n_neighbors=4):
     return Problem(X, Y, sparse.csr_array(W))
 
 
+CORNERS = tuple(
+    {"alpha": alpha, "beta": beta, "gamma": gamma, "epsilon": 0.1}
+    for alpha, beta, gamma in itertools.product((GRID[0], GRID[-1]), repeat=3)
+)
+
+
 def draw_parameters(rng):
     """Draw a point of the grid {1/64, .., 64}^3 of the paper."""
     alpha, beta, gamma = (float(v) for v in rng.choice(GRID, size=3))
     return {"alpha": alpha, "beta": beta, "gamma": gamma, "epsilon": 0.1}
+
+
+@pytest.fixture(
+    name="corner",
+    params=CORNERS,
+    ids=lambda p: f"{p['alpha']:.2g},{p['beta']:.2g},{p['gamma']:.2g}",
+)
+def _corner(request):
+    return request.param
+
+
+@pytest.fixture(name="corners")
+def _corners():
+    return CORNERS
 
 
 @pytest.fixture(name="make_problem")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import cvxpy
 import numpy as np
@@ -11,8 +12,8 @@ from scipy import sparse
 
 from lemll.objective import duality_gap, lemll_objective
 from lemll.solvers import solve_joint, solve_reference
+from lemll.solvers._blocks import MsvrBlock
 from lemll.solvers.joint import JointProblem
-from lemll.solvers.reference import MsvrBlock
 
 ONES = {"alpha": 1.0, "beta": 1.0, "gamma": 1.0, "epsilon": 0.1}
 CORNER = {"alpha": 1 / 64, "beta": 1 / 64, "gamma": 64.0, "epsilon": 0.1}
@@ -23,6 +24,8 @@ def solve_by_clarabel(X, Y, W, *, alpha, beta, gamma, epsilon):
     """Eq. (9) as a second-order cone program: L(r) is the squared distance to a ball."""
     n, n_labels = Y.shape
     U, inside = cvxpy.Variable((n, n_labels)), cvxpy.Variable((n, n_labels))
+    # A ball of radius 0 has no interior for an interior point method to walk in.
+    tube = [cvxpy.norm(inside, 2, axis=1) <= epsilon] if epsilon else [inside == 0]
     theta, intercept = cvxpy.Variable((X.shape[1], n_labels)), cvxpy.Variable((1, n_labels))
     prediction = X @ theta + np.ones((n, 1)) @ intercept
     objective = (
@@ -31,26 +34,32 @@ def solve_by_clarabel(X, Y, W, *, alpha, beta, gamma, epsilon):
         + beta * cvxpy.sum_squares(U - Y)
         + gamma * cvxpy.sum_squares((np.eye(n) - W.toarray()) @ U)
     )
-    program = cvxpy.Problem(cvxpy.Minimize(objective), [cvxpy.norm(inside, 2, axis=1) <= epsilon])
+    program = cvxpy.Problem(cvxpy.Minimize(objective), tube)
     tolerances = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-11)
     program.solve(solver="CLARABEL", **tolerances)
     return program, U.value
 
 
+# For some problems it is asked for a digit more than it can promise; those it gives are enough.
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 @pytest.mark.parametrize("seed", range(100))
-def test_an_interior_point_solver_agrees(seed, make_problem, draw_parameters):
+def test_an_interior_point_solver_agrees(seed, make_problem, draw_parameters, corners):
     rng = np.random.default_rng(seed)
-    problem = make_problem(seed, n=int(rng.integers(5, 25)), d=int(rng.integers(1, 30)))
-    parameters = draw_parameters(rng)
+    problem = make_problem(
+        seed,
+        n=int(rng.integers(5, 25)),
+        d=int(rng.integers(1, 30)),
+        n_labels=int(rng.integers(1, 6)),
+    )
+    parameters = corners[seed] if seed < len(corners) else draw_parameters(rng)
+    parameters = parameters | {"epsilon": float(rng.choice([0.0, 0.01, 0.1, 0.5]))}
     program, U = solve_by_clarabel(*problem, **parameters)
-    solution = solve_joint(*problem, **parameters, **TIGHT)
+    # beta |U - U*|^2 <= F - F*, and beta may be small.
+    solution = solve_joint(*problem, **parameters, tol=1e-14, max_iter=20_000)
     assert solution.converged
     assert solution.objective == pytest.approx(program.value, rel=1e-6)
-    # beta |U - U*|^2 <= F(U) - F*, and the other solver's own error may be 1e-11 of F.
-    scale = np.linalg.norm(solution.numerical_labels)
-    noise = np.sqrt(1e-11 * solution.objective / parameters["beta"])
-    assert np.linalg.norm(U - solution.numerical_labels) <= 1e-6 * scale + noise
+    error = np.linalg.norm(U - solution.numerical_labels)
+    assert error <= 1e-6 * np.linalg.norm(solution.numerical_labels)
 
 
 @pytest.mark.parametrize("block", range(10))
@@ -70,9 +79,56 @@ def test_five_hundred_problems_are_certified_to_1e_8(block, make_problem, draw_p
         proof = duality_gap(*problem, solution.point, **parameters)
         assert proof.relative == solution.optimality
         trace = solution.objective_trace
-        assert (np.diff(trace) <= 1e-12 * trace[:-1]).all()
         assert len(trace) == solution.n_iter + 1
         assert trace[-1] == pytest.approx(solution.objective, rel=1e-11, abs=1e-12)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("seed", range(10))
+def test_every_iterate_is_lower_than_the_last_and_as_low_as_traced(
+    seed, precision, make_problem, draw_parameters
+):
+    rng = np.random.default_rng(seed)
+    problem = make_problem(seed, n=25, d=int(rng.integers(1, 50)))
+    parameters = draw_parameters(rng)
+    options = {"tol": 1e-8, "precision": precision}
+    trace = solve_joint(*problem, **parameters, **options, max_iter=40).objective_trace
+    rounding = 1e-12 if precision == "float64" else 1e-3
+    last = np.inf
+    for n_iter, traced in enumerate(trace):
+        point = solve_joint(*problem, **parameters, **options, max_iter=n_iter).point
+        objective = lemll_objective(*problem, point, **parameters)
+        assert objective <= last * (1 + rounding)
+        assert traced == pytest.approx(objective, rel=rounding)
+        last = objective
+
+
+@pytest.mark.parametrize("d", [4, 80], ids=["d<n", "n<d"])
+@pytest.mark.parametrize("far", [1e3, 1e6, 1e9])
+def test_the_trace_keeps_its_digits_from_a_start_far_away(far, d, make_problem):
+    X, Y, W = make_problem(1, d=d)
+    solution = solve_joint(X, Y, W, **ONES, tol=1e-8, U0=far * Y)
+    assert solution.converged
+    assert solution.objective_trace[0] > 1e3 * solution.objective
+    assert solution.objective_trace[-1] == pytest.approx(solution.objective, rel=1e-10)
+
+
+@pytest.mark.parametrize("beta", [1e-6, 1e-8, 1e-10])
+def test_a_small_beta_is_no_obstacle(beta, make_problem):
+    X, Y, W = make_problem(1)
+    solution = solve_joint(X, Y, W, **(ONES | {"beta": beta}), tol=1e-6)
+    assert solution.converged
+    # Nothing but beta holds the labels to Y: all but their mean is given up.
+    np.testing.assert_allclose(
+        solution.numerical_labels, np.tile(Y.mean(axis=0), (30, 1)), atol=1e-2
+    )
+
+
+def test_a_beta_below_rounding_descends_and_says_that_it_stalled(make_problem):
+    problem = make_problem(1)
+    solution = solve_joint(*problem, **(ONES | {"beta": 1e-30}), tol=1e-6)
+    assert solution.status == "stalled"
+    assert solution.objective < 1e-3 * solution.objective_trace[0]
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -86,11 +142,12 @@ def test_algorithm_1_ends_at_the_same_point(seed, make_problem, draw_parameters)
     np.testing.assert_allclose(nested.coef, joint.coef, atol=1e-3)
 
 
-@pytest.mark.parametrize("parameters", [ONES, CORNER], ids=["ones", "corner"])
-def test_the_start_does_not_matter(parameters, make_problem):
-    problem = make_problem(1)
-    from_labels = solve_joint(*problem, **parameters, **TIGHT)
-    from_zero = solve_joint(*problem, **parameters, **TIGHT, U0=np.zeros_like(problem.Y))
+@pytest.mark.parametrize("d", [4, 80], ids=["d<n", "n<d"])
+def test_the_start_does_not_matter(d, corner, make_problem):
+    problem = make_problem(1, d=d)
+    tight = {"tol": 1e-13, "max_iter": 20_000}
+    from_labels = solve_joint(*problem, **corner, **tight)
+    from_zero = solve_joint(*problem, **corner, **tight, U0=np.zeros_like(problem.Y))
     assert_same(from_zero, from_labels)
 
 
@@ -113,6 +170,17 @@ def test_any_solution_will_do_as_a_start(make_problem):
     plain = solve_joint(*problem, **ONES, **TIGHT)
     other = solve_reference(*problem, **ONES, tol=1e-6)
     assert_same(JointProblem(*problem).solve(**ONES, **TIGHT, start=other), plain)
+
+
+def test_a_start_far_from_the_origin_keeps_its_intercept(make_problem):
+    X, Y, W = make_problem(1, d=80)
+    far = X + 1e6
+    other = solve_reference(X, Y, W, **ONES, tol=1e-6)
+    shifted = replace(other, intercept=other.intercept - 1e6 * other.coef.sum(axis=1))
+    solution = JointProblem(far, Y, W).solve(**ONES, tol=1e-6, start=shifted)
+    # Without the coefficients of the samples Theta starts from 0, but b from the mean prediction.
+    assert solution.objective_trace[0] < 10 * len(X) * Y.shape[1]
+    assert solution.converged
 
 
 def test_by_samples_the_coefficients_give_the_weights(make_problem):
@@ -190,19 +258,11 @@ def test_rotated_and_translated_features_give_the_same_labels(make_problem):
 def test_sparse_features_are_dense_features(d, precision, make_problem):
     X, Y, W = make_problem(7, n=40, d=d)
     X = np.where(np.abs(X) > 0.8, X, 0.0) + (np.arange(d) == 1) * 3.0
-    dense = solve_joint(X, Y, W, **ONES, tol=1e-6, precision=precision)
-    thin = solve_joint(sparse.csr_array(X), Y, W, **ONES, tol=1e-6, precision=precision)
+    dense = solve_joint(X, Y, W, **ONES, **TIGHT, precision=precision)
+    thin = solve_joint(sparse.csr_array(X), Y, W, **ONES, **TIGHT, precision=precision)
     assert dense.converged
     assert thin.converged
-    assert thin.objective == pytest.approx(dense.objective, rel=2e-6)
-    np.testing.assert_allclose(thin.numerical_labels, dense.numerical_labels, atol=1e-2)
-
-
-def test_sparse_features_are_dense_features_to_the_last_digits(make_problem):
-    X, Y, W = make_problem(7, n=40)
-    X = np.where(np.abs(X) > 0.8, X, 0.0)
-    dense = solve_joint(X, Y, W, **ONES, **TIGHT)
-    assert_same(solve_joint(sparse.csr_array(X), Y, W, **ONES, **TIGHT), dense, atol=1e-7)
+    assert_same(thin, dense, atol=1e-6)
 
 
 def test_more_features_than_rows_changes_nothing(make_problem):
@@ -218,10 +278,13 @@ def test_more_features_than_rows_changes_nothing(make_problem):
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 @pytest.mark.parametrize("parameters", [ONES, CORNER], ids=["ones", "corner"])
-def test_the_virtual_label_stays_exactly_zero(parameters, precision, make_problem):
-    X, Y, W = make_problem(9)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("d", [4, 80], ids=["d<n", "n<d"])
+def test_the_virtual_label_stays_exactly_zero(d, form, parameters, precision, make_problem):
+    X, Y, W = make_problem(9, d=d)
+    X = form(np.where(np.abs(X) > 0.5, X, 0.0))
     plain = solve_joint(X, Y, W, **parameters, tol=1e-6, precision=precision)
-    with_virtual = np.column_stack([np.zeros(len(X)), Y])
+    with_virtual = np.column_stack([np.zeros(len(Y)), Y])
     solution = solve_joint(X, with_virtual, W, **parameters, tol=1e-6, precision=precision)
     np.testing.assert_array_equal(solution.numerical_labels[:, 0], 0)
     np.testing.assert_array_equal(solution.coef[0], 0)
@@ -356,6 +419,8 @@ def test_a_gap_below_rounding_ends_in_a_stall_not_in_a_loop(make_problem):
         ({"beta": -1.0}, r"beta must be finite and > 0, got -1\.0"),
         ({"gamma": -1.0}, r"gamma must be finite and >= 0, got -1\.0"),
         ({"epsilon": float("nan")}, r"epsilon must be finite and >= 0, got nan"),
+        ({"gamma": 1e300}, r"gamma=1e\+300 would overflow in float64, where weights lie between"),
+        ({"beta": 1e-200}, r"beta=1e-200 would overflow in float64, .* scale X and the weights"),
     ],
 )
 def test_parameters_without_a_unique_optimum_are_refused(solve, wrong, message, make_problem):
@@ -370,17 +435,99 @@ def test_arrays_that_do_not_fit_are_refused(solve, make_problem):
         solve(X[:-1], Y, W, **ONES)
 
 
+@pytest.mark.parametrize("solve", [solve_joint, solve_reference])
+@pytest.mark.parametrize(
+    ("name", "spoil", "message"),
+    [
+        ("X", lambda X: np.where(X == X[3, 1], np.nan, X), "X must be finite, got nan in row 3, "),
+        ("X", lambda X: X.astype(complex), "X must hold real numbers, got dtype complex128"),
+        ("X", lambda X: X[:, 0], r"X must be 2-D with rows and features, got shape \(30,\)"),
+        ("X", lambda X: X[:, :0], r"X must be 2-D with rows and features, got shape \(30, 0\)"),
+        ("Y", lambda Y: np.where(np.arange(30)[:, None] == 2, np.nan, Y), "Y must be finite, got"),
+        ("Y", lambda Y: Y.astype(str), "Y must hold real numbers, got dtype <U"),
+        ("Y", lambda Y: Y * 1e200, r"Y holds numbers of size 1e\+200, whose squares overflow"),
+        ("W", lambda W: W * np.inf, "W must be finite, got"),
+        ("U0", lambda Y: Y * np.nan, "U0 must be finite, got nan in row 0, column 0"),
+    ],
+)
+def test_arrays_without_meaning_are_refused(solve, name, spoil, message, make_problem):
+    problem = make_problem()._asdict()
+    options = dict(ONES)
+    if name == "U0":
+        options["U0"] = spoil(problem["Y"])
+    else:
+        with np.errstate(invalid="ignore"):
+            problem[name] = spoil(problem[name])
+    with pytest.raises(ValueError, match=message):
+        solve(**problem, **options)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"precision": "float16"}, 'precision must be "float64" or "float32", got \'float16\''),
+        ({"tol": float("nan")}, "tol must be finite and > 0, got nan; the usual value is 1e-4"),
+        ({"tol": 0.0}, r"tol must be finite and > 0, got 0\.0"),
+        ({"max_iter": -1}, "max_iter must be a whole number of at least 0, got -1"),
+        ({"max_iter": 2.5}, r"max_iter must be a whole number of at least 0, got 2\.5"),
+        ({"precision": "float32", "gamma": 1e20}, r"gamma=1e\+20 would overflow in float32"),
+    ],
+)
+def test_options_without_meaning_are_refused(wrong, message, make_problem):
+    with pytest.raises(ValueError, match=message):
+        solve_joint(*make_problem(), **(ONES | wrong))
+
+
+@pytest.mark.parametrize("solve", [solve_joint, solve_reference])
+def test_lists_are_as_good_as_arrays(solve, make_problem):
+    X, Y, W = make_problem()
+    expected = solve(X, Y, W, **ONES)
+    for X_form in (X.tolist(), X):
+        solution = solve(X_form, Y.tolist(), W.toarray().tolist(), **ONES)
+        assert solution.objective == pytest.approx(expected.objective, rel=1e-12)
+
+
 def test_a_start_of_another_shape_is_refused(make_problem):
     X, Y, W = make_problem()
     with pytest.raises(ValueError, match=r"U0 must have the shape of Y, \(30, 3\); got \(30, 2\)"):
         solve_joint(X, Y, W, **ONES, U0=Y[:, :2])
+    narrow = solve_joint(X, Y[:, :1], W, **ONES)
+    with pytest.raises(ValueError, match=r"start\.numerical_labels must have the shape of Y"):
+        JointProblem(X, Y, W).solve(**ONES, start=narrow)
 
 
 @pytest.mark.parametrize("d", [4, 50])
-def test_features_whose_squares_overflow_are_refused(d, make_problem):
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(("precision", "size"), [("float64", 1e300), ("float32", 1e30)])
+def test_features_whose_squares_overflow_are_refused(precision, size, form, d, make_problem):
     X, Y, W = make_problem(d=d)
-    with np.errstate(over="ignore", invalid="ignore"), pytest.raises(ValueError, match="overflow"):
-        solve_joint(1e300 * X, Y, W, **ONES)
+    message = rf"X holds numbers of size .*, whose squares overflow in {precision}, where at most"
+    with pytest.raises(ValueError, match=message):
+        solve_joint(form(size * X), Y, W, **ONES, precision=precision)
+
+
+@pytest.mark.parametrize(("precision", "size"), [("float64", 1e99), ("float32", 1e11)])
+def test_features_just_below_the_limit_do_not_overflow(precision, size, make_problem):
+    X, Y, W = make_problem()
+    solution = solve_joint(size * X, Y, W, **ONES, precision=precision)
+    assert np.isfinite(solution.optimality)
+    assert np.isfinite(solution.coef).all()
+
+
+def test_weights_just_below_the_limit_do_not_overflow(make_problem):
+    for name in ("alpha", "beta", "gamma", "epsilon"):
+        solution = solve_joint(*make_problem(), **(ONES | {name: 1e100}))
+        assert np.isfinite(solution.optimality)
+        assert np.isfinite(solution.numerical_labels).all()
+
+
+def test_a_certificate_found_in_the_search_alone_is_not_believed(make_problem, monkeypatch):
+    problem = make_problem(1)
+    monkeypatch.setattr("lemll.solvers._point.Point.certified_gap", lambda self: 0.0)
+    solution = solve_joint(*problem, **CORNER, tol=1e-12)
+    assert solution.status == "stalled"
+    assert not solution.converged
+    assert solution.optimality == duality_gap(*problem, solution.point, **CORNER).relative > 1e-12
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])

@@ -205,10 +205,6 @@ class _Factor:
     """Cholesky factor of ``matrix + alpha I``, the matrix positive semi-definite."""
 
     def __init__(self, matrix: Array, alpha: float, dtype: Any) -> None:
-        if not np.isfinite(matrix).all():
-            raise ValueError(
-                "the squares of the features overflow; divide X by its largest absolute value."
-            )
         diagonal = matrix.diagonal() + alpha
         jitter = 0.0
         while True:

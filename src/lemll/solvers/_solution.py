@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,6 @@ __all__ = [
     "LemllSolution",
     "Progress",
     "Status",
-    "check_arrays",
-    "check_weights",
     "solution_at",
 ]
 
@@ -99,38 +97,6 @@ class LemllSolution:
     def converged(self) -> bool:
         """Whether the solver met its tolerance."""
         return self.status == "converged"
-
-
-def check_arrays(X: Any, Y: Any, W: Any) -> None:
-    """Refuse arrays whose shapes do not fit together.
-
-    Parameters
-    ----------
-    X, Y, W : arrays
-        Features, logical labels and rebuilding weights.
-    """
-    n_samples = X.shape[0]
-    if Y.ndim != 2 or Y.shape[0] != n_samples or W.shape != (n_samples, n_samples):
-        raise ValueError(
-            f"X has {n_samples} rows, so Y must be ({n_samples}, n_labels) and W "
-            f"({n_samples}, {n_samples}); got Y {Y.shape} and W {W.shape}."
-        )
-
-
-def check_weights(*, alpha: float, beta: float, gamma: float, epsilon: float) -> None:
-    """Refuse parameters for which Eq. (9) is not strictly convex in U and Theta.
-
-    Parameters
-    ----------
-    alpha, beta, gamma, epsilon : float
-        Parameters of Eq. (9).
-    """
-    for name, value in (("alpha", alpha), ("beta", beta)):
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be finite and > 0, got {value}.")
-    for name, value in (("gamma", gamma), ("epsilon", epsilon)):
-        if not (np.isfinite(value) and value >= 0):
-            raise ValueError(f"{name} must be finite and >= 0, got {value}.")
 
 
 def solution_at(

@@ -9,37 +9,31 @@ iteration multiplies once by X, once by X' and twice by I - W.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lemll.objective import LemllPoint, duality_gap, smallest_objective
-from lemll.solvers._point import Direction, Operators, Point, Weights
-from lemll.solvers._preconditioner import Preconditioner
-from lemll.solvers._solution import (
-    Callback,
-    LemllSolution,
-    Progress,
-    Status,
+from lemll.objective import LemllPoint, duality_gap
+from lemll.solvers._checks import (
+    Precision,
     check_arrays,
+    check_precision,
+    check_size,
+    check_start,
+    check_stopping,
     check_weights,
-    solution_at,
 )
+from lemll.solvers._point import Operators, Point, Weights
+from lemll.solvers._search import Search
+from lemll.solvers._solution import Callback, LemllSolution, solution_at
 from lemll.topology import ReconstructionOperator
 
 __all__ = ["JointProblem", "solve_joint"]
 
 Array = npt.NDArray[Any]
-Precision = Literal["float64", "float32"]
 
-# The certificate is computed when the preconditioned gradient suggests it, and at least this often.
-LONGEST_WAIT = 25
-# Consecutive certificates without progress that prove rounding to be in the way. Float64 has
-# far to go before rounding matters, and on the way the gap need not fall steadily.
-PATIENCE = {"float32": 3, "float64": 20}
 # How often float64 may begin again where rounding stopped it, its products computed afresh.
 RECHECKS = 2
 
@@ -135,15 +129,14 @@ class JointProblem:
     """
 
     def __init__(self, X: Any, Y: Any, W: Any) -> None:
-        check_arrays(X, Y, W)
-        self.X = X
-        self.Y = np.asarray(Y, dtype=np.float64)
+        self.X, self.Y, W = check_arrays(X, Y, W)
         self.M = ReconstructionOperator(W)
         self._operators: dict[Precision, Operators] = {}
 
     def operators(self, precision: Precision) -> Operators:
         """Products with X and M in the given precision, made at the first call."""
         if precision not in self._operators:
+            check_size(self.X, "X", precision)
             self._operators[precision] = Operators(self.X, self.Y, self.M, precision)
         return self._operators[precision]
 
@@ -175,11 +168,15 @@ class JointProblem:
         LemllSolution
             The minimiser.
         """
-        check_weights(alpha=alpha, beta=beta, gamma=gamma, epsilon=epsilon)
+        check_precision(precision)
+        check_stopping(tol=tol, max_iter=max_iter)
         weights = Weights(alpha, beta, gamma, epsilon)
-        search = _Search(self, weights, tol, max_iter, callback)
-        unknowns = self._start(U0) if start is None else start.point
-        dual_coef = None if start is None else start.dual_coef
+        check_weights(**weights._asdict(), precision=precision)
+        search = Search((self.X, self.Y, self.M), weights, tol, max_iter, callback)
+        unknowns, dual_coef = self._start(U0), None
+        if start is not None:
+            check_start(start.numerical_labels, self.Y, name="start.numerical_labels")
+            unknowns, dual_coef = start.point, start.dual_coef
         attempts: list[Precision] = ["float64"] * RECHECKS
         if precision == "float32":
             attempts.insert(0, "float32")
@@ -201,109 +198,5 @@ class JointProblem:
 
     def _start(self, U0: Array | None) -> LemllPoint:
         # Theta = 0 and, but for the tube, its best intercept; U = Y is optimal for large beta.
-        U = self.Y if U0 is None else np.asarray(U0, dtype=np.float64)
-        if U.shape != self.Y.shape:
-            raise ValueError(f"U0 must have the shape of Y, {self.Y.shape}; got {U.shape}.")
+        U = self.Y if U0 is None else check_start(U0, self.Y)
         return LemllPoint(U, np.zeros((U.shape[1], self.X.shape[1])), U.mean(axis=0))
-
-
-class _Search:
-    """Conjugate gradients over (U, Theta, b): one solve, its trace and its certificates."""
-
-    def __init__(
-        self,
-        problem: JointProblem,
-        weights: Weights,
-        tol: float,
-        max_iter: int,
-        callback: Callback | None,
-    ) -> None:
-        self.problem, self.weights = problem, weights
-        self.tol, self.max_iter, self.callback = tol, max_iter, callback
-        self.floor = smallest_objective(problem.Y, weights.beta)
-        self.trace: list[float] = []
-        self.optimality = float("inf")
-        self.n_linear_solves = 0
-        self.clock = time.perf_counter()
-
-    def run(self, point: Point) -> Status:
-        """Move `point` until its certified gap is at most `tol`, or nothing moves any more."""
-        preconditioner = Preconditioner(point.operators, self.weights)
-        self.n_linear_solves += point.operators.model.n_linear_solves
-        if not self.trace:
-            self.trace.append(point.objective)
-        direction = Direction(np.zeros_like(point.stack), np.zeros_like(point.V))
-        schedule = _Schedule(self.tol, PATIENCE[point.U.dtype.name])
-        while True:
-            towards = preconditioner.direction(point)
-            if schedule.due(preconditioner.decrement / max(point.objective, self.floor)):
-                self.optimality = self._certify(point)
-                if self.optimality <= self.tol:
-                    return "converged"
-                if schedule.hopeless(self.optimality):
-                    return "stalled"
-            if len(self.trace) > self.max_iter:
-                return "max_iter"
-            direction.turn(preconditioner.conjugacy, towards)
-            if not point.descend(direction):
-                # Rounding has spoilt the old directions; the gradient alone may still descend.
-                direction.turn(0.0, towards)
-                if not point.descend(direction):
-                    return self._last_word(point)
-            self.trace.append(point.objective)
-            self._report()
-
-    def _certify(self, point: Point) -> float:
-        """Certified relative gap; in float32 from scratch and in float64."""
-        if point.U.dtype == np.float32:
-            unknowns = point.unknowns()
-            certificate = duality_gap(
-                self.problem.X, self.problem.Y, self.problem.M, unknowns, **self.weights._asdict()
-            )
-            point.objective = certificate.objective
-            return certificate.relative
-        return point.certified_gap() / max(point.objective, self.floor)
-
-    def _last_word(self, point: Point) -> Status:
-        self.optimality = self._certify(point)
-        return "converged" if self.optimality <= self.tol else "stalled"
-
-    def _report(self) -> None:
-        if self.callback is None:
-            return
-        now = time.perf_counter()
-        self.callback(
-            Progress(len(self.trace) - 1, self.trace[-1], self.optimality, now - self.clock)
-        )
-        self.clock += time.perf_counter() - now
-
-
-class _Schedule:
-    """When a certificate is worth its price: it costs about as much as half an iteration.
-
-    The decrement ``<g, P^-1 g>`` is free and shrinks in proportion to the gap, so each certificate
-    that fails tells by which factor the decrement still has to shrink.
-    """
-
-    def __init__(self, tol: float, patience: int) -> None:
-        self._tol, self._patience = tol, patience
-        self._threshold = tol / 4  # the gap has been some 4 to 100 times the decrement
-        self._decrement = np.inf
-        self._best = np.inf
-        self._iterations = self._waited = self._failures = 0
-
-    def due(self, decrement: float) -> bool:
-        self._decrement = decrement
-        self._iterations += 1
-        self._waited += 1
-        # The decrement need not fall steadily: a tenth of the iterations is enough to certify.
-        hopeful = decrement <= self._threshold and 10 * self._waited >= self._iterations - 10
-        return hopeful or self._waited >= LONGEST_WAIT
-
-    def hopeless(self, optimality: float) -> bool:
-        """Take note of a certificate that failed; tell whether several in a row got no better."""
-        self._failures = 0 if optimality < 0.9 * self._best else self._failures + 1
-        self._best = min(self._best, optimality)
-        self._threshold = self._decrement * self._tol / optimality
-        self._waited = 0
-        return self._failures >= self._patience

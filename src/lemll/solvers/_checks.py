@@ -1,0 +1,157 @@
+"""What the solvers refuse, before it turns into NaN or into an optimum of something else."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from lemll._validation import check_finite, is_sparse
+
+__all__ = [
+    "Precision",
+    "check_arrays",
+    "check_precision",
+    "check_size",
+    "check_start",
+    "check_stopping",
+    "check_weights",
+]
+
+Array = npt.NDArray[Any]
+Precision = Literal["float64", "float32"]
+
+# Numbers up to this size can be squared, summed and multiplied by one another without overflow;
+# their inverses likewise do not vanish.
+LARGEST: dict[Precision, float] = {"float64": 1e100, "float32": 1e12}
+
+
+def check_arrays(X: Any, Y: Any, W: Any) -> tuple[Any, Array, Any]:
+    """Return the arrays of Eq. (9) as the solvers need them, or say what is wrong with them.
+
+    Parameters
+    ----------
+    X : array-like or sparse array of shape (n_samples, n_features)
+        Features.
+    Y : array-like of shape (n_samples, n_labels)
+        Logical labels.
+    W : array-like or sparse array of shape (n_samples, n_samples)
+        Rebuilding weights.
+
+    Returns
+    -------
+    X : ndarray or sparse array
+        As given.
+    Y : ndarray, float64
+        Without a copy where none is needed.
+    W : sparse array
+        As given, if it is sparse.
+    """
+    X, Y = X if is_sparse(X) else np.asarray(X), np.asarray(Y)
+    W = W if is_sparse(W) else sparse.csr_array(np.atleast_2d(np.asarray(W)))
+    for name, array in (("X", X), ("Y", Y), ("W", W)):
+        if array.dtype.kind not in "biuf":
+            raise ValueError(
+                f"{name} must hold real numbers, got dtype {array.dtype}; convert it first."
+            )
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(f"X must be 2-D with rows and features, got shape {X.shape}; reshape it.")
+    n_samples = X.shape[0]
+    if Y.ndim != 2 or Y.shape[0] != n_samples or W.shape != (n_samples, n_samples):
+        raise ValueError(
+            f"X has {n_samples} rows, so Y must be ({n_samples}, n_labels) and W "
+            f"({n_samples}, {n_samples}); got Y {Y.shape} and W {W.shape}."
+        )
+    check_size(Y, "Y", "float64")
+    check_size(W, "W", "float64")
+    return X, np.asarray(Y, dtype=np.float64), W
+
+
+def check_size(array: Any, name: str, precision: Precision) -> None:
+    """Refuse NaN, infinity, and numbers whose squares would overflow.
+
+    Parameters
+    ----------
+    array : ndarray or sparse array
+        What to look through.
+    name : str
+        What the caller calls it.
+    precision : {"float64", "float32"}
+        In which it will be squared.
+    """
+    values = array.data if is_sparse(array) else array
+    # Two passes without a copy; a comparison with NaN is false.
+    largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
+    if largest <= LARGEST[precision]:
+        return
+    check_finite(array, name=name)
+    raise ValueError(
+        f"{name} holds numbers of size {largest:.3g}, whose squares overflow in {precision}, "
+        f"where at most {LARGEST[precision]:.0e} is allowed; divide {name} by its largest "
+        "absolute value."
+    )
+
+
+def check_start(U0: Any, Y: Array, *, name: str = "U0") -> Array:
+    """Return numerical labels to start from as float64, or say what is wrong with them."""
+    U = np.asarray(U0, dtype=np.float64)
+    if U.shape != Y.shape:
+        raise ValueError(f"{name} must have the shape of Y, {Y.shape}; got {U.shape}.")
+    check_size(U, name, "float64")
+    return U
+
+
+def check_precision(precision: str) -> None:
+    """Refuse a precision that the solver does not know."""
+    if precision not in LARGEST:
+        raise ValueError(f'precision must be "float64" or "float32", got {precision!r}.')
+
+
+def check_stopping(*, tol: float, max_iter: int) -> None:
+    """Refuse a tolerance or a cap on the iterations that stops nothing.
+
+    Parameters
+    ----------
+    tol : float
+        Where to stop.
+    max_iter : int
+        When to stop.
+    """
+    if not (np.isfinite(tol) and tol > 0):
+        raise ValueError(f"tol must be finite and > 0, got {tol}; the usual value is 1e-4.")
+    if not isinstance(max_iter, (int, np.integer)) or max_iter < 0:
+        raise ValueError(f"max_iter must be a whole number of at least 0, got {max_iter!r}.")
+
+
+def check_weights(
+    *,
+    alpha: float,
+    beta: float,
+    gamma: float,
+    epsilon: float,
+    precision: Precision = "float64",
+) -> None:
+    """Refuse parameters for which Eq. (9) is not strictly convex in U and Theta, or overflows.
+
+    Parameters
+    ----------
+    alpha, beta, gamma, epsilon : float
+        Parameters of Eq. (9).
+    precision : {"float64", "float32"}, default="float64"
+        In which they will be used.
+    """
+    for name, value in (("alpha", alpha), ("beta", beta)):
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be finite and > 0, got {value}.")
+    for name, value in (("gamma", gamma), ("epsilon", epsilon)):
+        if not (np.isfinite(value) and value >= 0):
+            raise ValueError(f"{name} must be finite and >= 0, got {value}.")
+    largest = LARGEST[precision]
+    for name, value in (("alpha", alpha), ("beta", beta), ("gamma", gamma), ("epsilon", epsilon)):
+        if value and not 1 / largest <= value <= largest:
+            raise ValueError(
+                f"{name}={value} would overflow in {precision}, where weights lie between "
+                f"{1 / largest:.0e} and {largest:.0e}; scale X and the weights together."
+            )

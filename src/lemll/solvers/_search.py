@@ -1,0 +1,148 @@
+"""The search along conjugate directions, and when it looks whether it has arrived."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lemll.objective import duality_gap, smallest_objective
+from lemll.solvers._point import Direction, Point, Weights
+from lemll.solvers._preconditioner import Preconditioner
+from lemll.solvers._solution import Callback, Progress, Status
+from lemll.topology import ReconstructionOperator
+
+__all__ = ["Search"]
+
+Array = npt.NDArray[Any]
+
+# The certificate is computed when the preconditioned gradient suggests it, and at least this often.
+LONGEST_WAIT = 25
+# Consecutive certificates without progress that prove rounding to be in the way. Float64 has
+# far to go before rounding matters, and on the way the gap need not fall steadily.
+PATIENCE = {"float32": 3, "float64": 20}
+
+
+class Search:
+    """Conjugate gradients over (U, Theta, b): one solve, its trace and its certificates.
+
+    Parameters
+    ----------
+    problem : tuple
+        X, Y and M, in float64.
+    weights : Weights
+        Parameters of Eq. (9).
+    tol : float
+        Certified relative gap at which to stop.
+    max_iter : int
+        Cap on the iterations of all runs together.
+    callback : callable or None
+        Called with a `Progress` after each iteration.
+
+    Attributes
+    ----------
+    trace : list of float
+        The objective at the start and after each iteration.
+    optimality : float
+        The last certificate.
+    n_linear_solves : int
+        How many linear systems were factorised.
+    """
+
+    def __init__(
+        self,
+        problem: tuple[Any, Array, ReconstructionOperator],
+        weights: Weights,
+        tol: float,
+        max_iter: int,
+        callback: Callback | None,
+    ) -> None:
+        self.problem, self.weights = problem, weights
+        self.tol, self.max_iter, self.callback = tol, max_iter, callback
+        self.floor = smallest_objective(problem[1], weights.beta)
+        self.trace: list[float] = []
+        self.optimality = float("inf")
+        self.n_linear_solves = 0
+        self.clock = time.perf_counter()
+
+    def run(self, point: Point) -> Status:
+        """Move `point` until its certified gap is at most `tol`, or nothing moves any more."""
+        preconditioner = Preconditioner(point.operators, self.weights)
+        self.n_linear_solves += point.operators.model.n_linear_solves
+        if not self.trace:
+            self.trace.append(point.objective)
+        direction = Direction(np.zeros_like(point.stack), np.zeros_like(point.V))
+        schedule = _Schedule(self.tol, PATIENCE[point.U.dtype.name])
+        while True:
+            towards = preconditioner.direction(point)
+            if schedule.due(preconditioner.decrement / max(point.objective, self.floor)):
+                self.optimality = self._certify(point)
+                if self.optimality <= self.tol:
+                    return "converged"
+                if schedule.hopeless(self.optimality):
+                    return "stalled"
+            if len(self.trace) > self.max_iter:
+                return "max_iter"
+            direction.turn(preconditioner.conjugacy, towards)
+            if not point.descend(direction):
+                # Rounding has spoilt the old directions; the gradient alone may still descend.
+                direction.turn(0.0, towards)
+                if not point.descend(direction):
+                    return self._last_word(point)
+            self.trace.append(point.objective)
+            self._report()
+
+    def _certify(self, point: Point) -> float:
+        """Certified relative gap; in float32 from scratch and in float64."""
+        if point.U.dtype == np.float32:
+            unknowns = point.unknowns()
+            certificate = duality_gap(*self.problem, unknowns, **self.weights._asdict())
+            point.objective = certificate.objective
+            return certificate.relative
+        return point.certified_gap() / max(point.objective, self.floor)
+
+    def _last_word(self, point: Point) -> Status:
+        self.optimality = self._certify(point)
+        return "converged" if self.optimality <= self.tol else "stalled"
+
+    def _report(self) -> None:
+        if self.callback is None:
+            return
+        now = time.perf_counter()
+        self.callback(
+            Progress(len(self.trace) - 1, self.trace[-1], self.optimality, now - self.clock)
+        )
+        self.clock += time.perf_counter() - now
+
+
+class _Schedule:
+    """When a certificate is worth its price: it costs about as much as half an iteration.
+
+    The decrement ``<g, P^-1 g>`` is free and shrinks in proportion to the gap, so each certificate
+    that fails tells by which factor the decrement still has to shrink.
+    """
+
+    def __init__(self, tol: float, patience: int) -> None:
+        self._tol, self._patience = tol, patience
+        self._threshold = tol / 4  # the gap has been some 4 to 100 times the decrement
+        self._decrement = np.inf
+        self._best = np.inf
+        self._iterations = self._waited = self._failures = 0
+
+    def due(self, decrement: float) -> bool:
+        self._decrement = decrement
+        self._iterations += 1
+        self._waited += 1
+        # The decrement need not fall steadily: a tenth of the iterations is enough to certify.
+        hopeful = decrement <= self._threshold and 10 * self._waited >= self._iterations - 10
+        return hopeful or self._waited >= LONGEST_WAIT
+
+    def hopeless(self, optimality: float) -> bool:
+        """Take note of a certificate that failed; tell whether several in a row got no better."""
+        self._failures = 0 if optimality < 0.9 * self._best else self._failures + 1
+        self._best = min(self._best, optimality)
+        self._threshold = self._decrement * self._tol / optimality
+        self._waited = 0
+        return self._failures >= self._patience
