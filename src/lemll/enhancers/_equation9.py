@@ -13,7 +13,7 @@ from lemll._memory import check_memory
 from lemll._parameters import check_number, check_whole
 from lemll._validation import LabelArray, is_sparse
 from lemll._warnings import warn_caller
-from lemll.solvers import LemllSolution, Progress
+from lemll.solvers import LemllSolution, Progress, solver_bytes
 from lemll.solvers.logical import solve_logical
 from lemll.topology import check_graph, reconstruction_weights
 
@@ -23,8 +23,6 @@ FloatArray = npt.NDArray[np.float64]
 
 # Squares of larger features, summed over rows and columns, would leave the range of float64.
 _LARGEST_FEATURE = 1e100
-# Arrays of the size of the label matrix that the solver and the certificate hold at their peak.
-_LABEL_ARRAYS = 24
 
 
 # The parameters that the estimators built on Eq. (9) have in common.
@@ -140,11 +138,10 @@ def _check_fits(X: Any, Y: LabelArray) -> None:
             "numbers; rescale the features first, for example with "
             "sklearn.preprocessing.StandardScaler."
         )
-    stored = X.data.nbytes + X.indices.nbytes if is_sparse(X) else X.nbytes
     check_memory(
-        8 * _LABEL_ARRAYS * Y.size + 3 * stored,
+        solver_bytes(X, Y.shape[1]),
         f"Fitting {Y.shape[0]} rows with {Y.shape[1]} labels",
-        "fit fewer rows or labels at a time, or use a machine with more memory",
+        "fit fewer rows, features or labels at a time, or use a machine with more memory",
     )
 
 

@@ -25,7 +25,7 @@ SUM_ROUNDING, WORST_SUM = 1e-12, 1e-3
 
 
 def reconstruction_weights(
-    X: Any, n_neighbors: int = 10, *, reg: float = 1e-3, reg_policy: str = "auto"
+    X: Any, n_neighbors: int = 10, *, reg: float = 1e-3, reg_policy: str = "always"
 ) -> Any:
     r"""Return the weights that rebuild every row from its K nearest rows, Eq. 6.
 
@@ -42,7 +42,7 @@ def reconstruction_weights(
         The number K of neighbours, smaller than `n_samples`.
     reg : float, default=1e-3
         Regularisation of a local Gram, relative to its trace; see `local_weights`.
-    reg_policy : {"auto", "always"}, default="auto"
+    reg_policy : {"auto", "always"}, default="always"
         Whether only singular local Grams are regularised, or all.
 
     Returns
@@ -89,7 +89,7 @@ def reconstruction_weights(
 
 
 def local_weights(
-    X: Any, neighbors: IndexArray, *, reg: float = 1e-3, reg_policy: str = "auto"
+    X: Any, neighbors: IndexArray, *, reg: float = 1e-3, reg_policy: str = "always"
 ) -> FloatArray:
     r"""Return the weights of given neighbours, the solutions of Eq. 7.
 
@@ -107,7 +107,7 @@ def local_weights(
         Indices of the neighbours of each row.
     reg : float, default=1e-3
         Regularisation relative to the trace, positive.
-    reg_policy : {"auto", "always"}, default="auto"
+    reg_policy : {"auto", "always"}, default="always"
         ``"auto"`` regularises where there are more neighbours than features or where the condition
         number of G is above 1e12, ``"always"`` everywhere.
 
