@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,11 @@ from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError, import_extra
 
 __all__ = ["read_mat"]
+
+# Newer releases of SciPy want to be told, older ones do not know the question.
+_AS_ARRAYS: dict[str, Any] = (
+    {"spmatrix": False} if "spmatrix" in inspect.signature(scipy_io.loadmat).parameters else {}
+)
 
 # Pairs of variable names in use, the most telling first. The third says whether the label matrix
 # is stored label by row, as the multi-label MATLAB codes do with `target`.
@@ -167,7 +173,7 @@ def _load_v5(path: Path, cap: _Cap) -> dict[str, Any]:
                 wanted.append(variable)
                 # How many cells a sparse matrix has is not told; deflate bounds them well enough.
                 cap.add(variable, shape, stored=0 if kind == "sparse" else None)
-        loaded = scipy_io.loadmat(str(path), variable_names=wanted)
+        loaded = scipy_io.loadmat(str(path), variable_names=wanted, **_AS_ARRAYS)
     except DatasetFormatError:
         raise
     except Exception as error:
