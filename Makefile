@@ -4,9 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 
-# The oldest scikit-learn we promise to work with has an environment of its own.
+# The oldest libraries we promise to work with have an environment of their own.
 FLOOR := .venv-floor
-FLOOR_PACKAGES := "scikit-learn==1.6.*" "pytest<9" "pandas<3" narwhals
+FLOOR_PACKAGES := "numpy==1.26.*" "scipy==1.12.*" "scikit-learn==1.6.*" \
+  "pytest<9" "pandas<3" narwhals hypothesis
+FLOOR_TESTS := tests/conformance tests/topology tests/metrics tests/enhancers tests/test_labels.py
 
 .PHONY: demo test floor lint bench docs clean
 .DELETE_ON_ERROR:
@@ -18,7 +20,7 @@ test: lint $(STAMPS)/test floor
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 floor: $(FLOOR)/.stamp
-	$(FLOOR)/bin/python -m pytest -q -p no:cacheprovider tests/conformance
+	$(FLOOR)/bin/python -m pytest -q -p no:cacheprovider $(FLOOR_TESTS)
 
 lint: $(STAMPS)/test $(STAMPS)/lint
 	$(BIN)/ruff check .

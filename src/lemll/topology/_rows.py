@@ -161,7 +161,11 @@ class Rows:
         if whole and self._reach < EXACT_NORM:
             self._scale = 1.0
         index = np.int32 if max(X.nnz, *X.shape) < 2**31 else np.int64
-        parts = (X.data * np.float64(self._scale), X.indices.astype(index), X.indptr.astype(index))
+        parts = (
+            X.data.astype(np.float64) * self._scale,
+            X.indices.astype(index),
+            X.indptr.astype(index),
+        )
         self._scaled = sparse.csr_array(parts, shape=X.shape)
         self.norms = np.asarray(self._scaled.multiply(self._scaled).sum(axis=1))
         self._n_terms = int(np.diff(X.indptr).max())
@@ -222,10 +226,11 @@ class Rows:
         if is_sparse(self.X):
             return np.asarray(self._scaled[rows].toarray())
         before, after = min(self._scale, 1.0), max(self._scale, 1.0)
-        z = self.X[rows] * np.float64(before)
+        # Cast first: NumPy 1 would multiply float32 by a float64 scalar in float32.
+        z = self.X[rows].astype(np.float64) * before
         z -= self._centre * before
         z *= after
-        return np.asarray(z, dtype=np.float64)
+        return np.asarray(z)
 
     def block(self, start: int, stop: int) -> Block:
         """Return rows `start` to `stop` for the sifting product."""
@@ -265,7 +270,8 @@ class Rows:
             np.square(difference.T, out=terms[:, :-1])
             return np.asarray(terms.sum(axis=0)[:-1] * self._scale**2)
         # Scaling each term costs, and only here could squares overflow or underflow.
-        before, after = np.float64(min(self._scale, 1.0)), max(self._scale, 1.0)
-        difference = self.X[i] * before - self.X[j] * before
+        before, after = min(self._scale, 1.0), max(self._scale, 1.0)
+        first, second = (self.X[rows].astype(np.float64) for rows in (i, j))
+        difference = first * before - second * before
         np.square(difference.T * after, out=terms[:, :-1])
         return np.asarray(terms.sum(axis=0)[:-1])

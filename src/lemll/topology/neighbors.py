@@ -81,7 +81,7 @@ def _nearest(rows: Rows, n_neighbors: int) -> tuple[IndexArray, FloatArray]:
     width = min(rows.n_samples - 1, n_neighbors + 6 + n_neighbors // 8)
     candidates = sweep(rows, width)
     index = candidates.index.astype(np.intp)
-    bound = candidates.closeness * np.float64(-2)
+    bound = candidates.closeness.astype(np.float64) * -2
     # The K-th distance is at most its bound plus twice what rounding was allowed.
     loss = 2 * (rows.norms - rows.lowered_norms(np.float32))
     reach = (bound + loss[:, None] + loss[index])[:, :n_neighbors].max(axis=1)
@@ -90,7 +90,7 @@ def _nearest(rows: Rows, n_neighbors: int) -> tuple[IndexArray, FloatArray]:
     distance[i, place] = rows.distances(i, index[i, place])
     index, distance = _ranked(index, distance, n_neighbors)
     # Every row left out lies beyond this bound, so beyond the K-th of those kept.
-    beyond = candidates.closeness[:, -1] * np.float64(-2) * (1 - _slack(rows))
+    beyond = candidates.closeness[:, -1].astype(np.float64) * -2 * (1 - _slack(rows))
     doubtful = np.flatnonzero(~(distance[:, -1] < beyond))
     if width < rows.n_samples - 1 and len(doubtful):
         index[doubtful], distance[doubtful] = _nearest_by_float64(rows, doubtful, n_neighbors)
