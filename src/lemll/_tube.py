@@ -16,15 +16,15 @@ def row_norms(rows: FloatArray) -> FloatArray:
     return norms
 
 
-def tube_loss(residual_norms: FloatArray, epsilon: float) -> FloatArray:
+def tube_loss(residual_norms: FloatArray, epsilon: float | FloatArray) -> FloatArray:
     """Squared distance to the tube, ``max(0, r - epsilon)^2`` (Eq. 3).
 
     Parameters
     ----------
     residual_norms : ndarray
         Euclidean norms ``r`` of the rows of residuals.
-    epsilon : float
-        Radius of the tube.
+    epsilon : float or ndarray
+        Radius of the tube, or one for each row.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def tube_loss(residual_norms: FloatArray, epsilon: float) -> FloatArray:
     return np.square(np.maximum(residual_norms - epsilon, 0.0))
 
 
-def tube_weights(residual_norms: FloatArray, epsilon: float) -> FloatArray:
+def tube_weights(residual_norms: FloatArray, epsilon: float | FloatArray) -> FloatArray:
     """Weights ``a_i = max(0, r_i - epsilon) / r_i`` of Eq. (14), 0 inside the tube.
 
     Twice ``a_i`` times the residual is the gradient of the tube loss.
@@ -50,8 +50,8 @@ def tube_weights(residual_norms: FloatArray, epsilon: float) -> FloatArray:
     ----------
     residual_norms : ndarray
         Euclidean norms ``r`` of the rows of residuals.
-    epsilon : float
-        Radius of the tube.
+    epsilon : float or ndarray
+        Radius of the tube, or one for each row.
 
     Returns
     -------

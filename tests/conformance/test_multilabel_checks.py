@@ -8,10 +8,10 @@ from sklearn.base import clone
 from sklearn.linear_model import RidgeClassifier
 from sklearn.multiclass import OneVsRestClassifier
 
-from lemll import LEMLL
+from lemll import LEMLL, MSVRClassifier
 from lemll.testing import MULTILABEL_CHECKS, check_multilabel_estimator
 
-CLASSIFIERS = [LEMLL(), LEMLL(thresholds="f1"), LEMLL(precision="float32")]
+CLASSIFIERS = [LEMLL(), LEMLL(thresholds="f1"), LEMLL(precision="float32"), MSVRClassifier()]
 
 
 @pytest.mark.parametrize("check", MULTILABEL_CHECKS, ids=lambda check: check.__name__)

@@ -1,5 +1,6 @@
 """Multi-label learning: scikit-learn estimators, one file each."""
 
 from lemll.predictors.lemll import LEMLL
+from lemll.predictors.msvr import MSVR, MSVRClassifier
 
-__all__ = ["LEMLL"]
+__all__ = ["LEMLL", "MSVR", "MSVRClassifier"]

@@ -27,36 +27,67 @@ class CentredFeatures:
     ``b + Theta mean``. Centring makes the solver blind to translations of X and uncouples the row
     of b from the rest.
 
+    With weights w every row, that of the ones included, is multiplied by ``sqrt(w_i)``, and the
+    mean is the weighted one, which uncouples b again.
+
     Parameters
     ----------
     X : ndarray or sparse array of shape (n_samples, n_features)
         Features; never changed.
     dtype : dtype
         Precision of the products, float32 or float64.
+    weights : ndarray of shape (n_samples,), optional
+        Weights of the rows, > 0; 1 by default.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_features,)
+        What was subtracted from X.
+    total_weight : float
+        Sum of the weights.
     """
 
-    def __init__(self, X: Any, dtype: npt.DTypeLike) -> None:
+    def __init__(self, X: Any, dtype: npt.DTypeLike, weights: Array | None = None) -> None:
         self.n_samples, self.n_features = X.shape
         self.dtype = np.dtype(dtype)
         self.sparse = is_sparse(X)
-        self.mean = np.asarray(X.mean(axis=0, dtype=np.float64)).reshape(-1)
+        self._root: Array | None = None
+        if weights is None:
+            self.total_weight = float(self.n_samples)
+            self.mean = np.asarray(X.mean(axis=0, dtype=np.float64)).reshape(-1)
+        else:
+            self.total_weight = float(weights.sum())
+            self.mean = np.asarray(X.T @ (weights / self.total_weight)).reshape(-1)
+            self._root = np.sqrt(weights).astype(self.dtype)
         self._grams: dict[str, Array] = {}
         self._matrix: Any
         if self.sparse:
             self._matrix = X.astype(self.dtype).tocsr()
+            if self._root is not None:
+                self._matrix.data *= np.repeat(self._root, np.diff(self._matrix.indptr))
             self._transposed = self._matrix.T.tocsr()
             self._shift = self.mean.astype(self.dtype)
         else:
             self._matrix = np.empty((self.n_samples, self.n_features + 1), dtype=self.dtype)
             np.subtract(X, self.mean, out=self._matrix[:, :-1], casting="same_kind")
             self._matrix[:, -1] = 1
+            if self._root is not None:
+                self._matrix *= self._root[:, None]
+
+    def spread(self, row: Array) -> Array:
+        """Give every sample this row, times the root of its weight; maybe by broadcasting."""
+        return row if self._root is None else np.outer(self._root, row)
+
+    def gather(self, A: Array) -> Array:
+        """Transpose of `spread`: the sum of the rows, of shape (n_labels,)."""
+        return np.asarray(A.sum(axis=0) if self._root is None else self._root @ A)
 
     def times(self, V: Array) -> Array:
         """``Xt V``, of shape (n_samples, n_labels); the last row of V belongs to the ones."""
         if not self.sparse:
             return np.asarray(self._matrix @ V)
         product: Array = self._matrix @ V[:-1]
-        product += V[-1] - self._shift @ V[:-1]
+        product += self.spread(V[-1] - self._shift @ V[:-1])
         return product
 
     def transposed_times(self, A: Array) -> Array:
@@ -64,7 +95,7 @@ class CentredFeatures:
         if not self.sparse:
             # Written this way round BLAS is a third faster, X being tall and A narrow.
             return np.ascontiguousarray((A.T @ self._matrix).T)
-        sums = A.sum(axis=0)
+        sums = self.gather(A)
         product: Array = np.empty((self.n_features + 1, A.shape[1]), dtype=A.dtype)
         product[:-1] = self._transposed @ A
         product[:-1] -= np.outer(self._shift, sums)
@@ -104,9 +135,14 @@ class CentredFeatures:
             centred = self._matrix[:, :-1]
             return np.asarray(np.einsum("ij,ij->j", centred, centred, dtype=np.float64))
         columns = self._matrix.indices
-        squares = np.square(self._matrix.data - self.mean[columns])
-        stored = np.bincount(columns, minlength=self.n_features)
-        missing = (self.n_samples - stored) * np.square(self.mean)
+        if self._root is None:
+            squares = np.square(self._matrix.data - self.mean[columns])
+            stored = np.bincount(columns, minlength=self.n_features)
+        else:
+            root = np.repeat(self._root, np.diff(self._matrix.indptr))
+            squares = np.square(self._matrix.data - root * self.mean[columns])
+            stored = np.bincount(columns, np.square(root), self.n_features)
+        missing = (self.total_weight - stored) * np.square(self.mean)
         return np.asarray(np.bincount(columns, squares, self.n_features) + missing)
 
     @cached_property
@@ -126,7 +162,7 @@ class CentredFeatures:
         if not self.sparse:
             return np.asarray(self._matrix[rows, :-1], dtype=np.float64)
         block: Array = self._matrix[rows].toarray().astype(np.float64, copy=False)
-        block -= self.mean
+        block -= self.mean if self._root is None else np.outer(self._root[rows], self.mean)
         return block
 
     def _dense_columns(self, columns: slice) -> Array:
@@ -134,7 +170,8 @@ class CentredFeatures:
         if not self.sparse:
             return np.asarray(self._matrix[:, :-1][:, columns].T, dtype=np.float64)
         block: Array = self._transposed[columns].toarray().astype(np.float64, copy=False)
-        block -= self.mean[columns, None]
+        mean = self.mean[columns, None]
+        block -= mean if self._root is None else mean * self._root
         return block
 
 

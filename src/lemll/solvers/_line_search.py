@@ -31,7 +31,7 @@ def exact_step(
     *,
     linear: float,
     quadratic: float,
-    epsilon: float,
+    epsilon: float | FloatArray,
 ) -> LineSearch:
     """Minimise Eq. (9) along a line.
 
@@ -45,8 +45,8 @@ def exact_step(
         ``|xi_i|^2``, ``<xi_i, h_i>`` and ``|h_i|^2``.
     linear, quadratic : float
         Halved slope and curvature of the quadratic terms of Eq. (9).
-    epsilon : float
-        Radius of the tube.
+    epsilon : float or ndarray of shape (n_samples,)
+        Radius of the tube, or one for each row.
 
     Returns
     -------

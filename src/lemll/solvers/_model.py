@@ -96,7 +96,7 @@ class FeatureModel:
 
     def image(self, V: Array) -> Array:
         if not V[:-1].any():  # where every search begins
-            return np.tile(V[-1], (self._features.n_samples, 1))
+            return _constant_image(self._features, V)
         return self._features.times(V)
 
     def inner(self, V: Array, other: Array, other_image: Array) -> float:
@@ -153,14 +153,14 @@ class SampleModel:
 
     def image(self, V: Array) -> Array:
         if not V[:-1].any():
-            return np.tile(V[-1], (len(V) - 1, 1))
+            return _constant_image(self._features, V)
         product: Array = self._kernel @ V[:-1]
-        product += V[-1]
+        product += self._features.spread(V[-1])
         return product
 
     def inner(self, V: Array, other: Array, other_image: Array) -> float:
         # <Theta, Theta'> = <B, K B'>, and K B' is the image without its intercept.
-        return float(np.vdot(V[:-1], other_image) - V[:-1].sum(axis=0) @ other[-1])
+        return float(np.vdot(V[:-1], other_image) - self._features.gather(V[:-1]) @ other[-1])
 
     def misfit(self, alpha: float, V: Array, half_dual: Array) -> float:
         difference = alpha * V[:-1] - half_dual
@@ -173,7 +173,9 @@ class SampleModel:
     def solve(self, alpha: float, V: Array, force: Array) -> tuple[Array, Array, Array]:
         # s = Xc'(force + alpha B), and (share X'X + alpha)^-1 X' = X' (share K + alpha)^-1.
         right = force + alpha * V[:-1]
-        right -= right.mean(axis=0)  # Xc does not see it, but 1/alpha would blow up its rounding
+        # Xc does not see the mean, but 1/alpha would blow up its rounding.
+        mean = self._features.gather(right) / self._features.total_weight
+        right -= self._features.spread(mean)
         dV = np.zeros_like(V)
         dV[:-1] = self._factor.solve(right)
         image = (right - alpha * dV[:-1]) / self._share
@@ -199,6 +201,13 @@ def model_for(features: CentredFeatures) -> Model:
     if features.n_samples <= min(features.n_features, MAX_DENSE_ORDER):
         return SampleModel(features)
     return FeatureModel(features)
+
+
+def _constant_image(features: CentredFeatures, V: Array) -> Array:
+    """Image of a model that has nothing but its intercept."""
+    image = np.empty((features.n_samples, V.shape[1]), dtype=V.dtype)
+    image[...] = features.spread(V[-1])
+    return image
 
 
 class _Factor:

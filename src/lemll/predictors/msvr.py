@@ -1,0 +1,286 @@
+"""Multi-output support vector regression, and the classifier made of it."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from lemll._parameters import check_number, check_whole
+from lemll._validation import LabelArray
+from lemll._warnings import warn_caller
+from lemll.enhancers._equation9 import model_outputs
+from lemll.predictors._base import FloatArray, MultilabelClassifier
+from lemll.solvers import solve_msvr
+
+__all__ = ["MSVR", "MSVRClassifier"]
+
+
+class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    r"""Multi-output support vector regression, solved to a certified global optimum.
+
+    Learns a linear model of all outputs together. It minimises Eq. (10) of [1]_,
+
+    .. math::
+        \sum_i w_i L_\varepsilon(\|y_i-\Theta x_i-b\|)+\alpha\|\Theta\|_F^2,
+        \qquad L_\varepsilon(r)=\max(0,r-\varepsilon)^2,
+
+    with the sample weights w. The outputs share one tube: a row costs nothing as long as the
+    residuals of all its outputs, taken as a vector, are no longer than :math:`\varepsilon`. The
+    intercept b is not penalised.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Weight of :math:`\|\Theta\|_F^2`, > 0. The usual C of [2]_, which multiplies the losses
+        beside :math:`\tfrac12\|\Theta\|_F^2`, is :math:`C=1/(2\alpha)`.
+    epsilon : float, default=0.1
+        Radius of the tube, >= 0. With 0 this is ridge regression.
+    tol : float, default=1e-10
+        Certified relative duality gap at which to stop.
+    max_iter : int, default=1000
+        Cap on the solver's Newton steps.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_outputs, n_features)
+        :math:`\Theta`; with one row for a 1-D target.
+    intercept_ : ndarray of shape (n_outputs,)
+        b.
+    objective_ : float
+        Eq. (10) at the solution.
+    objective_trace_ : ndarray
+        Eq. (10) at the start and after each iteration.
+    optimality_ : float
+        Certified relative duality gap of the solution.
+    n_iter_ : int
+        Iterations done.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Their names, if X had any.
+
+    See Also
+    --------
+    MSVRClassifier : The same model, of labels.
+
+    References
+    ----------
+    .. [1] R. Shao, N. Xu and X. Geng, "Multi-label learning with label enhancement", IEEE
+       International Conference on Data Mining, 2018.
+    .. [2] M. Sanchez-Fernandez, M. de-Prado-Cumplido, J. Arenas-Garcia and F. Perez-Cruz, "SVM
+       multiregression for nonlinear channel estimation in multiple-input multiple-output
+       systems", IEEE Transactions on Signal Processing 52(8), 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lemll import MSVR
+    >>> X = np.arange(6.0).reshape(-1, 1)
+    >>> model = MSVR(alpha=0.01).fit(X, np.column_stack([X, 1 - 2 * X]))
+    >>> model.predict([[2.5]]).round(3)
+    array([[ 2.5, -4. ]])
+    >>> bool(model.optimality_ <= 1e-10)
+    True
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        epsilon: float = 0.1,
+        *,
+        tol: float = 1e-10,
+        max_iter: int = 1000,
+    ) -> None:
+        self.alpha = alpha
+        self.epsilon = epsilon
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn to predict the targets.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features; sparse ones are never made dense as a whole.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Real targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows, >= 0; a weight of 2 is the row twice.
+
+        Returns
+        -------
+        self
+            The fitted regressor.
+        """
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            multi_output=True,
+            y_numeric=True,
+        )
+        _fit_equation10(self, X, y.reshape(len(y), -1), sample_weight)
+        self._one_output = y.ndim == 1
+        return self
+
+    def predict(self, X: Any) -> FloatArray:
+        """Predict the targets.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            As the training targets were.
+        """
+        check_is_fitted(self)
+        rows = validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
+        outputs = model_outputs(self, rows)
+        return outputs[:, 0] if self._one_output else outputs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class MSVRClassifier(MultilabelClassifier):
+    r"""Multi-label classification by support vector regression: LEMLL without label enhancement.
+
+    Learns a linear model of the labels Y, coded -1/+1. It minimises Eq. (10) of [1]_,
+
+    .. math::
+        \sum_i L_\varepsilon(\|y_i-\Theta x_i-b\|)+\alpha\|\Theta\|_F^2,
+        \qquad L_\varepsilon(r)=\max(0,r-\varepsilon)^2,
+
+    which is what becomes of Eq. (9) where :math:`\beta` is so large that the numerical labels are
+    the logical ones.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Weight of :math:`\|\Theta\|_F^2`, > 0; :math:`C=1/(2\alpha)`.
+    epsilon : float, default=0.1
+        Radius of the tube inside which residuals cost nothing, >= 0.
+    thresholds : {"zero", "f1", "hamming"}, default="zero"
+        Above which score a label is predicted: 0 for all labels, as in the paper; or for each
+        label the one that is best, by its F1 or by the number of correct decisions, on the
+        training rows, scored by models that have not seen them (5 folds).
+    tol : float, default=1e-10
+        Certified relative duality gap at which to stop.
+    max_iter : int, default=1000
+        Cap on the solver's Newton steps.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_labels, n_features)
+        :math:`\Theta`.
+    intercept_ : ndarray of shape (n_labels,)
+        b.
+    objective_ : float
+        Eq. (10) at the solution.
+    objective_trace_ : ndarray
+        Eq. (10) at the start and after each iteration.
+    optimality_ : float
+        Certified relative duality gap of the solution.
+    n_iter_ : int
+        Iterations done.
+    classes_ : ndarray
+        The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
+    label_names_ : ndarray of str
+        The labels' names: columns of a frame, else ``y0, y1, ...``.
+    thresholds_ : ndarray of shape (n_labels,)
+        A label is predicted where its score exceeds this.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Their names, if X had any.
+
+    See Also
+    --------
+    MSVR : The regression.
+    LEMLL : Learns numerical labels together with the model.
+
+    Notes
+    -----
+    Labels that are the same in all training rows are always predicted so: they cost nothing with
+    weights of zero, and are no part of the others' residuals.
+
+    References
+    ----------
+    .. [1] R. Shao, N. Xu and X. Geng, "Multi-label learning with label enhancement", IEEE
+       International Conference on Data Mining, 2018.
+
+    Examples
+    --------
+    >>> from lemll import MSVRClassifier
+    >>> from lemll.datasets import load_digit_tags
+    >>> digits = load_digit_tags()
+    >>> model = MSVRClassifier().fit(digits.X[:900], digits.Y[:900])
+    >>> model.predict(digits.X[900:]).shape
+    (897, 8)
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        epsilon: float = 0.1,
+        *,
+        thresholds: Any = "zero",
+        tol: float = 1e-10,
+        max_iter: int = 1000,
+    ) -> None:
+        self.alpha = alpha
+        self.epsilon = epsilon
+        self.thresholds = thresholds
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _fit(self, X: Any, Y: LabelArray) -> None:
+        _fit_equation10(self, X, 2.0 * Y - 1.0, None)
+
+    def _score(self, X: Any) -> FloatArray:
+        return model_outputs(self, X)
+
+
+def _fit_equation10(estimator: Any, X: Any, targets: Any, sample_weight: Any) -> None:
+    """Minimise Eq. (10) with an estimator's parameters and store what was found in it."""
+    tol = check_number("tol", estimator.tol, above=0)
+    solution = solve_msvr(
+        X,
+        targets,
+        alpha=check_number("alpha", estimator.alpha, above=0),
+        epsilon=check_number("epsilon", estimator.epsilon, above=0, inclusive=True),
+        sample_weight=sample_weight,
+        tol=tol,
+        max_iter=check_whole("max_iter", estimator.max_iter, least=1),
+    )
+    if not solution.converged:
+        remedy = (
+            "raise max_iter"
+            if solution.status == "max_iter"
+            else "rounding forbids more; raise tol, or bring alpha and the features closer to 1"
+        )
+        warn_caller(
+            f"{type(estimator).__name__} stopped after {solution.n_iter} iterations with a "
+            f"certified relative gap of {solution.optimality:.2e}, wanted tol={tol:.2e}; {remedy}.",
+            ConvergenceWarning,
+        )
+    estimator.coef_ = solution.coef
+    estimator.intercept_ = solution.intercept
+    estimator.objective_ = solution.objective
+    estimator.objective_trace_ = solution.objective_trace
+    estimator.optimality_ = solution.optimality
+    estimator.n_iter_ = solution.n_iter
