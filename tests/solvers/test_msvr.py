@@ -249,7 +249,7 @@ def test_both_models_find_the_same(model, weighted, monkeypatch):
     problem = draw(9, shape=(20, 12), epsilon=0.2)
     weights = problem.weights if weighted else None
     expected = solve(problem, weights)
-    monkeypatch.setattr("lemll.solvers.msvr.model_for", model)
+    monkeypatch.setattr("lemll.solvers._msvr_point.model_for", model)
     found = solve(problem, weights)
     np.testing.assert_allclose(found.coef, expected.coef, rtol=1e-8, atol=1e-9)
 
@@ -262,6 +262,20 @@ def test_a_diagonal_preconditioner_will_do(monkeypatch):
         found = solve(problem, problem.weights, X)
         assert found.converged
         np.testing.assert_allclose(found.coef, expected.coef, rtol=1e-6, atol=1e-8)
+
+
+def test_the_callback_sees_every_step():
+    seen = []
+    solution = solve(draw(0, epsilon=0.5), callback=seen.append)
+    assert [line.iteration for line in seen] == list(range(1, len(seen) + 1))
+    # A last step that rounding spoilt was taken back.
+    assert solution.n_iter <= len(seen) <= solution.n_iter + 1
+    assert [line.elapsed for line in seen] == sorted(line.elapsed for line in seen)
+    np.testing.assert_allclose(
+        [line.objective for line in seen][: solution.n_iter],
+        solution.objective_trace[1:],
+        rtol=1e-9,
+    )
 
 
 def test_the_cap_on_the_steps_is_reported():

@@ -11,6 +11,7 @@ the weight, ``w max(0, r - epsilon)^2 = max(0, sqrt(w) r - sqrt(w) epsilon)^2``.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,12 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lemll._validation import is_sparse
-from lemll.objective import row_norms, smallest_objective, tube_loss, tube_weights
 from lemll.solvers._checks import check_size, check_stopping, check_weights
-from lemll.solvers._features import CentredFeatures
 from lemll.solvers._line_search import exact_step
-from lemll.solvers._model import Model, model_for
-from lemll.solvers._solution import Status
+from lemll.solvers._msvr_point import MsvrCurvature, MsvrPoint, MsvrProblem
+from lemll.solvers._solution import Callback, Progress, Status
 
 __all__ = ["MsvrSolution", "solve_msvr"]
 
@@ -32,14 +31,19 @@ FloatArray = npt.NDArray[np.float64]
 # Conjugate gradient steps for one Newton step. Cut short, they still give a direction of descent.
 MAX_INNER = 300
 # Far from the optimum no Newton system is solved more exactly than this.
-LARGEST_FORCING = 0.1
+LARGEST_FORCING = 0.3
+# Nor is any solved further than rounding lets conjugate gradients go.
+SMALLEST_FORCING = 1e-7
+# Share of the wanted gap to aim at.
+ENOUGH = 0.1
 # More damping would slow down problems with nearly all rows inside the tube.
 LARGEST_DAMPING = 1e-6
 # Steps in a row without a better certificate that prove rounding to be in the way.
 PATIENCE = 10
+# Certificates from here on tell whether rounding lets the gap fall any further.
+NEAR_ROUNDING = 1e-12
 # A Newton step so near the optimum that gains less than this meets nothing but rounding.
 POLISH_SHARE = 0.5
-TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,7 @@ def solve_msvr(
     sample_weight: Any = None,
     tol: float = 1e-10,
     max_iter: int = 1000,
+    callback: Callback | None = None,
 ) -> MsvrSolution:
     """Minimise Eq. (10) up to a certified gap.
 
@@ -112,6 +117,8 @@ def solve_msvr(
         rounding allows, because the error of predictions is of the order of its root.
     max_iter : int, default=1000
         Cap on the Newton steps.
+    callback : callable, optional
+        Called with a `Progress` after each Newton step.
 
     Returns
     -------
@@ -136,7 +143,8 @@ def solve_msvr(
     if weights is not None:
         kept = weights > 0
         X, T, weights = X[kept], T[kept], weights[kept]
-    search = _Search(_Problem(X, T, weights, alpha, epsilon), tol, max_iter)
+    clock = time.perf_counter()
+    search = _Search(MsvrProblem(X, T, weights, alpha, epsilon), tol, max_iter, callback, clock)
     status = search.run()
     return search.solution(status)
 
@@ -180,105 +188,6 @@ def _check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray | Non
     return weights
 
 
-class _Problem:
-    """The data of Eq. (10), rows multiplied by the roots of their weights."""
-
-    def __init__(
-        self, X: Any, T: FloatArray, weights: FloatArray | None, alpha: float, epsilon: float
-    ) -> None:
-        self.features = CentredFeatures(X, np.float64, weights)
-        self.model: Model = model_for(self.features)
-        self.model.factorise(1.0, alpha)
-        self.alpha = alpha
-        self.roots = np.ones(len(T)) if weights is None else np.sqrt(weights)
-        self.radii = epsilon * self.roots
-        scaled = self.roots[:, None] * T
-        self.floor = smallest_objective(scaled, 1.0)
-        # Best intercept without a tube; centred targets keep the digits of small residuals.
-        self.centre = self.features.gather(scaled) / self.features.total_weight
-        self.T = self.roots[:, None] * (T - self.centre)
-
-
-class _Point:
-    """The unknowns ``V = [Theta'; b']``, the residuals ``T - Xt V``, and what follows from them.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (n_samples,)
-        Weights a_i of Eq. (14).
-    pull : ndarray of shape (n_samples, n_outputs)
-        ``a_i xi_i``: half the gradient of the loss.
-    """
-
-    def __init__(self, problem: _Problem, V: FloatArray) -> None:
-        self.problem, self.V = problem, V
-        image = problem.model.image(V)
-        self.residuals = problem.T - image
-        self.norms = row_norms(self.residuals)
-        self.weights = tube_weights(self.norms, problem.radii)
-        if not problem.radii.any():
-            # Eq. (14) gives residuals of zero no weight, but without a tube they curve like others.
-            self.weights = np.ones_like(self.norms)
-        self.pull = self.weights[:, None] * self.residuals
-        self.objective = float(
-            tube_loss(self.norms, problem.radii).sum()
-        ) + problem.alpha * problem.model.inner(V, V, image)
-
-    def certified_gap(self) -> float:
-        """Upper bound of the objective's distance to its minimum.
-
-        For any Z with ``Xt' Z`` zero in the row of b, D(Z) is a lower bound of Eq. (10), and::
-
-            F - D(Z) = sum_i [ L(|xi_i|) + |z_i|^2/4 + epsilon |z_i| - <z_i, xi_i> ]
-                       + |alpha Theta' - Xc'Z/2|_F^2 / alpha
-
-        Here ``Z/2`` is the pull, centred by a change c of the rows outside the tube. For these the
-        bracket is ``(|h| - p)^2 + 2 r (|h| - <h, n>)`` with ``h = z/2``, ``p = r - epsilon`` and
-        ``n = xi/r``, and both differences can be had without cancellation from c alone.
-        """
-        problem = self.problem
-        shares = self.weights * problem.roots
-        total = max(float(shares @ problem.roots), TINY)
-        change = np.outer(shares, -problem.features.gather(self.pull) / total)
-        # Rows inside the tube have no pull and no change, hence no part in the gap.
-        unit = self.residuals / np.maximum(self.norms, TINY)[:, None]
-        along = np.einsum("ij,ij->i", change, unit)
-        across = np.square(row_norms(change - along[:, None] * unit))
-        forward = self.weights * self.norms + along
-        length = np.sqrt(np.square(forward) + across)
-        # |h| - <h, n>; where <h, n> is negative nothing cancels.
-        detour = np.where(
-            forward > 0,
-            across / np.maximum(length + np.maximum(forward, 0.0), TINY),
-            length - forward,
-        )
-        fenchel = np.square(along + detour) + 2 * self.norms * detour
-        half_dual = self.pull + change
-        misfit = problem.model.misfit(problem.alpha, self.V, half_dual)
-        return float(fenchel.sum()) + misfit / problem.alpha
-
-
-class _Curvature:
-    """Half the Hessian of the tube loss: ``a_i I + (1 - a_i) n_i n_i'``, 0 inside the tube.
-
-    The weights are raised a little, by the share `damping` of what they lack to 1: rows inside the
-    tube, which may be all that keeps b from running away, would otherwise be forgotten.
-    """
-
-    def __init__(self, point: _Point, damping: float) -> None:
-        weights = point.weights + damping * (1 - point.weights)
-        outside = point.weights > 0
-        self._weights = weights[:, None]
-        self._stretch = np.where(outside, 1 - weights, 0.0)[:, None]
-        self._unit = point.residuals / np.maximum(point.norms, TINY)[:, None]
-
-    def times(self, image: FloatArray) -> FloatArray:
-        """Apply every block to its row."""
-        along = np.einsum("ij,ij->i", self._unit, image)[:, None]
-        product: FloatArray = self._weights * image + (self._stretch * along) * self._unit
-        return product
-
-
 class _Direction(NamedTuple):
     """A change of V, and its image."""
 
@@ -289,25 +198,45 @@ class _Direction(NamedTuple):
 class _Search:
     """Newton steps from ``Theta = 0`` on, with their trace."""
 
-    def __init__(self, problem: _Problem, tol: float, max_iter: int) -> None:
+    def __init__(
+        self,
+        problem: MsvrProblem,
+        tol: float,
+        max_iter: int,
+        callback: Callback | None,
+        clock: float,
+    ) -> None:
         self.problem, self.tol, self.max_iter = problem, tol, max_iter
+        self.callback, self.clock = callback, clock
         start = np.zeros((problem.model.n_rows, problem.T.shape[1]))
-        self.point = _Point(problem, start)
+        self.point = MsvrPoint(problem, start)
         self.trace = [self.point.objective]
-        self.optimality = self._certify(self.point)
+        self.optimality = float("inf")
 
     def run(self) -> Status:
         """Step until the certified gap is at most `tol`, or nothing moves any more."""
-        failures = 0
-        while self.optimality > self.tol:
-            if len(self.trace) > self.max_iter:
-                return "max_iter"
-            before = self.optimality
-            if failures >= PATIENCE or not self._step():
-                return "stalled"
-            failures = failures + 1 if self.optimality >= before else 0
+        status = self._approach()
+        self._certify()
+        if self.optimality > self.tol:
+            return status
         self._polish()
         return "converged"
+
+    def _approach(self) -> Status:
+        """Step until a certificate says that it is enough, or there is a reason to give up."""
+        failures = 0
+        while True:
+            system = _NewtonSystem(self.point)
+            if self._worth_certifying(system):
+                before = self.optimality
+                self._certify()
+                if self.optimality <= self.tol:
+                    return "converged"
+                failures = failures + 1 if self.optimality >= before else 0
+            if len(self.trace) > self.max_iter:
+                return "max_iter"
+            if failures >= PATIENCE or not self._step(system, self.tol):
+                return "stalled"
 
     def solution(self, status: Status) -> MsvrSolution:
         """Gather what was found."""
@@ -322,30 +251,57 @@ class _Search:
             status=status,
         )
 
-    def _certify(self, point: _Point) -> float:
-        return point.certified_gap() / max(point.objective, self.problem.floor)
+    def _worth_certifying(self, system: _NewtonSystem) -> bool:
+        # The preconditioner bounds the Hessian, so a step with it would lower the objective by the
+        # decrement at least: no certificate can be better than that. (A diagonal one need not, and
+        # then this is merely late.)
+        return not system.decrement > max(self.tol, NEAR_ROUNDING) * self._scale()
 
-    def _step(self) -> bool:
-        """Take a Newton step with an exact line search; False if the line only rises."""
-        direction = self._direction()
+    def _scale(self) -> float:
+        return max(self.point.objective, self.problem.floor)
+
+    def _certify(self) -> None:
+        self.point = self.point.refreshed()
+        self.trace[-1] = self.point.objective
+        self.optimality = self.point.certified_gap() / self._scale()
+
+    def _step(self, system: _NewtonSystem, wanted: float) -> bool:
+        """Take a Newton step towards the relative gap `wanted`; False if the line only rises."""
+        direction = system.solve(self._forcing(system, wanted))
         step = self._line_search(direction)
         if step == 0:
             return False
-        self.point = _Point(self.problem, self.point.V - step * direction.V)
+        self.point = self.point.moved(step, *direction)
         self.trace.append(self.point.objective)
-        self.optimality = self._certify(self.point)
+        if self.callback is not None:
+            now = time.perf_counter()
+            self.callback(
+                Progress(
+                    len(self.trace) - 1, self.point.objective, self.optimality, now - self.clock
+                )
+            )
+            self.clock += time.perf_counter() - now
         return True
+
+    def _forcing(self, system: _NewtonSystem, wanted: float) -> float:
+        # The decrement is quadratic in the distance to the optimum; a system solved in proportion
+        # to the distance leaves Newton's method its quadratic convergence. What is wanted may be
+        # less than that.
+        relative = system.decrement / self._scale()
+        enough = max(relative, ENOUGH * wanted / max(relative, wanted))
+        return float(np.clip(np.sqrt(enough), SMALLEST_FORCING, LARGEST_FORCING))
 
     def _polish(self) -> None:
         """Square the gap, for predictions as close as `tol`, or as close as rounding allows."""
         while self.optimality > self.tol**2 and len(self.trace) <= self.max_iter:
             point, optimality = self.point, self.optimality
-            if not self._step():
+            if not self._step(_NewtonSystem(point), self.tol**2):
                 return
+            self._certify()
+            if self.optimality > optimality:
+                self.point, self.optimality = point, optimality
+                self.trace.pop()
             if self.optimality > POLISH_SHARE * optimality:
-                if self.optimality > optimality:
-                    self.point, self.optimality = point, optimality
-                    self.trace.pop()
                 return
 
     def _line_search(self, direction: _Direction) -> float:
@@ -361,41 +317,62 @@ class _Search:
         )
         return found.step
 
-    def _direction(self) -> _Direction:
-        """Solve the Newton system by preconditioned conjugate gradients.
 
-        Half the gradient, and every residual of the system, has the form
-        ``alpha [Theta'; 0] + Xt' force`` and is kept as the pair ``(V, force)``: the preconditioner
-        needs no more, and by samples multiplying it out would cost products with X.
-        """
-        problem, model = self.problem, self.problem.model
-        # The gap is quadratic in the distance to the optimum; a system solved, and damped, in
-        # proportion to the distance leaves Newton's method its quadratic convergence.
-        forcing = min(LARGEST_FORCING, float(np.sqrt(self.optimality)))
-        curvature = _Curvature(self.point, min(LARGEST_DAMPING, forcing))
-        V, force = self.point.V.copy(), -self.point.pull
-        solution, moved = np.zeros_like(V), np.zeros_like(force)
-        along = _Direction(np.zeros_like(V), np.zeros_like(force))
-        first = last = 0.0
+class _NewtonSystem:
+    """The Newton system at a point, solved by preconditioned conjugate gradients.
+
+    Half the gradient, and every residual of the system, has the form
+    ``alpha [Theta'; 0] + Xt' force`` and is kept as the pair ``(V, force)``: the preconditioner
+    needs no more, and by samples multiplying it out would cost products with X.
+
+    Attributes
+    ----------
+    decrement : float
+        ``<g, P^-1 g>`` of half the gradient g: at most the distance of the objective to its
+        minimum.
+    """
+
+    def __init__(self, point: MsvrPoint) -> None:
+        self._point, self._problem = point, point.problem
+        # A factorised preconditioner bounds the Hessian, a diagonal one need not.
+        self._bounded = self._problem.model.n_linear_solves > 0
+        self._V, self._force = point.V.copy(), -point.pull
+        self._first, self.decrement = self._precondition()
+
+    def _precondition(self) -> tuple[_Direction, float]:
+        """``P^-1 r`` of the present residual r, and ``<r, P^-1 r>``."""
+        problem, model = self._problem, self._problem.model
+        V, image, right = model.solve(problem.alpha, self._V, self._force)
+        sums = problem.features.gather(self._force)
+        V[-1] = sums / problem.features.total_weight
+        decrement = model.force_inner(right, V, image) + float(sums @ V[-1])
+        return _Direction(V, image + problem.features.spread(V[-1])), decrement
+
+    def solve(self, forcing: float) -> _Direction:
+        """Return a direction that leaves the share `forcing` of the gradient."""
+        problem = self._problem
+        curvature = MsvrCurvature(self._point, min(LARGEST_DAMPING, forcing))
+        along, last = self._first, self.decrement
+        V, image = np.zeros_like(along.V), np.zeros_like(along.image)
         for inner in range(MAX_INNER):
-            step, image, right = model.solve(problem.alpha, V, force)
-            sums = problem.features.gather(force)
-            step[-1] = sums / problem.features.total_weight
-            decrement = model.force_inner(right, step, image) + float(sums @ step[-1])
-            image = image + problem.features.spread(step[-1])
-            if inner == 0:
-                first = last = decrement
-            if not decrement > forcing**2 * first * (inner > 0):
-                break
-            kept = decrement / last if inner else 0.0
-            along = _Direction(step + kept * along.V, image + kept * along.image)
             bent = curvature.times(along.image)
-            square = problem.alpha * model.inner(along.V, along.V, along.image)
+            square = problem.alpha * problem.model.inner(along.V, along.V, along.image)
             square += float(np.vdot(along.image, bent))
-            length = decrement / square
-            solution += length * along.V
-            moved += length * along.image
-            V -= length * along.V
-            force -= length * bent
+            if not square > 0:
+                break
+            length = last / square
+            V += length * along.V
+            image += length * along.image
+            if inner == 0 and self._bounded and length - 1 <= forcing**2:
+                # H <= P makes this a bound of the squared share of the gradient that is left:
+                # there is no need to look.
+                break
+            self._V -= length * along.V
+            self._force -= length * bent
+            towards, decrement = self._precondition()
+            if not decrement > forcing**2 * self.decrement:
+                break
+            kept = decrement / last
+            along = _Direction(towards.V + kept * along.V, towards.image + kept * along.image)
             last = decrement
-        return _Direction(solution, moved)
+        return _Direction(V, image)
