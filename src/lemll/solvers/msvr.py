@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,23 +21,20 @@ import numpy.typing as npt
 from lemll._validation import is_sparse
 from lemll.solvers._checks import check_size, check_stopping, check_weights
 from lemll.solvers._line_search import exact_step
-from lemll.solvers._msvr_point import MsvrCurvature, MsvrPoint, MsvrProblem
+from lemll.solvers._msvr_newton import Direction, NewtonSystem
+from lemll.solvers._msvr_point import MsvrPoint, MsvrProblem
 from lemll.solvers._solution import Callback, Progress, Status
 
 __all__ = ["MsvrSolution", "solve_msvr"]
 
 FloatArray = npt.NDArray[np.float64]
 
-# Conjugate gradient steps for one Newton step. Cut short, they still give a direction of descent.
-MAX_INNER = 300
 # Far from the optimum no Newton system is solved more exactly than this.
 LARGEST_FORCING = 0.3
 # Nor is any solved further than rounding lets conjugate gradients go.
 SMALLEST_FORCING = 1e-7
 # Share of the wanted gap to aim at.
 ENOUGH = 0.1
-# More damping would slow down problems with nearly all rows inside the tube.
-LARGEST_DAMPING = 1e-6
 # Steps in a row without a better certificate that prove rounding to be in the way.
 PATIENCE = 10
 # Certificates from here on tell whether rounding lets the gap fall any further.
@@ -188,13 +185,6 @@ def _check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray | Non
     return weights
 
 
-class _Direction(NamedTuple):
-    """A change of V, and its image."""
-
-    V: FloatArray
-    image: FloatArray
-
-
 class _Search:
     """Newton steps from ``Theta = 0`` on, with their trace."""
 
@@ -226,7 +216,7 @@ class _Search:
         """Step until a certificate says that it is enough, or there is a reason to give up."""
         failures = 0
         while True:
-            system = _NewtonSystem(self.point)
+            system = NewtonSystem(self.point)
             if self._worth_certifying(system):
                 before = self.optimality
                 self._certify()
@@ -251,7 +241,7 @@ class _Search:
             status=status,
         )
 
-    def _worth_certifying(self, system: _NewtonSystem) -> bool:
+    def _worth_certifying(self, system: NewtonSystem) -> bool:
         # The preconditioner bounds the Hessian, so a step with it would lower the objective by the
         # decrement at least: no certificate can be better than that. (A diagonal one need not, and
         # then this is merely late.)
@@ -265,7 +255,7 @@ class _Search:
         self.trace[-1] = self.point.objective
         self.optimality = self.point.certified_gap() / self._scale()
 
-    def _step(self, system: _NewtonSystem, wanted: float) -> bool:
+    def _step(self, system: NewtonSystem, wanted: float) -> bool:
         """Take a Newton step towards the relative gap `wanted`; False if the line only rises."""
         direction = system.solve(self._forcing(system, wanted))
         step = self._line_search(direction)
@@ -283,7 +273,7 @@ class _Search:
             self.clock += time.perf_counter() - now
         return True
 
-    def _forcing(self, system: _NewtonSystem, wanted: float) -> float:
+    def _forcing(self, system: NewtonSystem, wanted: float) -> float:
         # The decrement is quadratic in the distance to the optimum; a system solved in proportion
         # to the distance leaves Newton's method its quadratic convergence. What is wanted may be
         # less than that.
@@ -295,7 +285,7 @@ class _Search:
         """Square the gap, for predictions as close as `tol`, or as close as rounding allows."""
         while self.optimality > self.tol**2 and len(self.trace) <= self.max_iter:
             point, optimality = self.point, self.optimality
-            if not self._step(_NewtonSystem(point), self.tol**2):
+            if not self._step(NewtonSystem(point), self.tol**2):
                 return
             self._certify()
             if self.optimality > optimality:
@@ -304,7 +294,7 @@ class _Search:
             if self.optimality > POLISH_SHARE * optimality:
                 return
 
-    def _line_search(self, direction: _Direction) -> float:
+    def _line_search(self, direction: Direction) -> float:
         point, problem = self.point, self.problem
         inner, alpha = problem.model.inner, problem.alpha
         found = exact_step(
@@ -316,63 +306,3 @@ class _Search:
             epsilon=problem.radii,
         )
         return found.step
-
-
-class _NewtonSystem:
-    """The Newton system at a point, solved by preconditioned conjugate gradients.
-
-    Half the gradient, and every residual of the system, has the form
-    ``alpha [Theta'; 0] + Xt' force`` and is kept as the pair ``(V, force)``: the preconditioner
-    needs no more, and by samples multiplying it out would cost products with X.
-
-    Attributes
-    ----------
-    decrement : float
-        ``<g, P^-1 g>`` of half the gradient g: at most the distance of the objective to its
-        minimum.
-    """
-
-    def __init__(self, point: MsvrPoint) -> None:
-        self._point, self._problem = point, point.problem
-        # A factorised preconditioner bounds the Hessian, a diagonal one need not.
-        self._bounded = self._problem.model.n_linear_solves > 0
-        self._V, self._force = point.V.copy(), -point.pull
-        self._first, self.decrement = self._precondition()
-
-    def _precondition(self) -> tuple[_Direction, float]:
-        """``P^-1 r`` of the present residual r, and ``<r, P^-1 r>``."""
-        problem, model = self._problem, self._problem.model
-        V, image, right = model.solve(problem.alpha, self._V, self._force)
-        sums = problem.features.gather(self._force)
-        V[-1] = sums / problem.features.total_weight
-        decrement = model.force_inner(right, V, image) + float(sums @ V[-1])
-        return _Direction(V, image + problem.features.spread(V[-1])), decrement
-
-    def solve(self, forcing: float) -> _Direction:
-        """Return a direction that leaves the share `forcing` of the gradient."""
-        problem = self._problem
-        curvature = MsvrCurvature(self._point, min(LARGEST_DAMPING, forcing))
-        along, last = self._first, self.decrement
-        V, image = np.zeros_like(along.V), np.zeros_like(along.image)
-        for inner in range(MAX_INNER):
-            bent = curvature.times(along.image)
-            square = problem.alpha * problem.model.inner(along.V, along.V, along.image)
-            square += float(np.vdot(along.image, bent))
-            if not square > 0:
-                break
-            length = last / square
-            V += length * along.V
-            image += length * along.image
-            if inner == 0 and self._bounded and length - 1 <= forcing**2:
-                # H <= P makes this a bound of the squared share of the gradient that is left:
-                # there is no need to look.
-                break
-            self._V -= length * along.V
-            self._force -= length * bent
-            towards, decrement = self._precondition()
-            if not decrement > forcing**2 * self.decrement:
-                break
-            kept = decrement / last
-            along = _Direction(towards.V + kept * along.V, towards.image + kept * along.image)
-            last = decrement
-        return _Direction(V, image)
