@@ -82,7 +82,7 @@ def test_missing_file_and_folder(tmp_path):
         b"{" * 2**20,
     ],
 )
-def test_a_megabyte_of_header_takes_no_longer_than_a_second(header):
+def test_a_megabyte_of_header_is_refused_in_linear_time(header):
     start = time.process_time()
     with pytest.raises(DatasetFormatError):
         read_arff(header + b"\n@data\n")
@@ -90,7 +90,7 @@ def test_a_megabyte_of_header_takes_no_longer_than_a_second(header):
 
 
 @pytest.mark.parametrize("row", [b"{" + b"1 1," * 2**18, b"1," * 2**19, b"'" * 2**20, b"{0 '" * 9])
-def test_a_megabyte_of_one_row_takes_no_longer_than_a_second(row):
+def test_a_megabyte_of_one_row_is_refused_in_linear_time(row):
     start = time.process_time()
     with pytest.raises(DatasetFormatError):
         read_arff(HEADER + row + b"\n")

@@ -41,7 +41,7 @@ class LEMLLEnhancer(BaseEnhancer):
         Neighbours from which a row is rebuilt; with fewer rows, all others.
     reg_policy : {"always", "auto"}, default="always"
         Whether the local Gram matrices of LLE are always regularised, or only where they are
-        singular. The latter is what the published figures rest on; the solution then takes up to
+        singular. The latter is what the published figures rest on; the solution then takes some
         twenty times longer where neighbours nearly coincide, and predicts no better.
     graph : csr_array of shape (n_samples, n_samples), optional
         Precomputed LLE weights W, as `lemll.topology.reconstruction_weights` gives them.

@@ -40,7 +40,7 @@ class LEMLL(MultilabelClassifier):
         Neighbours from which a row is rebuilt; with fewer rows, all others.
     reg_policy : {"always", "auto"}, default="always"
         Whether the local Gram matrices of LLE are always regularised, or only where they are
-        singular. The latter is what the published figures rest on; the solution then takes up to
+        singular. The latter is what the published figures rest on; the solution then takes some
         twenty times longer where neighbours nearly coincide, and predicts no better.
     graph : csr_array of shape (n_samples, n_samples), optional
         Precomputed LLE weights W of the training rows, as
