@@ -9,7 +9,9 @@ from typing import Any
 __all__ = ["check_number", "check_whole"]
 
 
-def check_number(name: str, value: Any, *, above: float, inclusive: bool = False) -> float:
+def check_number(
+    name: str, value: Any, *, above: float = -math.inf, inclusive: bool = False
+) -> float:
     """Return a finite real parameter greater than `above`, or at least that if `inclusive`.
 
     Examples
@@ -17,12 +19,12 @@ def check_number(name: str, value: Any, *, above: float, inclusive: bool = False
     >>> check_number("alpha", 1, above=0)
     1.0
     """
-    sign = ">=" if inclusive else ">"
+    bound = f" {'>=' if inclusive else '>'} {above:g}" if math.isfinite(above) else ""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ValueError(f"{name} must be a number {sign} {above:g}, got {value!r}.")
+        raise ValueError(f"{name} must be a number{bound}, got {value!r}.")
     number = float(value)
     if not math.isfinite(number) or number < above or (number == above and not inclusive):
-        raise ValueError(f"{name} must be finite and {sign} {above:g}, got {value!r}.")
+        raise ValueError(f"{name} must be finite{bound and ' and' + bound}, got {value!r}.")
     return number
 
 

@@ -53,8 +53,16 @@ class ShiftedFeatures:
             residuals[rows] -= block @ coef.T
         return residuals
 
-    def correlation(self, half_dual: FloatArray) -> FloatArray:
-        """``half_dual' X``, for columns of `half_dual` that sum to zero."""
+    def square(self, coef: FloatArray) -> float:
+        """``|Theta|_F^2``."""
+        return float(np.vdot(coef, coef))
+
+    def misfit(self, alpha: float, coef: FloatArray, half_dual: FloatArray) -> float:
+        """``|alpha Theta' - X' half_dual|_F^2``, for columns of `half_dual` that sum to zero."""
+        return self.square(alpha * coef - self._correlation(half_dual))
+
+    def _correlation(self, half_dual: FloatArray) -> FloatArray:
+        """``half_dual' X``."""
         product: FloatArray
         if self._sparse:
             # What is left of the sums is rounding, which the mean would multiply.

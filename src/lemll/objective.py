@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lemll._certificate import DualityGap, gap_from_gradient_parts, smallest_objective
+from lemll._kernel import CentredKernel
 from lemll._shift import ShiftedFeatures
 from lemll._tube import row_norms, tube_loss, tube_weights
 from lemll.topology import ReconstructionOperator
@@ -79,8 +80,8 @@ def lemll_objective(
 
     Parameters
     ----------
-    X : ndarray or sparse array of shape (n_samples, n_features)
-        Features.
+    X : ndarray or sparse array of shape (n_samples, n_features), or CentredKernel
+        Features, or their kernel: then the rows of Theta are coefficients of the samples.
     Y : ndarray of shape (n_samples, n_labels)
         Logical labels, -1 or +1.
     W : sparse array of shape (n_samples, n_samples) or ReconstructionOperator
@@ -110,9 +111,10 @@ def lemll_objective(
     """
     Y, point = _as_float(Y), LemllPoint(*map(_as_float, point))
     U, coef, _ = point
+    features = _centred(X)
     return objective_value(
-        ShiftedFeatures(X).residuals(*point),
-        _square(coef),
+        features.residuals(*point),
+        features.square(coef),
         U - Y,
         ReconstructionOperator.of(W).residual(U),
         alpha=alpha,
@@ -242,11 +244,11 @@ def duality_gap(
     """
     Y, point = _as_float(Y), LemllPoint(*map(_as_float, point))
     U, coef, _ = point
-    features, smoothness, change = ShiftedFeatures(X), ReconstructionOperator.of(W), U - Y
+    features, smoothness, change = _centred(X), ReconstructionOperator.of(W), U - Y
     residuals, rebuilt = features.residuals(*point), smoothness.residual(U)
     objective = objective_value(
         residuals,
-        _square(coef),
+        features.square(coef),
         change,
         rebuilt,
         alpha=alpha,
@@ -257,13 +259,17 @@ def duality_gap(
     gap = gap_from_gradient_parts(
         residuals,
         beta * change + gamma * smoothness.adjoint(rebuilt),
-        lambda half_dual: _square(alpha * coef - features.correlation(half_dual)),
+        lambda half_dual: features.misfit(alpha, coef, half_dual),
         alpha=alpha,
         beta=beta,
         epsilon=epsilon,
     )
     scale = max(objective, smallest_objective(Y, beta))
     return DualityGap(objective, objective - gap, gap / scale)
+
+
+def _centred(X: Any) -> CentredKernel | ShiftedFeatures:
+    return X if isinstance(X, CentredKernel) else ShiftedFeatures(X)
 
 
 def _square(array: FloatArray) -> float:

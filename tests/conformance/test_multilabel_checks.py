@@ -11,7 +11,14 @@ from sklearn.multiclass import OneVsRestClassifier
 from lemll import LEMLL, MSVRClassifier
 from lemll.testing import MULTILABEL_CHECKS, check_multilabel_estimator
 
-CLASSIFIERS = [LEMLL(), LEMLL(thresholds="f1"), LEMLL(precision="float32"), MSVRClassifier()]
+CLASSIFIERS = [
+    LEMLL(),
+    LEMLL(thresholds="f1"),
+    LEMLL(precision="float32"),
+    LEMLL(kernel="rbf"),
+    MSVRClassifier(),
+    MSVRClassifier(kernel="poly"),
+]
 
 
 @pytest.mark.parametrize("check", MULTILABEL_CHECKS, ids=lambda check: check.__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any, NamedTuple
 
+import cvxpy
 import numpy as np
 import pytest
 from scipy import sparse
@@ -70,3 +71,28 @@ def _make_problem():
 @pytest.fixture(name="draw_parameters")
 def _draw_parameters():
     return draw_parameters
+
+
+def solve_by_clarabel(X, Y, W, *, alpha, beta, gamma, epsilon):
+    """Eq. (9) as a second-order cone program: L(r) is the squared distance to a ball."""
+    n, n_labels = Y.shape
+    U, inside = cvxpy.Variable((n, n_labels)), cvxpy.Variable((n, n_labels))
+    # A ball of radius 0 has no interior for an interior point method to walk in.
+    tube = [cvxpy.norm(inside, 2, axis=1) <= epsilon] if epsilon else [inside == 0]
+    theta, intercept = cvxpy.Variable((X.shape[1], n_labels)), cvxpy.Variable((1, n_labels))
+    prediction = X @ theta + np.ones((n, 1)) @ intercept
+    objective = (
+        cvxpy.sum_squares(U - prediction - inside)
+        + alpha * cvxpy.sum_squares(theta)
+        + beta * cvxpy.sum_squares(U - Y)
+        + gamma * cvxpy.sum_squares((np.eye(n) - W.toarray()) @ U)
+    )
+    program = cvxpy.Problem(cvxpy.Minimize(objective), tube)
+    tolerances = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-11)
+    program.solve(solver="CLARABEL", **tolerances)
+    return program, U.value
+
+
+@pytest.fixture(name="solve_by_clarabel")
+def _solve_by_clarabel():
+    return solve_by_clarabel

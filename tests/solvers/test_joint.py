@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
-import cvxpy
 import numpy as np
 import pytest
 from scipy import sparse
@@ -20,30 +19,12 @@ CORNER = {"alpha": 1 / 64, "beta": 1 / 64, "gamma": 64.0, "epsilon": 0.1}
 TIGHT = {"tol": 1e-12, "max_iter": 20_000}
 
 
-def solve_by_clarabel(X, Y, W, *, alpha, beta, gamma, epsilon):
-    """Eq. (9) as a second-order cone program: L(r) is the squared distance to a ball."""
-    n, n_labels = Y.shape
-    U, inside = cvxpy.Variable((n, n_labels)), cvxpy.Variable((n, n_labels))
-    # A ball of radius 0 has no interior for an interior point method to walk in.
-    tube = [cvxpy.norm(inside, 2, axis=1) <= epsilon] if epsilon else [inside == 0]
-    theta, intercept = cvxpy.Variable((X.shape[1], n_labels)), cvxpy.Variable((1, n_labels))
-    prediction = X @ theta + np.ones((n, 1)) @ intercept
-    objective = (
-        cvxpy.sum_squares(U - prediction - inside)
-        + alpha * cvxpy.sum_squares(theta)
-        + beta * cvxpy.sum_squares(U - Y)
-        + gamma * cvxpy.sum_squares((np.eye(n) - W.toarray()) @ U)
-    )
-    program = cvxpy.Problem(cvxpy.Minimize(objective), tube)
-    tolerances = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-11)
-    program.solve(solver="CLARABEL", **tolerances)
-    return program, U.value
-
-
 # For some problems it is asked for a digit more than it can promise; those it gives are enough.
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 @pytest.mark.parametrize("seed", range(100))
-def test_an_interior_point_solver_agrees(seed, make_problem, draw_parameters, corners):
+def test_an_interior_point_solver_agrees(
+    seed, make_problem, draw_parameters, corners, solve_by_clarabel
+):
     rng = np.random.default_rng(seed)
     problem = make_problem(
         seed,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lemll.solvers import solve_joint, solver_bytes
+from lemll.solvers import CentredKernel, kernel_bytes, solve_joint, solver_bytes
 from lemll.solvers._features import CentredFeatures
 
 ONES = {"alpha": 1.0, "beta": 1.0, "gamma": 1.0, "epsilon": 0.1}
@@ -26,7 +26,7 @@ def thin(n, d, density):
     return sparse.csr_array(sparse.coo_array((rng.random(len(place[0])), place), shape=(n, d)))
 
 
-def peak_of_a_solve(X, n_labels):
+def peak_of_a_solve(X, n_labels, features=lambda X: X):
     n = X.shape[0]
     Y = np.where(np.random.default_rng(1).random((n, n_labels)) < 0.5, 1.0, -1.0)
     W = ring(n)
@@ -34,7 +34,7 @@ def peak_of_a_solve(X, n_labels):
     solve_joint(X[:20], Y[:20], ring(20), **ONES, max_iter=1)
     tracemalloc.start()
     try:
-        solve_joint(X, Y, W, **ONES, tol=1e-12, max_iter=3)
+        solve_joint(features(X), Y, W, **ONES, tol=1e-12, max_iter=3)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -77,3 +77,10 @@ def test_blocks_of_columns_and_of_rows_change_nothing(form, precision, make_prob
     np.testing.assert_allclose(features.kernel, centred @ centred.T, atol=atol)
     np.testing.assert_allclose(features.gram(1e-9), centred.T @ centred, atol=atol)
     np.testing.assert_allclose(features.gram_diagonal, np.square(centred).sum(axis=0), atol=atol)
+
+
+@pytest.mark.parametrize(("n", "n_labels"), [(600, 3), (2500, 10), (800, 100)])
+def test_the_estimate_of_a_kernel_is_above_the_peak_but_not_far(n, n_labels):
+    X = np.random.default_rng(0).standard_normal((n, 5))
+    peak = peak_of_a_solve(X, n_labels, lambda X: CentredKernel(X @ X.T, overwrite=True))
+    assert peak <= kernel_bytes(n, n_labels) <= 1.5 * peak

@@ -88,6 +88,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags

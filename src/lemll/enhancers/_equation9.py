@@ -13,11 +13,12 @@ from lemll._memory import check_memory
 from lemll._parameters import check_number, check_whole
 from lemll._validation import LabelArray, is_sparse
 from lemll._warnings import warn_caller
+from lemll.enhancers._kernels import Kernel, choose_kernel, store_model
 from lemll.solvers import LemllSolution, Progress, solver_bytes
 from lemll.solvers.logical import solve_logical
-from lemll.topology import check_graph, reconstruction_weights
+from lemll.topology import check_graph, kernel_reconstruction_weights, reconstruction_weights
 
-__all__ = ["fit_equation9", "model_outputs"]
+__all__ = ["check_fits", "fit_equation9"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -47,9 +48,9 @@ def fit_equation9(estimator: Any, X: Any, Y: LabelArray) -> FloatArray:
     Parameters
     ----------
     estimator : estimator
-        Has alpha, beta, gamma, epsilon, n_neighbors, reg_policy, graph, tol, max_iter, precision
-        and verbose; gets coef_, intercept_, numerical_labels_, objective_, objective_trace_,
-        optimality_ and n_iter_.
+        Has alpha, beta, gamma, epsilon, n_neighbors, reg_policy, graph, tol, max_iter, precision,
+        verbose and the kernel's parameters; gets coef_ (or dual_coef_), intercept_,
+        numerical_labels_, objective_, objective_trace_, optimality_ and n_iter_.
     X : ndarray or csr_array of shape (n_samples, n_features)
         Validated features.
     Y : ndarray of shape (n_samples, n_labels)
@@ -60,9 +61,10 @@ def fit_equation9(estimator: Any, X: Any, Y: LabelArray) -> FloatArray:
     ndarray of shape (n_samples, n_labels)
         The numerical labels.
     """
-    solution = _solve(X, Y, **{name: getattr(estimator, name) for name in _PARAMETERS})
-    estimator.coef_ = solution.coef
-    estimator.intercept_ = solution.intercept
+    kernel = choose_kernel(estimator, X)
+    parameters = {name: getattr(estimator, name) for name in _PARAMETERS}
+    solution = _solve(X, Y, kernel, **parameters)
+    store_model(estimator, kernel, X, solution.coef, solution.intercept)
     estimator.numerical_labels_ = solution.numerical_labels
     estimator.objective_ = solution.objective
     estimator.objective_trace_ = solution.objective_trace
@@ -71,14 +73,10 @@ def fit_equation9(estimator: Any, X: Any, Y: LabelArray) -> FloatArray:
     return solution.numerical_labels
 
 
-def model_outputs(estimator: Any, X: Any) -> FloatArray:
-    """Return the outputs Theta x + b of a fitted estimator for validated rows."""
-    return np.asarray(X @ estimator.coef_.T + estimator.intercept_, dtype=np.float64)
-
-
 def _solve(
     X: Any,
     Y: LabelArray,
+    kernel: Kernel | None,
     *,
     alpha: Any,
     beta: Any,
@@ -102,11 +100,19 @@ def _solve(
     max_iter = check_whole("max_iter", max_iter, least=1)
     if precision not in ("float64", "float32"):
         raise ValueError(f"precision={precision!r} must be 'float64' or 'float32'.")
-    _check_fits(X, Y)
-    W = _graph(X, n_neighbors, reg_policy, graph)
+    check_fits(X, Y.shape[1], kernel)
+    features = X if kernel is None else kernel.of_training(X, Y.shape[1])
+    W = _graph(X, kernel, n_neighbors, reg_policy, graph)
     progress = _ProgressLine(tol) if verbose else None
     solution = solve_logical(
-        X, Y, W, **weights, tol=tol, max_iter=max_iter, precision=precision, callback=progress
+        features,
+        Y,
+        W,
+        **weights,
+        tol=tol,
+        max_iter=max_iter,
+        precision=precision,
+        callback=progress,
     )
     if progress is not None:
         progress.end(solution)
@@ -115,7 +121,7 @@ def _solve(
     return solution
 
 
-def _graph(X: Any, n_neighbors: Any, reg_policy: Any, graph: Any) -> Any:
+def _graph(X: Any, kernel: Kernel | None, n_neighbors: Any, reg_policy: Any, graph: Any) -> Any:
     n_samples = X.shape[0]
     if graph is not None:
         return check_graph(graph, n_samples)
@@ -125,11 +131,25 @@ def _graph(X: Any, n_neighbors: Any, reg_policy: Any, graph: Any) -> Any:
             "LEMLL needs at least 2 rows, because each is rebuilt from others; "
             f"got n_samples={n_samples}."
         )
+    # Where the rows are known by their kernel alone, its feature space is where they are near.
+    precomputed = kernel is not None and kernel.name == "precomputed"
+    weights = kernel_reconstruction_weights if precomputed else reconstruction_weights
     # With few rows every other row is a neighbour; more than that there are none.
-    return reconstruction_weights(X, min(wanted, n_samples - 1), reg_policy=reg_policy)
+    return weights(X, min(wanted, n_samples - 1), reg_policy=reg_policy)
 
 
-def _check_fits(X: Any, Y: LabelArray) -> None:
+def check_fits(X: Any, n_labels: int, kernel: Kernel | None) -> None:
+    """Refuse features too large to be squared, and problems too large for the memory.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Features.
+    n_labels : int
+        How many labels or outputs a row has.
+    kernel : Kernel or None
+        None for a model by features; a kernel says for itself whether it fits.
+    """
     values = X.data if is_sparse(X) else X
     largest = float(np.abs(values).max(initial=0.0))
     if largest > _LARGEST_FEATURE:
@@ -138,11 +158,12 @@ def _check_fits(X: Any, Y: LabelArray) -> None:
             "numbers; rescale the features first, for example with "
             "sklearn.preprocessing.StandardScaler."
         )
-    check_memory(
-        solver_bytes(X, Y.shape[1]),
-        f"Fitting {Y.shape[0]} rows with {Y.shape[1]} labels",
-        "fit fewer rows, features or labels at a time, or use a machine with more memory",
-    )
+    if kernel is None:
+        check_memory(
+            solver_bytes(X, n_labels),
+            f"Fitting {X.shape[0]} rows with {n_labels} labels",
+            "fit fewer rows, features or labels at a time, or use a machine with more memory",
+        )
 
 
 def _warn(solution: LemllSolution, tol: float) -> None:

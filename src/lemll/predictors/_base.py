@@ -87,8 +87,16 @@ class MultilabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         # A fixed seed: the same data give the same model, and no global state is touched.
         for seen, unseen in KFold(_FOLDS, shuffle=True, random_state=0).split(X):
             member = clone(self).set_params(thresholds="zero", **self._fold_parameters())
-            scores[unseen] = member.fit(X[seen], Y[seen]).decision_function(X[unseen])
+            known, new = (
+                X[rows][:, seen] if self._pairwise else X[rows] for rows in (seen, unseen)
+            )
+            scores[unseen] = member.fit(known, Y[seen]).decision_function(new)
         return best_thresholds(scores, Y, self.thresholds)
+
+    @property
+    def _pairwise(self) -> bool:
+        """Whether X holds kernel values, one column for each training row."""
+        return bool(getattr(self, "kernel", None) == "precomputed")
 
     def _fold_parameters(self) -> dict[str, Any]:
         """Parameters that must change where only some of the rows are fitted."""
@@ -201,6 +209,7 @@ class MultilabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self._pairwise
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
         return tags

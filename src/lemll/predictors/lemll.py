@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from lemll._validation import LabelArray
-from lemll.enhancers._equation9 import fit_equation9, model_outputs
+from lemll.enhancers._equation9 import fit_equation9
+from lemll.enhancers._kernels import model_outputs
 from lemll.enhancers._normalize import normalize
 from lemll.predictors._base import FloatArray, MultilabelClassifier
 
@@ -15,8 +16,9 @@ __all__ = ["LEMLL"]
 class LEMLL(MultilabelClassifier):
     r"""Multi-label learning with label enhancement, solved to a certified global optimum.
 
-    Learns a linear model and, with it, numerical labels U that say how much each label matters in
-    each training row. Both minimise Eq. (9) of [1]_ jointly,
+    Learns a model, linear in the features or in those of a kernel, and with it numerical labels U
+    that say how much each label matters in each training row. Both jointly minimise Eq. (9) of
+    [1]_,
 
     .. math::
         \sum_i L_\varepsilon(\|u_i-\Theta x_i-b\|)+\alpha\|\Theta\|_F^2
@@ -36,6 +38,20 @@ class LEMLL(MultilabelClassifier):
         Weight of the agreement of U with the rows' local linear structure, >= 0.
     epsilon : float, default=0.1
         Radius of the tube inside which residuals cost nothing, >= 0.
+    kernel : {"linear", "rbf", "poly", "sigmoid", "cosine", "precomputed"} or callable, \
+default="linear"
+        Inner product of two rows, in the feature space that the model is linear in:
+        :math:`\exp(-g\|x-x'\|^2)`, :math:`(g\,x^\top x'+c)^{degree}`,
+        :math:`\tanh(g\,x^\top x'+c)`, or that of rows of length 1; a function of two arrays of
+        rows; or X itself is the matrix of kernel values. It must be positive semi-definite. The
+        neighbourhoods are those of X, or of a precomputed kernel's feature space.
+    kernel_gamma : "variance" or float, default="variance"
+        g of the kernel, > 0; by default one over the sum of the features' variances, so that the
+        mean squared distance of two rows has the exponent -2.
+    degree : int, default=3
+        Of the polynomial kernel.
+    coef0 : float, default=1.0
+        c of the polynomial and the sigmoid kernel.
     n_neighbors : int, default=10
         Neighbours from which a row is rebuilt; with fewer rows, all others.
     reg_policy : {"always", "auto"}, default="always"
@@ -69,6 +85,13 @@ class LEMLL(MultilabelClassifier):
         U of the training rows.
     label_distribution_ : ndarray of shape (n_samples, n_labels)
         U through the logistic function, divided by its row sum.
+    dual_coef_ : ndarray of shape (n_labels, n_samples)
+        With a kernel, instead of `coef_`: the coefficients a of the outputs
+        :math:`\sum_j a_j k(x_j, x)+b`; their rows sum to zero.
+    X_fit_ : ndarray or csr_array
+        With a kernel that is not precomputed: a copy of the training rows.
+    kernel_ : object
+        With a kernel: its name and the parameters it was used with.
     objective_ : float
         Eq. (9) at the solution.
     objective_trace_ : ndarray
@@ -125,6 +148,10 @@ class LEMLL(MultilabelClassifier):
         gamma: float = 1.0,
         *,
         epsilon: float = 0.1,
+        kernel: Any = "linear",
+        kernel_gamma: Any = "variance",
+        degree: int = 3,
+        coef0: float = 1.0,
         n_neighbors: int = 10,
         reg_policy: Any = "always",
         graph: Any = None,
@@ -138,6 +165,10 @@ class LEMLL(MultilabelClassifier):
         self.beta = beta
         self.gamma = gamma
         self.epsilon = epsilon
+        self.kernel = kernel
+        self.kernel_gamma = kernel_gamma
+        self.degree = degree
+        self.coef0 = coef0
         self.n_neighbors = n_neighbors
         self.reg_policy = reg_policy
         self.graph = graph

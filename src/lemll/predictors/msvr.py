@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from lemll._parameters import check_number, check_whole
 from lemll._validation import LabelArray
 from lemll._warnings import warn_caller
-from lemll.enhancers._equation9 import model_outputs
+from lemll.enhancers._equation9 import check_fits
+from lemll.enhancers._kernels import choose_kernel, model_outputs, store_model
 from lemll.predictors._base import FloatArray, MultilabelClassifier
 from lemll.solvers import solve_msvr
 
@@ -22,7 +23,8 @@ __all__ = ["MSVR", "MSVRClassifier"]
 class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
     r"""Multi-output support vector regression, solved to a certified global optimum.
 
-    Learns a linear model of all outputs together. It minimises Eq. (10) of [1]_,
+    Learns a model of all outputs together, linear in the features or in those of a kernel. It
+    minimises Eq. (10) of [1]_,
 
     .. math::
         \sum_i w_i L_\varepsilon(\|y_i-\Theta x_i-b\|)+\alpha\|\Theta\|_F^2,
@@ -38,7 +40,20 @@ class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Weight of :math:`\|\Theta\|_F^2`, > 0. The usual C of [2]_, which multiplies the losses
         beside :math:`\tfrac12\|\Theta\|_F^2`, is :math:`C=1/(2\alpha)`.
     epsilon : float, default=0.1
-        Radius of the tube, >= 0. With 0 this is ridge regression.
+        Radius of the tube, >= 0. With 0 this is (kernel) ridge regression.
+    kernel : {"linear", "rbf", "poly", "sigmoid", "cosine", "precomputed"} or callable, \
+default="linear"
+        Inner product of two rows, in the feature space that the model is linear in:
+        :math:`\exp(-g\|x-x'\|^2)`, :math:`(g\,x^\top x'+c)^{degree}`,
+        :math:`\tanh(g\,x^\top x'+c)`, or that of rows of length 1; a function of two arrays of
+        rows; or X itself is the matrix of kernel values. It must be positive semi-definite.
+    kernel_gamma : "variance" or float, default="variance"
+        g of the kernel, > 0; by default one over the sum of the features' variances, so that the
+        mean squared distance of two rows has the exponent -2.
+    degree : int, default=3
+        Of the polynomial kernel.
+    coef0 : float, default=1.0
+        c of the polynomial and the sigmoid kernel.
     tol : float, default=1e-10
         Certified relative duality gap at which to stop.
     max_iter : int, default=1000
@@ -50,6 +65,13 @@ class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
         :math:`\Theta`; with one row for a 1-D target.
     intercept_ : ndarray of shape (n_outputs,)
         b.
+    dual_coef_ : ndarray of shape (n_outputs, n_samples)
+        With a kernel, instead of `coef_`: the coefficients a of the outputs
+        :math:`\sum_j a_j k(x_j, x)+b`; their rows sum to zero.
+    X_fit_ : ndarray or csr_array
+        With a kernel that is not precomputed: a copy of the training rows.
+    kernel_ : object
+        With a kernel: its name and the parameters it was used with.
     objective_ : float
         Eq. (10) at the solution.
     objective_trace_ : ndarray
@@ -92,11 +114,19 @@ class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
         alpha: float = 1.0,
         epsilon: float = 0.1,
         *,
+        kernel: Any = "linear",
+        kernel_gamma: Any = "variance",
+        degree: int = 3,
+        coef0: float = 1.0,
         tol: float = 1e-10,
         max_iter: int = 1000,
     ) -> None:
         self.alpha = alpha
         self.epsilon = epsilon
+        self.kernel = kernel
+        self.kernel_gamma = kernel_gamma
+        self.degree = degree
+        self.coef0 = coef0
         self.tol = tol
         self.max_iter = max_iter
 
@@ -153,13 +183,15 @@ class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
 
 class MSVRClassifier(MultilabelClassifier):
     r"""Multi-label classification by support vector regression: LEMLL without label enhancement.
 
-    Learns a linear model of the labels Y, coded -1/+1. It minimises Eq. (10) of [1]_,
+    Learns a model of the labels Y, coded -1/+1, linear in the features or in those of a kernel. It
+    minimises Eq. (10) of [1]_,
 
     .. math::
         \sum_i L_\varepsilon(\|y_i-\Theta x_i-b\|)+\alpha\|\Theta\|_F^2,
@@ -174,6 +206,19 @@ class MSVRClassifier(MultilabelClassifier):
         Weight of :math:`\|\Theta\|_F^2`, > 0; :math:`C=1/(2\alpha)`.
     epsilon : float, default=0.1
         Radius of the tube inside which residuals cost nothing, >= 0.
+    kernel : {"linear", "rbf", "poly", "sigmoid", "cosine", "precomputed"} or callable, \
+default="linear"
+        Inner product of two rows, in the feature space that the model is linear in:
+        :math:`\exp(-g\|x-x'\|^2)`, :math:`(g\,x^\top x'+c)^{degree}`,
+        :math:`\tanh(g\,x^\top x'+c)`, or that of rows of length 1; a function of two arrays of
+        rows; or X itself is the matrix of kernel values. It must be positive semi-definite.
+    kernel_gamma : "variance" or float, default="variance"
+        g of the kernel, > 0; by default one over the sum of the features' variances, so that the
+        mean squared distance of two rows has the exponent -2.
+    degree : int, default=3
+        Of the polynomial kernel.
+    coef0 : float, default=1.0
+        c of the polynomial and the sigmoid kernel.
     thresholds : {"zero", "f1", "hamming"}, default="zero"
         Above which score a label is predicted: 0 for all labels, as in the paper; or for each
         label the one that is best, by its F1 or by the number of correct decisions, on the
@@ -189,6 +234,13 @@ class MSVRClassifier(MultilabelClassifier):
         :math:`\Theta`.
     intercept_ : ndarray of shape (n_labels,)
         b.
+    dual_coef_ : ndarray of shape (n_labels, n_samples)
+        With a kernel, instead of `coef_`: the coefficients a of the outputs
+        :math:`\sum_j a_j k(x_j, x)+b`; their rows sum to zero.
+    X_fit_ : ndarray or csr_array
+        With a kernel that is not precomputed: a copy of the training rows.
+    kernel_ : object
+        With a kernel: its name and the parameters it was used with.
     objective_ : float
         Eq. (10) at the solution.
     objective_trace_ : ndarray
@@ -238,12 +290,20 @@ class MSVRClassifier(MultilabelClassifier):
         alpha: float = 1.0,
         epsilon: float = 0.1,
         *,
+        kernel: Any = "linear",
+        kernel_gamma: Any = "variance",
+        degree: int = 3,
+        coef0: float = 1.0,
         thresholds: Any = "zero",
         tol: float = 1e-10,
         max_iter: int = 1000,
     ) -> None:
         self.alpha = alpha
         self.epsilon = epsilon
+        self.kernel = kernel
+        self.kernel_gamma = kernel_gamma
+        self.degree = degree
+        self.coef0 = coef0
         self.thresholds = thresholds
         self.tol = tol
         self.max_iter = max_iter
@@ -258,8 +318,10 @@ class MSVRClassifier(MultilabelClassifier):
 def _fit_equation10(estimator: Any, X: Any, targets: Any, sample_weight: Any) -> None:
     """Minimise Eq. (10) with an estimator's parameters and store what was found in it."""
     tol = check_number("tol", estimator.tol, above=0)
+    kernel = choose_kernel(estimator, X, sample_weight)
+    check_fits(X, targets.shape[1], kernel)
     solution = solve_msvr(
-        X,
+        X if kernel is None else kernel.of_training(X, targets.shape[1]),
         targets,
         alpha=check_number("alpha", estimator.alpha, above=0),
         epsilon=check_number("epsilon", estimator.epsilon, above=0, inclusive=True),
@@ -278,8 +340,7 @@ def _fit_equation10(estimator: Any, X: Any, targets: Any, sample_weight: Any) ->
             f"certified relative gap of {solution.optimality:.2e}, wanted tol={tol:.2e}; {remedy}.",
             ConvergenceWarning,
         )
-    estimator.coef_ = solution.coef
-    estimator.intercept_ = solution.intercept
+    store_model(estimator, kernel, X, solution.coef, solution.intercept)
     estimator.objective_ = solution.objective
     estimator.objective_trace_ = solution.objective_trace
     estimator.optimality_ = solution.optimality

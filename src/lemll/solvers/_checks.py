@@ -8,12 +8,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lemll._kernel import CentredKernel
 from lemll._validation import check_finite, is_sparse
 
 __all__ = [
     "Precision",
+    "as_features",
     "check_arrays",
     "check_precision",
+    "check_real",
     "check_size",
     "check_start",
     "check_stopping",
@@ -33,8 +36,8 @@ def check_arrays(X: Any, Y: Any, W: Any) -> tuple[Any, Array, Any]:
 
     Parameters
     ----------
-    X : array-like or sparse array of shape (n_samples, n_features)
-        Features.
+    X : array-like or sparse array of shape (n_samples, n_features), or CentredKernel
+        Features, or their kernel.
     Y : array-like of shape (n_samples, n_labels)
         Logical labels.
     W : array-like or sparse array of shape (n_samples, n_samples)
@@ -42,22 +45,17 @@ def check_arrays(X: Any, Y: Any, W: Any) -> tuple[Any, Array, Any]:
 
     Returns
     -------
-    X : ndarray or sparse array
+    X : ndarray, sparse array or CentredKernel
         As given.
     Y : ndarray, float64
         Without a copy where none is needed.
     W : sparse array
         As given, if it is sparse.
     """
-    X, Y = X if is_sparse(X) else np.asarray(X), np.asarray(Y)
+    X, Y = as_features(X), np.asarray(Y)
     W = W if is_sparse(W) else sparse.csr_array(np.atleast_2d(np.asarray(W)))
-    for name, array in (("X", X), ("Y", Y), ("W", W)):
-        if array.dtype.kind not in "biuf":
-            raise ValueError(
-                f"{name} must hold real numbers, got dtype {array.dtype}; convert it first."
-            )
-    if X.ndim != 2 or 0 in X.shape:
-        raise ValueError(f"X must be 2-D with rows and features, got shape {X.shape}; reshape it.")
+    check_real(Y, "Y")
+    check_real(W, "W")
     n_samples = X.shape[0]
     if Y.ndim != 2 or Y.shape[0] != n_samples or W.shape != (n_samples, n_samples):
         raise ValueError(
@@ -69,18 +67,50 @@ def check_arrays(X: Any, Y: Any, W: Any) -> tuple[Any, Array, Any]:
     return X, np.asarray(Y, dtype=np.float64), W
 
 
+def as_features(X: Any) -> Any:
+    """Return features as an array, sparse array or kernel of two dimensions, or say what is wrong.
+
+    Parameters
+    ----------
+    X : array-like or sparse array of shape (n_samples, n_features), or CentredKernel
+        Features, or their kernel.
+
+    Returns
+    -------
+    ndarray, sparse array or CentredKernel
+        Without a copy where none is needed.
+    """
+    if isinstance(X, CentredKernel):
+        return X
+    X = X if is_sparse(X) else np.asarray(X)
+    check_real(X, "X")
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(f"X must be 2-D with rows and features, got shape {X.shape}; reshape it.")
+    return X
+
+
+def check_real(array: Any, name: str) -> None:
+    """Refuse complex numbers, texts and objects."""
+    if array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must hold real numbers, got dtype {array.dtype}; convert it first."
+        )
+
+
 def check_size(array: Any, name: str, precision: Precision) -> None:
     """Refuse NaN, infinity, and numbers whose squares would overflow.
 
     Parameters
     ----------
-    array : ndarray or sparse array
+    array : ndarray, sparse array or CentredKernel
         What to look through.
     name : str
         What the caller calls it.
     precision : {"float64", "float32"}
         In which it will be squared.
     """
+    if isinstance(array, CentredKernel):
+        array = array.matrix
     values = array.data if is_sparse(array) else array
     # Two passes without a copy; a comparison with NaN is false.
     largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))

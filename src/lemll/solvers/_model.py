@@ -3,7 +3,7 @@
 Both classes hide how Theta is stored. The unknowns are the rows of an array V whose last row is
 the intercept b of the centred features; the rows above are Theta' (`FeatureModel`) or the
 coefficients B of ``Theta' = Xc' B`` (`SampleModel`, for more features than samples; every Theta
-that the search can reach has this form).
+that the search can reach has this form). With a kernel there is nothing but B (`KernelModel`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from scipy.linalg.lapack import get_lapack_funcs
 
 from lemll.objective import LemllPoint
 from lemll.solvers._features import CentredFeatures
+from lemll.solvers._kernel_features import KernelFeatures
 
-__all__ = ["FeatureModel", "Model", "SampleModel", "model_for"]
+__all__ = ["FeatureModel", "KernelModel", "Model", "SampleModel", "model_for"]
 
 Array = npt.NDArray[Any]
 
@@ -112,7 +113,7 @@ class FeatureModel:
             self._inverse = inverse.astype(self._features.dtype)[:, None]
         else:
             gram = self._features.gram(alpha / share)
-            self._factor = _Factor(share * gram, alpha, self._features.dtype)
+            self._factor = _Factor(gram, share, alpha, self._features.dtype)
 
     def solve(self, alpha: float, V: Array, force: Array) -> tuple[Array, Array, Array]:
         s = self._features.transposed_times(force)
@@ -128,8 +129,8 @@ class FeatureModel:
 class SampleModel:
     """V = [B; b'] with ``Theta' = Xc' B``: systems of order n, and no products with X at all."""
 
-    def __init__(self, features: CentredFeatures) -> None:
-        self._features = features
+    def __init__(self, features: CentredFeatures | KernelFeatures) -> None:
+        self._features: Any = features
         self.n_rows = features.n_samples + 1
         self._kernel = features.kernel.astype(features.dtype, copy=False)
         self._share = 1.0
@@ -168,7 +169,7 @@ class SampleModel:
 
     def factorise(self, share: float, alpha: float) -> None:
         self._share = share
-        self._factor = _Factor(share * self._features.kernel, alpha, self._features.dtype)
+        self._factor = _Factor(self._features.kernel, share, alpha, self._features.dtype)
 
     def solve(self, alpha: float, V: Array, force: Array) -> tuple[Array, Array, Array]:
         # s = Xc'(force + alpha B), and (share X'X + alpha)^-1 X' = X' (share K + alpha)^-1.
@@ -185,19 +186,42 @@ class SampleModel:
         return float(np.vdot(s, image))
 
 
-def model_for(features: CentredFeatures) -> Model:
+class KernelModel(SampleModel):
+    """V = [B; b'] where only inner products of the features are known.
+
+    Its weights "Theta" are the coefficients of the samples in the kernel as it was given.
+    """
+
+    def encode(self, start: LemllPoint, dual_coef: Array | None) -> Array:
+        V = np.empty((self.n_rows, len(start.intercept)), dtype=self._features.dtype)
+        V[:-1] = self._features.to_rows(start.coef)
+        V[-1] = start.intercept + start.coef @ self._features.shift
+        return V
+
+    def decode(self, V: Array) -> tuple[Array, Array]:
+        coef = self._features.to_coefficients(V[:-1].astype(np.float64))
+        return coef, V[-1] - coef @ self._features.shift
+
+    def dual_coef(self, V: Array) -> Array | None:
+        return None
+
+
+def model_for(features: CentredFeatures | KernelFeatures) -> Model:
     """Choose the form with the smaller systems.
 
     Parameters
     ----------
-    features : CentredFeatures
+    features : CentredFeatures or KernelFeatures
         The features.
 
     Returns
     -------
     Model
-        By samples when they are fewer than the features and their Gram matrix fits.
+        By samples when they are fewer than the features and their Gram matrix fits, or is all
+        that there is.
     """
+    if isinstance(features, KernelFeatures):
+        return KernelModel(features)
     if features.n_samples <= min(features.n_features, MAX_DENSE_ORDER):
         return SampleModel(features)
     return FeatureModel(features)
@@ -211,15 +235,16 @@ def _constant_image(features: CentredFeatures, V: Array) -> Array:
 
 
 class _Factor:
-    """Cholesky factor of ``matrix + alpha I``, the matrix positive semi-definite."""
+    """Cholesky factor of ``share * matrix + alpha I``, the matrix positive semi-definite."""
 
-    def __init__(self, matrix: Array, alpha: float, dtype: Any) -> None:
-        diagonal = matrix.diagonal() + alpha
+    def __init__(self, matrix: Array, share: float, alpha: float, dtype: Any) -> None:
+        diagonal = share * matrix.diagonal() + alpha
         jitter = 0.0
         while True:
-            matrix.flat[:: len(matrix) + 1] = diagonal * (1 + jitter)
+            system = share * matrix
+            system.flat[:: len(system) + 1] = diagonal * (1 + jitter)
             try:
-                factor, _ = cho_factor(matrix.T, lower=True, check_finite=False)
+                factor, _ = cho_factor(system.T, lower=True, overwrite_a=True, check_finite=False)
                 break
             except LinAlgError:
                 # Beside the rest of the matrix alpha is below rounding.

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lemll.objective import row_norms, smallest_objective, tube_loss, tube_weights
-from lemll.solvers._features import CentredFeatures
+from lemll.solvers._kernel_features import features_for
 from lemll.solvers._model import Model, model_for
 
 __all__ = ["MsvrCurvature", "MsvrPoint", "MsvrProblem"]
@@ -24,7 +24,7 @@ class MsvrProblem:
     def __init__(
         self, X: Any, T: FloatArray, weights: FloatArray | None, alpha: float, epsilon: float
     ) -> None:
-        self.features = CentredFeatures(X, np.float64, weights)
+        self.features = features_for(X, np.float64, weights)
         self.model: Model = model_for(self.features)
         self.model.factorise(1.0, alpha)
         self.alpha = alpha

@@ -12,7 +12,7 @@ from scipy.linalg import eigh_tridiagonal
 from scipy.linalg.blas import get_blas_funcs
 
 from lemll.objective import LemllPoint, gap_from_gradient_parts, objective_value
-from lemll.solvers._features import CentredFeatures
+from lemll.solvers._kernel_features import features_for
 from lemll.solvers._line_search import exact_step
 from lemll.solvers._model import Model, model_for
 from lemll.topology import ReconstructionOperator
@@ -57,7 +57,7 @@ class Operators:
 
     def __init__(self, X: Any, Y: Array, W: Any, dtype: npt.DTypeLike) -> None:
         self.dtype = np.dtype(dtype)
-        self.model: Model = model_for(CentredFeatures(X, self.dtype))
+        self.model: Model = model_for(features_for(X, self.dtype))
         self.Y = Y.astype(self.dtype)
         exact = ReconstructionOperator.of(W)
         self.roughness: Array = exact.diagonal()

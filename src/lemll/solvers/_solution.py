@@ -54,7 +54,7 @@ class LemllSolution:
     Attributes
     ----------
     coef : ndarray of shape (n_labels, n_features)
-        ``Theta``.
+        ``Theta``; with a kernel the coefficients of the samples, of shape (n_labels, n_samples).
     intercept : ndarray of shape (n_labels,)
         ``b``.
     numerical_labels : ndarray of shape (n_samples, n_labels)

@@ -60,8 +60,9 @@ def solve_joint(
 
     Parameters
     ----------
-    X : ndarray or csr_array of shape (n_samples, n_features)
-        Features, float64 or float32; sparse features are made dense by bounded blocks only.
+    X : ndarray or csr_array of shape (n_samples, n_features), or CentredKernel
+        Features, float64 or float32; sparse features are made dense by bounded blocks only. With
+        their kernel instead, the rows of `coef` hold one coefficient for each sample.
     Y : ndarray of shape (n_samples, n_labels)
         Logical labels, -1 or +1. A column of zeros stays exactly zero in U, Theta and b.
     W : csr_array of shape (n_samples, n_samples)

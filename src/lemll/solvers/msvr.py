@@ -12,14 +12,21 @@ the weight, ``w max(0, r - epsilon)^2 = max(0, sqrt(w) r - sqrt(w) epsilon)^2``.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lemll._kernel import CentredKernel
 from lemll._validation import is_sparse
-from lemll.solvers._checks import check_size, check_stopping, check_weights
+from lemll.solvers._checks import (
+    as_features,
+    check_real,
+    check_size,
+    check_stopping,
+    check_weights,
+)
 from lemll.solvers._line_search import exact_step
 from lemll.solvers._msvr_newton import Direction, NewtonSystem
 from lemll.solvers._msvr_point import MsvrPoint, MsvrProblem
@@ -98,8 +105,9 @@ def solve_msvr(
 
     Parameters
     ----------
-    X : ndarray or sparse array of shape (n_samples, n_features)
-        Features; sparse ones are made dense by bounded blocks only.
+    X : ndarray or sparse array of shape (n_samples, n_features), or CentredKernel
+        Features; sparse ones are made dense by bounded blocks only. With their kernel instead,
+        the rows of `coef` hold one coefficient for each sample.
     targets : ndarray of shape (n_samples, n_outputs)
         Real targets.
     alpha : float
@@ -137,24 +145,25 @@ def solve_msvr(
     check_weights(alpha=alpha, beta=1.0, gamma=0.0, epsilon=epsilon)
     check_stopping(tol=tol, max_iter=max_iter)
     weights = _check_sample_weight(sample_weight, len(T))
-    if weights is not None:
-        kept = weights > 0
-        X, T, weights = X[kept], T[kept], weights[kept]
     clock = time.perf_counter()
-    search = _Search(MsvrProblem(X, T, weights, alpha, epsilon), tol, max_iter, callback, clock)
-    status = search.run()
-    return search.solution(status)
+    if weights is None or weights.all():
+        problem = MsvrProblem(X, T, weights, alpha, epsilon)
+        return _Search(problem, tol, max_iter, callback, clock).solution()
+    kept = weights > 0
+    by_kernel = isinstance(X, CentredKernel)
+    part = X.rows(kept) if by_kernel else X[kept]
+    problem = MsvrProblem(part, T[kept], weights[kept], alpha, epsilon)
+    solution = _Search(problem, tol, max_iter, callback, clock).solution()
+    if not by_kernel:
+        return solution
+    coef = np.zeros((T.shape[1], len(T)))
+    coef[:, kept] = solution.coef
+    return replace(solution, coef=coef)
 
 
 def _check_arrays(X: Any, targets: Any) -> tuple[Any, FloatArray]:
-    X, T = X.tocsr() if is_sparse(X) else np.asarray(X), np.asarray(targets)
-    for name, array in (("X", X), ("targets", T)):
-        if array.dtype.kind not in "biuf":
-            raise ValueError(
-                f"{name} must hold real numbers, got dtype {array.dtype}; convert it first."
-            )
-    if X.ndim != 2 or 0 in X.shape:
-        raise ValueError(f"X must be 2-D with rows and features, got shape {X.shape}; reshape it.")
+    X, T = as_features(X.tocsr() if is_sparse(X) else X), np.asarray(targets)
+    check_real(T, "targets")
     if T.ndim != 2 or T.shape[0] != X.shape[0] or T.shape[1] == 0:
         raise ValueError(
             f"X has {X.shape[0]} rows, so targets must be ({X.shape[0]}, n_outputs); got {T.shape}."
@@ -203,7 +212,7 @@ class _Search:
         self.trace = [self.point.objective]
         self.optimality = float("inf")
 
-    def run(self) -> Status:
+    def _run(self) -> Status:
         """Step until the certified gap is at most `tol`, or nothing moves any more."""
         status = self._approach()
         self._certify()
@@ -228,8 +237,9 @@ class _Search:
             if failures >= PATIENCE or not self._step(system, self.tol):
                 return "stalled"
 
-    def solution(self, status: Status) -> MsvrSolution:
-        """Gather what was found."""
+    def solution(self) -> MsvrSolution:
+        """Search, and gather what was found."""
+        status = self._run()
         coef, intercept = self.problem.model.decode(self.point.V)
         return MsvrSolution(
             coef=coef,

@@ -1,5 +1,6 @@
 """Eq. 6-8: which rows are neighbours, and how a row is rebuilt from them."""
 
+from lemll.topology.kernel import kernel_reconstruction_weights
 from lemll.topology.neighbors import nearest_neighbors
 from lemll.topology.weights import (
     ReconstructionOperator,
@@ -11,6 +12,7 @@ from lemll.topology.weights import (
 __all__ = [
     "ReconstructionOperator",
     "check_graph",
+    "kernel_reconstruction_weights",
     "local_weights",
     "nearest_neighbors",
     "reconstruction_weights",

@@ -13,7 +13,14 @@ from lemll.topology._local import ill_conditioned, local_grams, solve_for_ones
 from lemll.topology._rows import FloatArray, IndexArray, check_features
 from lemll.topology.neighbors import nearest_neighbors
 
-__all__ = ["ReconstructionOperator", "check_graph", "local_weights", "reconstruction_weights"]
+__all__ = [
+    "ReconstructionOperator",
+    "check_graph",
+    "graph_of",
+    "local_weights",
+    "reconstruction_weights",
+    "weights_of_grams",
+]
 
 # Local Grams beyond this condition number have no digits left to solve with.
 CONDITION_LIMIT = 1e12
@@ -77,7 +84,24 @@ def reconstruction_weights(
     """
     X = check_features(X)
     neighbors = nearest_neighbors(X, n_neighbors)
-    weights = local_weights(X, neighbors, reg=reg, reg_policy=reg_policy)
+    return graph_of(neighbors, local_weights(X, neighbors, reg=reg, reg_policy=reg_policy))
+
+
+def graph_of(neighbors: IndexArray, weights: FloatArray) -> Any:
+    """Return weights of neighbours as the matrix W.
+
+    Parameters
+    ----------
+    neighbors : ndarray of shape (n_samples, n_neighbors), int
+        Indices of the neighbours of each row.
+    weights : ndarray of shape (n_samples, n_neighbors)
+        Their weights.
+
+    Returns
+    -------
+    csr_array of shape (n_samples, n_samples), float64
+        Sorted by index.
+    """
     order = np.argsort(neighbors, axis=1)
     n_samples, width = neighbors.shape
     indices = np.take_along_axis(neighbors, order, axis=1).ravel()
@@ -126,13 +150,33 @@ def local_weights(
            [0.5, 0.5],
            [0.5, 0.5]])
     """
+    X = check_features(X)
+    # More differences than features cannot be independent.
+    if reg_policy == "auto" and neighbors.shape[1] > X.shape[1]:
+        reg_policy = "always"
+    return weights_of_grams(local_grams(X, neighbors), reg=reg, reg_policy=reg_policy)
+
+
+def weights_of_grams(grams: FloatArray, *, reg: float, reg_policy: str) -> FloatArray:
+    """Return the solutions of Eq. 7 for given local Gram matrices.
+
+    Parameters
+    ----------
+    grams : ndarray of shape (n_samples, n_neighbors, n_neighbors)
+        The matrices G.
+    reg, reg_policy
+        As in `local_weights`.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_neighbors)
+        Each row sums to one.
+    """
     if not (np.isfinite(reg) and reg > 0):
         raise ValueError(f"reg must be a positive number, got {reg!r}; the usual value is 1e-3.")
     if reg_policy not in ("auto", "always"):
         raise ValueError(f'reg_policy must be "auto" or "always", got {reg_policy!r}.')
-    X = check_features(X)
-    grams = local_grams(X, neighbors)
-    if reg_policy == "auto" and neighbors.shape[1] <= X.shape[1]:
+    if reg_policy == "auto":
         w, inverse_trace = solve_for_ones(grams)
         weak = np.flatnonzero(ill_conditioned(grams, inverse_trace, CONDITION_LIMIT))
         w[weak] = _regularized(grams[weak], reg)

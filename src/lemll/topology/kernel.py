@@ -1,0 +1,77 @@
+"""Neighbours and rebuilding weights of rows that are known by their kernel alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lemll._validation import check_finite, is_sparse
+from lemll.topology._rows import FloatArray, IndexArray, check_n_neighbors
+from lemll.topology.weights import graph_of, weights_of_grams
+
+__all__ = ["kernel_reconstruction_weights"]
+
+# Distances looked through at a time.
+BLOCK_BYTES = 1 << 25
+
+
+def kernel_reconstruction_weights(
+    K: Any, n_neighbors: int = 10, *, reg: float = 1e-3, reg_policy: str = "always"
+) -> Any:
+    r"""Return the weights that rebuild every row from its K nearest rows in a feature space.
+
+    The same as `reconstruction_weights` of features :math:`\varphi(x_i)` with
+    :math:`k_{ij} = \varphi(x_i)^T \varphi(x_j)`: distances are
+    :math:`k_{ii} + k_{jj} - 2 k_{ij}`, local Gram matrices
+    :math:`G_{jk} = k_{ii} - k_{ij} - k_{ik} + k_{jk}`.
+
+    Parameters
+    ----------
+    K : array-like of shape (n_samples, n_samples)
+        Symmetric positive semi-definite kernel matrix.
+    n_neighbors : int, default=10
+        The number of neighbours, smaller than `n_samples`.
+    reg : float, default=1e-3
+        Regularisation of a local Gram, relative to its trace; see `local_weights`.
+    reg_policy : {"auto", "always"}, default="always"
+        Whether only singular local Grams are regularised, or all.
+
+    Returns
+    -------
+    csr_array of shape (n_samples, n_samples), float64
+        W, as `reconstruction_weights` returns it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lemll.topology import kernel_reconstruction_weights
+    >>> X = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 3.0], [1.0, 1.5]])
+    >>> kernel_reconstruction_weights(X @ X.T, n_neighbors=2).toarray()[3].round(3)
+    array([0.5, 0. , 0.5, 0. ])
+    """
+    K = K.toarray() if is_sparse(K) else np.asarray(K)
+    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+        raise ValueError(f"a kernel matrix must be square, got shape {K.shape}.")
+    check_finite(K, name="the kernel")
+    n_neighbors = check_n_neighbors(n_neighbors, len(K))
+    neighbors = _nearest(K, n_neighbors)
+    row = np.arange(len(K))[:, None]
+    to_row = K[row, neighbors]
+    grams = K.diagonal()[:, None, None] - to_row[:, :, None] - to_row[:, None, :]
+    grams = grams + K[neighbors[:, :, None], neighbors[:, None, :]]
+    return graph_of(neighbors, weights_of_grams(grams, reg=reg, reg_policy=reg_policy))
+
+
+def _nearest(K: FloatArray, n_neighbors: int) -> IndexArray:
+    """Return the nearest rows of each row, nearest first, ties going to the lower index."""
+    diagonal = K.diagonal()
+    nearest = np.empty((len(K), n_neighbors), np.intp)
+    step = max(1, BLOCK_BYTES // (8 * len(K)))
+    for start in range(0, len(K), step):
+        rows = np.arange(start, min(start + step, len(K)))
+        # The row's own k_ii is the same for all its neighbours.
+        distance = diagonal - 2 * K[rows]
+        distance[rows - start, rows] = np.inf
+        nearest[rows] = np.argsort(distance, axis=1, kind="stable")[:, :n_neighbors]
+    return nearest
