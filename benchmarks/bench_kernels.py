@@ -75,8 +75,8 @@ def cost() -> dict[str, Any]:
     estimate = kernel_bytes(LARGE, LABELS)
     optimality, n_iter = measured["result"]
     print(
-        f"n = {LARGE}, RBF, two threads: {measured['seconds']:.1f} s, {n_iter} iterations, certified "
-        f"gap {optimality:.1e}; memory {measured['bytes'] / 2**30:.2f} GiB, estimated "
+        f"n = {LARGE}, RBF, two threads: {measured['seconds']:.1f} s, {n_iter} iterations, "
+        f"certified gap {optimality:.1e}; memory {measured['bytes'] / 2**30:.2f} GiB, estimated "
         f"{estimate / 2**30:.2f} GiB ({estimate / measured['bytes']:.2f} times)",
         flush=True,
     )
