@@ -45,9 +45,10 @@ def outputs(model, X):
         ),
         ({"kernel": "cosine"}, ("cosine", {})),
         ({"kernel": lambda A, B: (A @ B.T) ** 2}, ("poly", {"gamma": 1, "degree": 2, "coef0": 0})),
+        ({"kernel": lambda A, B: sparse.csr_array(A @ B.T)}, ("linear", {})),
         ({"kernel": "linear"}, ("linear", {})),
     ],
-    ids=["rbf", "poly", "cosine", "callable", "linear"],
+    ids=["rbf", "poly", "cosine", "callable", "sparse callable", "linear"],
 )
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 def test_a_precomputed_kernel_equals_the_one_built_in(estimator, parameters, values):
@@ -196,6 +197,8 @@ def test_a_sigmoid_kernel_is_taken_where_it_is_positive_and_refused_where_not():
         ({"kernel": "poly", "degree": 1.5}, "degree must be a whole number >= 1, got 1.5"),
         ({"kernel": "poly", "coef0": np.inf}, "coef0 must be finite, got inf"),
         ({"kernel": "poly", "coef0": "1"}, "coef0 must be a number, got '1'"),
+        ({"kernel": "poly", "kernel_gamma": 1e200}, "the poly kernel reaches inf, where at most"),
+        ({"kernel": "poly", "kernel_gamma": 1e50}, r"reaches \d.*e\+15\d.*scale the features down"),
         ({"kernel": "precomputed"}, r"must be square, got shape \(60, 4\)"),
         ({"kernel": lambda A, B: A}, r"must return shape \(60, 60\) for 60 and 60 rows"),
         ({"kernel": lambda A, B: np.full((len(A), len(B)), np.nan)}, "callable kernel's result"),

@@ -22,6 +22,8 @@ FloatArray = npt.NDArray[np.float64]
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "precomputed")
 
+# Squares of larger values, summed over rows and columns, would leave the range of float64.
+LARGEST_VALUE = 1e100
 # Kernel values computed at a time: no block of rows takes more.
 BLOCK_BYTES = 1 << 25
 
@@ -67,11 +69,13 @@ class Kernel:
         if self.name == "cosine":
             return np.asarray(cosine_similarity(rows, others))
         inner: FloatArray = self.gamma * linear_kernel(rows, others) + self.coef0
-        return inner**self.degree if self.name == "poly" else np.tanh(inner)
+        with np.errstate(over="ignore"):  # looked at in `of_training`
+            return inner**self.degree if self.name == "poly" else np.tanh(inner)
 
     def _called(self, rows: Any, others: Any) -> FloatArray:
         assert self.function is not None
-        values = np.asarray(self.function(rows, others), dtype=np.float64)
+        values = self.function(rows, others)
+        values = np.asarray(values.toarray() if is_sparse(values) else values, dtype=np.float64)
         wanted = (rows.shape[0], others.shape[0])
         if values.shape != wanted:
             raise ValueError(
@@ -98,6 +102,12 @@ class Kernel:
         K = np.empty((n_samples, n_samples))
         for part in _parts(n_samples, n_samples):
             K[part] = self.values(X[part], X)
+        largest = max(float(K.max()), -float(K.min()))
+        if largest > LARGEST_VALUE:
+            raise ValueError(
+                f"the {self.name} kernel reaches {largest:.3g}, where at most {LARGEST_VALUE:.0e} "
+                "can be calculated with; scale the features down, or lower kernel_gamma or degree."
+            )
         centred = CentredKernel(K, overwrite=True)
         if not self.surely_positive:
             centred.check_positive()
