@@ -25,6 +25,7 @@ GROUND = {
 ALLOWED: dict[str, set[str]] = {
     "datasets": set(),
     "metrics": set(),
+    "model_selection": set(),
     "topology": set(),
     "_tube": set(),
     "_kernel": set(),
@@ -34,7 +35,14 @@ ALLOWED: dict[str, set[str]] = {
     "solvers": {"_kernel", "_shift", "objective", "topology"},
     "enhancers": {"_kernel", "solvers", "objective", "topology"},
     "predictors": {"enhancers", "solvers", "objective", "topology"},
-    "experiments": {"predictors", "enhancers", "topology", "datasets", "metrics"},
+    "experiments": {
+        "predictors",
+        "enhancers",
+        "topology",
+        "datasets",
+        "metrics",
+        "model_selection",
+    },
     "report": {"experiments", "predictors", "enhancers", "datasets", "metrics"},
     "testing": set(),
     "cli": {"report", "experiments", "predictors", "enhancers", "datasets", "metrics"},

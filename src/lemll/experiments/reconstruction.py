@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from lemll.datasets import Dataset, binarize_distribution
 from lemll.enhancers import LEMLLEnhancer
+from lemll.experiments.methods import get_method
 from lemll.metrics import METRICS
 from lemll.topology import reconstruction_weights
 
@@ -56,7 +57,7 @@ def recover_with_lemll(
     """
     if dataset.D is None:
         raise ValueError(f"data set {dataset.name!r} has logical labels, not a distribution.")
-    chosen = LEMLLEnhancer(reg_policy="auto", max_iter=5000) if enhancer is None else enhancer
+    chosen = get_method("enhancer", "LEMLL").make() if enhancer is None else enhancer
     # The neighbours do not depend on the labels: one graph serves all thresholds.
     graph = reconstruction_weights(dataset.X, chosen.n_neighbors, reg_policy=chosen.reg_policy)
     for threshold in thresholds:

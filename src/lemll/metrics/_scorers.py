@@ -10,7 +10,7 @@ from sklearn.base import is_regressor
 from lemll._validation import FloatArray
 from lemll.metrics._table import METRICS, Metric
 
-__all__ = ["MetricScorer", "get_scorer", "scorer_names"]
+__all__ = ["MetricScorer", "get_scorer", "label_scores", "scorer_names"]
 
 
 class MetricScorer:
@@ -48,7 +48,7 @@ class MetricScorer:
         if self.metric.prediction == "labels":
             prediction = estimator.predict(X)
         elif self.metric.prediction == "scores":
-            prediction = _label_scores(estimator, X, self.metric.name)
+            prediction = label_scores(estimator, X, self.metric.name)
         else:
             prediction = _distribution(estimator, X, self.metric.name)
         value = float(self.metric(y, prediction, **self.options))
@@ -123,7 +123,8 @@ def get_scorer(name: str, **options: Any) -> MetricScorer:
     return scorer
 
 
-def _label_scores(estimator: Any, X: Any, metric: str) -> Any:
+def label_scores(estimator: Any, X: Any, metric: str) -> Any:
+    """Score every label of every row, by whatever the estimator has to score with."""
     if hasattr(estimator, "decision_function"):
         return estimator.decision_function(X)
     if not hasattr(estimator, "predict_proba"):

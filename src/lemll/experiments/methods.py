@@ -1,0 +1,143 @@
+"""The one registry of methods: being listed here is all a method needs to be run and compared.
+
+Protocols, the command line, tables and documentation read this registry and nothing else. A
+learner is a multi-label classifier, fitted on the training rows; an enhancer recovers the label
+distribution of the rows it is fitted on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Literal
+
+from lemll.enhancers import LEMLLEnhancer
+from lemll.experiments._nearest import unknown_name
+from lemll.predictors import LEMLL, MSVRClassifier
+
+__all__ = ["Kind", "Method", "get_method", "list_methods", "register"]
+
+Kind = Literal["learner", "enhancer"]
+
+# "{1/64, 1/16, 1/4, 1, 4, 16, 64}", the values among which the paper tunes its parameters.
+PAPER_GRID = (1 / 64, 1 / 16, 1 / 4, 1.0, 4.0, 16.0, 64.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method under the name that tables print.
+
+    Attributes
+    ----------
+    name : str
+        As the paper calls it.
+    kind : {"learner", "enhancer"}
+        Which of the two experiments it takes part in.
+    make : callable
+        Returns a fresh, unfitted estimator with the paper's parameters.
+    grid : mapping of str to tuple
+        The values among which the paper tunes each parameter; empty if it tunes none.
+    summary : str
+        One line on what it does.
+    """
+
+    name: str
+    kind: Kind
+    make: Callable[[], Any]
+    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    summary: str = ""
+
+    def __post_init__(self) -> None:
+        frozen = MappingProxyType({name: tuple(values) for name, values in self.grid.items()})
+        object.__setattr__(self, "grid", frozen)
+
+
+_METHODS: dict[tuple[str, str], Method] = {}
+
+
+def register(method: Method) -> Method:
+    """Make a method known to protocols, command line, tables and documentation.
+
+    Parameters
+    ----------
+    method : Method
+        With a name that is not taken yet among its kind.
+
+    Returns
+    -------
+    Method
+        The same.
+    """
+    if method.kind not in ("learner", "enhancer"):
+        raise ValueError(f"kind must be 'learner' or 'enhancer', got {method.kind!r}.")
+    key = (method.kind, method.name)
+    if key in _METHODS:
+        raise ValueError(
+            f"{method.kind} {method.name!r} is registered already; choose another name."
+        )
+    unknown = method.grid.keys() - method.make().get_params().keys()
+    if unknown:
+        raise ValueError(
+            f"the grid of {method.name!r} names {', '.join(sorted(unknown))}, which the estimator "
+            "does not have as a parameter."
+        )
+    _METHODS[key] = method
+    return method
+
+
+def get_method(kind: Kind, name: str) -> Method:
+    """Look a method up.
+
+    Parameters
+    ----------
+    kind : {"learner", "enhancer"}
+        Which of the two is meant; LEMLL is both.
+    name : str
+        As registered.
+
+    Returns
+    -------
+    Method
+        The entry.
+
+    Examples
+    --------
+    >>> get_method("learner", "LEMLL").make()
+    LEMLL()
+    """
+    found = _METHODS.get((kind, name))
+    if found is None:
+        known = [method.name for method in list_methods(kind)]
+        raise ValueError(unknown_name(kind, name, known))
+    return found
+
+
+def list_methods(kind: Kind | None = None) -> list[Method]:
+    """List the registered methods.
+
+    Parameters
+    ----------
+    kind : {"learner", "enhancer"}, optional
+        Only these.
+
+    Returns
+    -------
+    list of Method
+        Learners first, each kind in the order of registration.
+    """
+    kinds = ("learner", "enhancer") if kind is None else (kind,)
+    return [method for wanted in kinds for method in _METHODS.values() if method.kind == wanted]
+
+
+_LEMLL_GRID = {"alpha": PAPER_GRID, "beta": PAPER_GRID, "gamma": PAPER_GRID}
+# The published reconstructions rest on local Gram matrices regularised only where singular.
+_PAPER_ENHANCER = partial(LEMLLEnhancer, reg_policy="auto", max_iter=5000)
+
+for _method in (
+    Method("LEMLL", "learner", LEMLL, _LEMLL_GRID, "numerical labels and their model, jointly"),
+    Method("MSVR", "learner", MSVRClassifier, {"alpha": PAPER_GRID}, "LEMLL without enhancement"),
+    Method("LEMLL", "enhancer", _PAPER_ENHANCER, _LEMLL_GRID, "numerical labels of Eq. (9)"),
+):
+    register(_method)

@@ -1,0 +1,231 @@
+"""What a table of results means: ranks, wins and losses, and the paper's paired t-test.
+
+The functions take plain arrays: rows are data sets, columns are methods; or, for the test, the
+values of two methods over the same splits.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+__all__ = [
+    "MARKS",
+    "Outcome",
+    "TTest",
+    "WinTieLoss",
+    "average_ranks",
+    "paired_t_test",
+    "rank_rows",
+    "win_tie_loss",
+]
+
+FloatArray = npt.NDArray[np.float64]
+Outcome = Literal["better", "worse", "equal"]
+
+MARKS: dict[Outcome, str] = {"better": "•", "worse": "∘", "equal": ""}
+"""The paper's marks: how the control does against the method that bears the mark."""
+
+
+class WinTieLoss(NamedTuple):
+    """How often a method is better than, equal to and worse than another."""
+
+    wins: int
+    ties: int
+    losses: int
+
+
+class TTest(NamedTuple):
+    """Result of :func:`paired_t_test`.
+
+    Attributes
+    ----------
+    statistic : float
+        t of control minus other; infinite where all differences are the same and not zero.
+    pvalue : float
+        Two-sided.
+    outcome : {"better", "worse", "equal"}
+        Whether the control is significantly better or worse than the other, or neither.
+    """
+
+    statistic: float
+    pvalue: float
+    outcome: Outcome
+
+    @property
+    def mark(self) -> str:
+        """The paper's sign of the outcome: "•" better, "∘" worse."""
+        return MARKS[self.outcome]
+
+
+def _table(values: npt.ArrayLike) -> FloatArray:
+    table = np.asarray(values, dtype=np.float64)
+    if table.ndim != 2 or 0 in table.shape:
+        raise ValueError(
+            f"values must have shape (n_datasets, n_methods), none zero, got {table.shape}."
+        )
+    if not np.isfinite(table).all():
+        raise ValueError("values must be finite; leave out data sets that lack a result.")
+    return table
+
+
+def rank_rows(
+    values: npt.ArrayLike, *, greater_is_better: bool, decimals: int | None = 3
+) -> FloatArray:
+    """Rank the methods on each data set: the best has rank 1, equal ones share the mean rank.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_datasets, n_methods)
+        For example mean losses.
+    greater_is_better : bool
+        The metric's direction.
+    decimals : int or None, default=3
+        Values that are equal when rounded to this count as equal. The paper ranks what it prints,
+        three decimals. None ranks the values as they are.
+
+    Returns
+    -------
+    ndarray of shape (n_datasets, n_methods)
+        The ranks.
+
+    Examples
+    --------
+    >>> rank_rows([[0.1371, 0.1369, 0.2]], greater_is_better=False)
+    array([[1.5, 1.5, 3. ]])
+    """
+    table = _table(values)
+    if decimals is not None:
+        table = np.round(table, decimals)
+    ranks: FloatArray = stats.rankdata(-table if greater_is_better else table, axis=1)
+    return ranks
+
+
+def average_ranks(
+    values: npt.ArrayLike, *, greater_is_better: bool, decimals: int | None = 3
+) -> FloatArray:
+    """Average each method's rank over the data sets, as in the paper's Table IV.
+
+    Parameters
+    ----------
+    values, greater_is_better, decimals
+        As in :func:`rank_rows`.
+
+    Returns
+    -------
+    ndarray of shape (n_methods,)
+        1 for a method that is always best.
+
+    Examples
+    --------
+    >>> average_ranks([[0.1, 0.2], [0.3, 0.3]], greater_is_better=False)
+    array([1.25, 1.75])
+    """
+    ranks = rank_rows(values, greater_is_better=greater_is_better, decimals=decimals)
+    means: FloatArray = ranks.mean(axis=0)
+    return means
+
+
+def win_tie_loss(
+    control: npt.ArrayLike,
+    other: npt.ArrayLike,
+    *,
+    greater_is_better: bool,
+    decimals: int | None = 3,
+) -> WinTieLoss:
+    """Count on how many data sets one method is better than, equal to and worse than another.
+
+    Parameters
+    ----------
+    control, other : array-like of shape (n_datasets,)
+        The two methods' values.
+    greater_is_better : bool
+        The metric's direction.
+    decimals : int or None, default=3
+        Values that are equal when rounded to this count as equal.
+
+    Returns
+    -------
+    WinTieLoss
+        Of the control.
+
+    Examples
+    --------
+    >>> win_tie_loss([0.1, 0.2, 0.3], [0.2, 0.2, 0.1], greater_is_better=False)
+    WinTieLoss(wins=1, ties=1, losses=1)
+    """
+    first, second = _pair(control, other)
+    if decimals is not None:
+        first, second = np.round(first, decimals), np.round(second, decimals)
+    gain = first - second if greater_is_better else second - first
+    return WinTieLoss(int((gain > 0).sum()), int((gain == 0).sum()), int((gain < 0).sum()))
+
+
+def paired_t_test(
+    control: npt.ArrayLike,
+    other: npt.ArrayLike,
+    *,
+    greater_is_better: bool,
+    level: float = 0.05,
+) -> TTest:
+    """Test whether two methods differ over the same splits, as the paper does for its marks.
+
+    Parameters
+    ----------
+    control, other : array-like of shape (n_splits,)
+        The two methods' values on the same splits.
+    greater_is_better : bool
+        The metric's direction.
+    level : float, default=0.05
+        Significant where the two-sided p-value is below this.
+
+    Returns
+    -------
+    TTest
+        Where all differences are zero nothing is significant; where they are all the same and
+        not zero, the difference is.
+
+    Notes
+    -----
+    Training halves overlap, so the differences are not independent and the test finds too much
+    significant; it is here because the paper's marks come from it.
+
+    Examples
+    --------
+    >>> test = paired_t_test([0.10, 0.12, 0.11], [0.20, 0.21, 0.23], greater_is_better=False)
+    >>> test.outcome, test.mark
+    ('better', '•')
+    """
+    first, second = _pair(control, other)
+    if len(first) < 2:
+        raise ValueError(f"a paired t-test needs at least 2 splits, got {len(first)}.")
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
+    difference = first - second
+    mean = float(difference.mean())
+    # Equal in exact arithmetic, a column of differences may still vary by its last digits.
+    noise = 8 * np.finfo(np.float64).eps * float(np.abs([first, second]).max())
+    if float(np.ptp(difference)) <= noise:
+        same = abs(mean) <= noise
+        statistic, pvalue = (0.0, 1.0) if same else (float(np.copysign(np.inf, mean)), 0.0)
+    else:
+        statistic = mean / float(difference.std(ddof=1)) * np.sqrt(len(difference))
+        pvalue = float(2 * stats.t.sf(abs(statistic), len(difference) - 1))
+    if pvalue >= level:
+        return TTest(float(statistic), pvalue, "equal")
+    return TTest(float(statistic), pvalue, "better" if (mean > 0) == greater_is_better else "worse")
+
+
+def _pair(control: npt.ArrayLike, other: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    first, second = (np.asarray(values, dtype=np.float64) for values in (control, other))
+    if first.ndim != 1 or first.shape != second.shape or len(first) == 0:
+        raise ValueError(
+            f"control and other must be 1-D and of one length, got shapes {first.shape} and "
+            f"{second.shape}."
+        )
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+        raise ValueError("control and other must be finite; leave out what has no result.")
+    return first, second
