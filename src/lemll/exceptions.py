@@ -8,6 +8,7 @@
     ├── DatasetNotFoundError (OSError)       registered, but neither at hand nor downloadable
     ├── ChecksumError        (OSError)       a downloaded file is not the registered one
     ├── DownloadError        (OSError)       a download was refused or failed
+    ├── StoreError           (OSError)       results cannot be written, or read back as written
     ├── NotEnoughMemoryError (MemoryError)   refused before allocating
     └── MissingExtraError    (ImportError)   an optional library is needed and not installed
 
@@ -26,6 +27,7 @@ __all__ = [
     "LemllError",
     "MissingExtraError",
     "NotEnoughMemoryError",
+    "StoreError",
     "UnknownDatasetError",
     "import_extra",
 ]
@@ -93,6 +95,10 @@ class ChecksumError(LemllError, OSError):
 
 class DownloadError(LemllError, OSError):
     """A download was refused or failed."""
+
+
+class StoreError(LemllError, OSError):
+    """A store of results cannot be written, or holds what was not written to it."""
 
 
 class NotEnoughMemoryError(LemllError, MemoryError):

@@ -17,7 +17,7 @@ from lemll.enhancers import LEMLLEnhancer
 from lemll.experiments._nearest import unknown_name
 from lemll.predictors import LEMLL, MSVRClassifier
 
-__all__ = ["Kind", "Method", "get_method", "list_methods", "register"]
+__all__ = ["Kind", "Method", "MethodSpec", "get_method", "list_methods", "register"]
 
 Kind = Literal["learner", "enhancer"]
 
@@ -52,6 +52,28 @@ class Method:
     def __post_init__(self) -> None:
         frozen = MappingProxyType({name: tuple(values) for name, values in self.grid.items()})
         object.__setattr__(self, "grid", frozen)
+
+
+@dataclass(frozen=True, slots=True)
+class MethodSpec:
+    """A method of a protocol: a registered one, under a label, perhaps with other parameters.
+
+    Attributes
+    ----------
+    method : str
+        Its name in the registry.
+    label : str
+        What tables call it; by default the name.
+    parameters : mapping
+        What differs from the registered defaults.
+    """
+
+    method: str
+    label: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", self.label or self.method)
 
 
 _METHODS: dict[tuple[str, str], Method] = {}

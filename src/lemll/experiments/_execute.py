@@ -1,0 +1,241 @@
+"""Runs one cell, in whatever process it finds itself: arrays and numbers out, nothing written."""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.model_selection import GridSearchCV, KFold
+from threadpoolctl import ThreadpoolController
+
+from lemll.datasets import Dataset, binarize_distribution
+from lemll.experiments._provenance import environment
+from lemll.experiments._records import Status
+from lemll.experiments._settings import Splits
+from lemll.experiments._sources import Source, load_source
+from lemll.experiments.protocol import Cell
+from lemll.metrics import METRICS, get_scorer
+from lemll.metrics._scorers import label_scores
+
+__all__ = ["Outcome", "Task", "execute", "failure", "measure"]
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+_MAX_WARNINGS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A cell with all that is needed to run it."""
+
+    cell: Cell
+    estimator: Any
+    metrics: tuple[str, ...]
+    blas_threads: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a task; `arrays` is an .npz file."""
+
+    cell_id: str
+    status: Status
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    optimality: float | None = None
+    chosen: Mapping[str, Any] | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    error: Mapping[str, str] | None = None
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    arrays: bytes | None = None
+
+
+class _Result(NamedTuple):
+    """What a cell computed, before it is measured."""
+
+    estimator: Any
+    arrays: Arrays
+    seconds: dict[str, float]
+    chosen: dict[str, Any] | None = None
+
+
+def failure(cell_id: str, status: Status, kind: str, message: str, trace: str = "") -> Outcome:
+    """Make the outcome of a cell that gave no result."""
+    error = {"type": kind, "message": message, "traceback": trace}
+    return Outcome(cell_id=cell_id, status=status, error=error, environment=environment())
+
+
+def execute(task: Task) -> Outcome:
+    """Run a cell; whatever it raises becomes part of the outcome.
+
+    Parameters
+    ----------
+    task : Task
+        What to run.
+
+    Returns
+    -------
+    Outcome
+        Done with arrays and metrics, or failed with a traceback.
+    """
+    try:
+        with _blas_threads(task.blas_threads), _caught_warnings() as caught:
+            return _run(task, caught)
+    except MemoryError as error:
+        message = f"not enough memory, or the memory limit was reached: {error}"
+        kind, trace = type(error).__name__, traceback.format_exc()
+        return failure(task.cell.id, "failed", kind, message.removesuffix(": "), trace)
+    except Exception as error:
+        kind, trace = type(error).__name__, traceback.format_exc()
+        return failure(task.cell.id, "failed", kind, str(error), trace)
+
+
+def _run(task: Task, caught: list[warnings.WarningMessage]) -> Outcome:
+    cell = task.cell
+    dataset, sha256 = load_source(cell.source)
+    if sha256 != cell.data_sha256:
+        raise ValueError(
+            f"data set {cell.source.name!r} is not the one the protocol was expanded with; its "
+            "file has changed since: start the run again."
+        )
+    result = (_predict if cell.experiment == "prediction" else _recover)(task, dataset)
+    metrics, undefined = measure(cell, dataset, result.arrays, task.metrics)
+    optimality = getattr(result.estimator, "optimality_", None)
+    texts = dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught)
+    return Outcome(
+        cell_id=cell.id,
+        status="done",
+        metrics=metrics,
+        optimality=None if optimality is None else float(optimality),
+        chosen=result.chosen,
+        seconds=result.seconds,
+        warnings=[*list(texts)[:_MAX_WARNINGS], *undefined],
+        environment=environment(),
+        arrays=_npz(result.arrays),
+    )
+
+
+@lru_cache(maxsize=2)
+def _all_rows(source: Source, splits: Splits) -> list[tuple[Any, Any]]:
+    return list(splits.rows(load_source(source)[0]))
+
+
+def _predict(task: Task, dataset: Dataset) -> _Result:
+    cell = task.cell
+    if cell.setting.splits is None:
+        raise ValueError("a prediction needs splits.")
+    train, test = _all_rows(cell.source, cell.setting.splits)[cell.setting.number]
+    cell.setting.check_rows(train, test)
+    start = time.perf_counter()
+    estimator = _tuned(task).fit(dataset.X[train], dataset.Y[train])
+    fitted = time.perf_counter()
+    rows = dataset.X[test]
+    arrays: Arrays = {
+        "scores": np.asarray(label_scores(estimator, rows, "a prediction"), dtype=np.float64),
+        "predictions": np.asarray(estimator.predict(rows), dtype=np.uint8),
+        "test": np.asarray(test, dtype=np.int64),
+    }
+    seconds = {"fit": fitted - start, "predict": time.perf_counter() - fitted}
+    if isinstance(estimator, GridSearchCV):
+        return _Result(estimator.best_estimator_, arrays, seconds, dict(estimator.best_params_))
+    return _Result(estimator, arrays, seconds)
+
+
+def _tuned(task: Task) -> Any:
+    cell = task.cell
+    if cell.tuning is None or not cell.grid:
+        return task.estimator
+    folds = KFold(cell.tuning.folds, shuffle=True, random_state=cell.tuning.random_state)
+    grid = {name: list(values) for name, values in cell.grid.items()}
+    scoring = get_scorer(cell.tuning.metric)
+    return GridSearchCV(task.estimator, grid, scoring=scoring, cv=folds, error_score="raise")
+
+
+def _recover(task: Task, dataset: Dataset) -> _Result:
+    threshold = task.cell.setting.threshold
+    if threshold is None:
+        raise ValueError("a reconstruction needs a threshold.")
+    Y = binarize_distribution(dataset.D, threshold)
+    start = time.perf_counter()
+    recovered = task.estimator.fit_enhance(dataset.X, Y)
+    seconds = {"fit": time.perf_counter() - start}
+    arrays = {"distribution": np.asarray(recovered, dtype=np.float64)}
+    return _Result(task.estimator, arrays, seconds)
+
+
+def measure(
+    cell: Cell, dataset: Dataset, arrays: Arrays, metrics: tuple[str, ...]
+) -> tuple[dict[str, float | None], list[str]]:
+    """Compute metrics of what a cell left behind; the only place where that is done.
+
+    Parameters
+    ----------
+    cell : Cell
+        Which.
+    dataset : Dataset
+        Its data.
+    arrays : mapping of str to ndarray
+        As the store keeps them.
+    metrics : tuple of str
+        Names in ``lemll.metrics.METRICS``.
+
+    Returns
+    -------
+    values : dict
+        By name; None where the metric is not defined on these rows.
+    undefined : list of str
+        Why not.
+    """
+    prediction = {"labels": "predictions", "scores": "scores", "distribution": "distribution"}
+    truth = dataset.labels[arrays["test"]] if cell.experiment == "prediction" else dataset.D
+    values: dict[str, float | None] = {}
+    undefined = []
+    for name in metrics:
+        try:
+            value = float(METRICS[name](truth, arrays[prediction[METRICS[name].prediction]]))
+        except ValueError as error:
+            value = float("nan")
+            undefined.append(f"{name}: {error}")
+        values[name] = value if np.isfinite(value) else None
+    return values, undefined
+
+
+def _npz(arrays: Arrays) -> bytes:
+    stream = io.BytesIO()
+    np.savez_compressed(stream, allow_pickle=False, **arrays)
+    return stream.getvalue()
+
+
+@cache
+def _controller() -> Any:
+    return ThreadpoolController()
+
+
+@contextmanager
+def _blas_threads(limit: int | None) -> Iterator[None]:
+    if limit is None:
+        yield
+        return
+    with _controller().limit(limits=limit):
+        yield
+
+
+@contextmanager
+def _caught_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    # The filters belong to the whole process: only its main thread may set them aside.
+    if threading.current_thread() is not threading.main_thread():
+        yield []
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield caught

@@ -1,0 +1,70 @@
+"""A store as one flat table: a row a cell, a column a metric."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from lemll.exceptions import import_extra
+from lemll.experiments._records import Record
+from lemll.metrics import METRICS
+
+__all__ = ["query_rows", "write_rows"]
+
+_PLAIN = (
+    "id", "code", "status", "experiment", "dataset", "method", "estimator", "optimality",
+    "attempt", "finished",
+)  # fmt: skip
+
+
+def _row(record: Record) -> dict[str, Any]:
+    return {
+        **{name: getattr(record, name) for name in _PLAIN},
+        "setting": str(record.setting[0]),
+        "number": record.setting[-1],
+        "parameters": json.dumps(dict(record.parameters)),
+        "chosen": None if record.chosen is None else json.dumps(dict(record.chosen)),
+        "fit_seconds": record.seconds.get("fit"),
+        "error": None if record.error is None else record.error["message"],
+        **{name: record.metrics.get(name) for name in METRICS},
+    }
+
+
+def write_rows(records: Iterable[Record], path: Path) -> int:
+    """Write records to a .csv or .parquet file, and return how many."""
+    rows = [_row(record) for record in records]
+    if not rows:
+        raise ValueError("the store holds no record to export.")
+    if path.suffix == ".parquet":
+        _arrow_table(rows, parquet=path)
+    elif path.suffix == ".csv":
+        with open(path, "w", encoding="utf-8", newline="") as stream:
+            writer = csv.DictWriter(stream, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    else:
+        raise ValueError(f"cannot export to {path.name!r}; the name must end in .csv or .parquet.")
+    return len(rows)
+
+
+def _arrow_table(rows: list[dict[str, Any]], parquet: Path | None = None) -> Any:
+    pyarrow = import_extra("pyarrow", "store", "A table of the results in Arrow's form")
+    table = pyarrow.Table.from_pylist(rows)
+    if parquet is not None:
+        import_extra("pyarrow.parquet", "store", "Writing Parquet").write_table(table, parquet)
+    return table
+
+
+def query_rows(records: Iterable[Record], sql: str) -> list[tuple[Any, ...]]:
+    """Ask SQL of a table called ``cells``."""
+    duckdb = import_extra("duckdb", "duckdb", "Asking the store in SQL")
+    connection = duckdb.connect(":memory:")
+    try:
+        connection.register("cells", _arrow_table([_row(record) for record in records]))
+        answer: list[tuple[Any, ...]] = connection.execute(sql).fetchall()
+    finally:
+        connection.close()
+    return answer

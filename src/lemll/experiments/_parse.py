@@ -1,0 +1,121 @@
+"""Reads a protocol's TOML: every key is known or refused, with the nearest known one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from lemll.experiments._nearest import unknown_name
+from lemll.experiments._settings import Splits, Tuning
+from lemll.experiments._sources import Source, make_source
+from lemll.experiments.methods import MethodSpec
+
+__all__ = ["parse_protocol"]
+
+_KEYS = (
+    "name", "experiment", "datasets", "methods", "metrics", "splits", "thresholds", "tuning",
+    "control",
+)  # fmt: skip
+_SPLITS = ("kind", "n_splits", "random_state")
+_TUNING = ("metric", "folds", "random_state", "grids")
+
+
+def parse_protocol(content: Mapping[str, Any], name: str, folder: Path) -> dict[str, Any]:
+    """Turn the content of a TOML file into the parameters of a protocol.
+
+    Parameters
+    ----------
+    content : mapping
+        As tomllib reads it.
+    name : str
+        Of the protocol, if the file gives none.
+    folder : Path
+        Where relative paths of data sets start.
+
+    Returns
+    -------
+    dict
+        Keyword arguments.
+    """
+    _check_keys("key", content, _KEYS)
+    for needed in ("experiment", "datasets", "methods"):
+        if needed not in content:
+            raise ValueError(f"the key {needed!r} is missing.")
+    parsed: dict[str, Any] = {
+        "name": content.get("name", name),
+        "experiment": content["experiment"],
+        "datasets": tuple(_source(entry, folder) for entry in _list(content, "datasets")),
+        "methods": _methods(content["methods"]),
+        "metrics": tuple(_list(content, "metrics")),
+        "thresholds": tuple(_list(content, "thresholds")),
+        "control": content.get("control", ""),
+    }
+    if "splits" in content:
+        rule = _table(content, "splits")
+        _check_keys("key of [splits]", rule, _SPLITS)
+        parsed["splits"] = Splits(**rule)
+    if "tuning" in content:
+        rule = dict(_table(content, "tuning"))
+        _check_keys("key of [tuning]", rule, _TUNING)
+        grids = _table(rule, "grids") if "grids" in rule else {}
+        rule["grids"] = {
+            label: {parameter: tuple(values) for parameter, values in grid.items()}
+            for label, grid in grids.items()
+        }
+        parsed["tuning"] = Tuning(**rule)
+    return parsed
+
+
+def _check_keys(what: str, table: Iterable[str], known: tuple[str, ...]) -> None:
+    for key in table:
+        if key not in known:
+            raise ValueError(unknown_name(what, key, known))
+
+
+def _list(content: Mapping[str, Any], key: str) -> list[Any]:
+    values = content.get(key, [])
+    if not isinstance(values, list):
+        raise ValueError(f"{key} must be a list, got {values!r}.")
+    return values
+
+
+def _table(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = content[key]
+    if not isinstance(value, dict):
+        raise ValueError(f"{key} must be a table, [{key}], got {value!r}.")
+    return value
+
+
+def _source(entry: Any, folder: Path) -> Source:
+    """Take a name or path; or a table with a path, and perhaps a name and options to read it."""
+    if isinstance(entry, str):
+        return make_source(entry, folder=folder)
+    if not isinstance(entry, dict) or "path" not in entry:
+        raise ValueError(
+            f"a data set must be a name, a path, or a table with a path, got {entry!r}."
+        )
+    options = {key: value for key, value in entry.items() if key not in ("path", "name")}
+    path = (folder / Path(entry["path"]).expanduser()).resolve()
+    hashable = (
+        (key, tuple(value) if isinstance(value, list) else value)
+        for key, value in sorted(options.items())
+    )
+    return Source(entry.get("name", path.name.split(".")[0]), str(path), tuple(hashable))
+
+
+def _methods(methods: Any) -> tuple[MethodSpec, ...]:
+    """Take a list of names; or a table of tables, ``[methods.LABEL]``, that set parameters."""
+    if isinstance(methods, list):
+        return tuple(MethodSpec(name) for name in methods)
+    if not isinstance(methods, dict):
+        raise ValueError(
+            f"methods must be a list of names or tables [methods.NAME], got {methods!r}."
+        )
+    parsed = []
+    for label, table in methods.items():
+        if not isinstance(table, dict):
+            raise ValueError(f"methods.{label} must be a table of parameters, got {table!r}.")
+        parameters = {key: value for key, value in table.items() if key != "method"}
+        parsed.append(MethodSpec(str(table.get("method", label)), label, parameters))
+    return tuple(parsed)

@@ -1,0 +1,312 @@
+"""What is run: data sets x methods x settings, declared in TOML or in Python.
+
+A :class:`Protocol` says what; :meth:`Protocol.cells` expands it into :class:`Cell` objects, each a
+piece of work that can be run alone, anywhere, and has an id. The id is a hash over everything the
+result depends on: the data, the method and its parameters, the rows of the split or the threshold,
+the tuning, and the code. Metrics are no part of it: they are computed from what a cell leaves
+behind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from lemll.datasets import Dataset
+from lemll.experiments._nearest import unknown_name
+from lemll.experiments._parse import parse_protocol
+from lemll.experiments._provenance import code_version
+from lemll.experiments._settings import Setting, Splits, Tuning, settings_of
+from lemll.experiments._sources import Source, load_source, make_source
+from lemll.experiments.methods import Kind, MethodSpec, get_method
+from lemll.experiments.reconstruction import THRESHOLDS
+from lemll.metrics import METRICS
+
+__all__ = ["Cell", "MethodSpec", "Protocol", "Splits", "Tuning"]
+
+Experiment = Literal["prediction", "reconstruction"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One piece of work: a method on a data set in one setting.
+
+    Attributes
+    ----------
+    experiment : {"prediction", "reconstruction"}
+        What to do.
+    source : Source
+        The data set.
+    data_sha256 : str
+        The hash of its content.
+    method : MethodSpec
+        Which method, under which label.
+    parameters : mapping
+        All parameters of its estimator, in a form that JSON holds.
+    setting : Setting
+        Which split or threshold.
+    grid : mapping, optional
+        The parameters to tune, on the training rows only.
+    tuning : Tuning, optional
+        How.
+    code : str
+        Version of the code.
+    """
+
+    experiment: Experiment
+    source: Source
+    data_sha256: str
+    method: MethodSpec
+    parameters: Mapping[str, Any]
+    setting: Setting
+    grid: Mapping[str, tuple[Any, ...]]
+    tuning: Tuning | None
+    code: str
+
+    @cached_property
+    def work(self) -> str:
+        """Hash of what is to be done, whatever the version of the code."""
+        content = {
+            "experiment": self.experiment,
+            "data": self.data_sha256,
+            "method": self.method.method,
+            "parameters": dict(self.parameters),
+            "setting": [self.setting.key, self.setting.rows_sha256],
+            "grid": {name: list(values) for name, values in self.grid.items()},
+            "tuning": None if self.tuning is None else self.tuning.key,
+        }
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    @cached_property
+    def id(self) -> str:
+        """Hash of the work and of the code: the name of the cell's record."""
+        return hashlib.sha256(f"{self.work}{self.code}".encode()).hexdigest()
+
+    def __str__(self) -> str:
+        return f"{self.method.label} on {self.source.name}, {self.setting}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """An experiment, declared.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    experiment : {"prediction", "reconstruction"}
+        Learn on training rows and predict the test rows; or binarise a known distribution and
+        recover it.
+    datasets : tuple of str or Source
+        Embedded sets ("digit-tags", "artificial"), files, or registered names.
+    methods : tuple of str or MethodSpec
+        Registered learners, or enhancers for a reconstruction; the labels must differ.
+    metrics : tuple of str, optional
+        Names in ``lemll.metrics.METRICS``; by default the paper's.
+    splits : Splits, optional
+        Of a prediction; by default the paper's ten halves.
+    thresholds : tuple of float, optional
+        Of a reconstruction; by default the paper's five.
+    tuning : Tuning, optional
+        Of a prediction; by default none.
+    control : str, optional
+        The label of the method that t-tests compare with the others; by default the first.
+
+    Examples
+    --------
+    >>> protocol = Protocol(
+    ...     name="small", experiment="prediction", datasets=("digit-tags",), methods=("MSVR",),
+    ...     splits=Splits("halves", 2),
+    ... )
+    >>> [str(cell) for cell in protocol.cells()]
+    ['MSVR on digit-tags, halves 0', 'MSVR on digit-tags, halves 1']
+    """
+
+    name: str
+    experiment: Experiment
+    datasets: tuple[Any, ...]
+    methods: tuple[Any, ...]
+    metrics: tuple[str, ...] = ()
+    splits: Splits | None = None
+    thresholds: tuple[float, ...] = ()
+    tuning: Tuning | None = None
+    control: str = ""
+
+    def __post_init__(self) -> None:
+        if self.experiment not in ("prediction", "reconstruction"):
+            choices = ("prediction", "reconstruction")
+            raise ValueError(unknown_name("experiment", self.experiment, choices))
+        self._set_sources()
+        self._set_methods()
+        self._set_metrics()
+        predicts = self.experiment == "prediction"
+        if predicts and self.thresholds:
+            raise ValueError("thresholds belong to a reconstruction; a prediction has splits.")
+        if not predicts and (self.splits is not None or self.tuning is not None):
+            raise ValueError(
+                "splits and tuning belong to a prediction; a reconstruction has thresholds, and "
+                "no known distribution to tune by."
+            )
+        if predicts and self.splits is None:
+            self._set("splits", Splits())
+        if not predicts:
+            thresholds = tuple(float(rho) for rho in self.thresholds) or THRESHOLDS
+            if not all(0 < rho < 1 for rho in thresholds):
+                raise ValueError(f"thresholds must lie between 0 and 1, got {thresholds}.")
+            self._set("thresholds", thresholds)
+        labels = [spec.label for spec in self.methods]
+        if self.control and self.control not in labels:
+            raise ValueError(unknown_name("control", self.control, labels))
+        self._set("control", self.control or labels[0])
+
+    def _set(self, attribute: str, value: object) -> None:
+        object.__setattr__(self, attribute, value)
+
+    def _set_sources(self) -> None:
+        sources = tuple(
+            entry if isinstance(entry, Source) else make_source(entry) for entry in self.datasets
+        )
+        _refuse_repeats("data set", [source.name for source in sources])
+        self._set("datasets", sources)
+
+    def _set_methods(self) -> None:
+        specs = tuple(
+            entry if isinstance(entry, MethodSpec) else MethodSpec(entry) for entry in self.methods
+        )
+        _refuse_repeats("method", [spec.label for spec in specs])
+        for spec in specs:
+            known = get_method(self.kind, spec.method).make().get_params()
+            for parameter in spec.parameters:
+                if parameter not in known:
+                    what = f"parameter of {spec.method}"
+                    raise ValueError(unknown_name(what, parameter, known))
+        self._set("methods", specs)
+        known = [spec.label for spec in specs]
+        for label in () if self.tuning is None else self.tuning.grids:
+            if label not in known:
+                raise ValueError(unknown_name("method in tuning", label, known))
+
+    def _set_metrics(self) -> None:
+        kind = "multilabel" if self.experiment == "prediction" else "distribution"
+        known = [name for name, metric in METRICS.items() if metric.kind == kind]
+        for name in self.metrics:
+            if name not in known:
+                raise ValueError(unknown_name(f"metric of a {self.experiment}", name, known))
+        in_paper = tuple(name for name in known if METRICS[name].in_paper)
+        self._set("metrics", tuple(self.metrics) or in_paper)
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Protocol:
+        """Read a protocol from a TOML file.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; relative paths of data sets start in its folder.
+
+        Returns
+        -------
+        Protocol
+            Called after the file, if it does not give itself a name.
+
+        Raises
+        ------
+        ValueError
+            Naming the file, and the nearest known key to one that is not known.
+        """
+        file = Path(path)
+        try:
+            content = tomllib.loads(file.read_text(encoding="utf-8"))
+            return cls(**parse_protocol(content, file.stem, file.parent))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, ValueError, LookupError) as error:
+            raise ValueError(f"{file}: {error}") from error
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of method that takes part."""
+        return "learner" if self.experiment == "prediction" else "enhancer"
+
+    def cells(self) -> Iterator[Cell]:
+        """Expand into cells, data set by data set; each set is loaded for its hash and splits.
+
+        Yields
+        ------
+        Cell
+            In the order of data sets, settings, methods.
+        """
+        estimators = {spec.label: self.estimator(spec) for spec in self.methods}
+        parameters = {label: _plain(made.get_params()) for label, made in estimators.items()}
+        for source in self.datasets:
+            dataset, data_sha256 = load_source(source)
+            self._check_labels(dataset)
+            for setting in settings_of(self.splits, self.thresholds, dataset):
+                for spec in self.methods:
+                    yield Cell(
+                        experiment=self.experiment,
+                        source=source,
+                        data_sha256=data_sha256,
+                        method=spec,
+                        parameters=parameters[spec.label],
+                        setting=setting,
+                        grid=self._grid(spec),
+                        tuning=self.tuning,
+                        code=code_version(estimators[spec.label]),
+                    )
+
+    def _check_labels(self, dataset: Dataset) -> None:
+        wanted, other = ("Y", "D") if self.experiment == "prediction" else ("D", "Y")
+        if getattr(dataset, wanted) is None:
+            has = "a label distribution" if other == "D" else "logical labels"
+            raise ValueError(
+                f"data set {dataset.name!r} has {has}, which a {self.experiment} cannot use; "
+                "leave it out of the protocol."
+            )
+
+    def _grid(self, spec: MethodSpec) -> Mapping[str, tuple[Any, ...]]:
+        if self.tuning is None:
+            return {}
+        grid = self.tuning.grids.get(spec.label, get_method(self.kind, spec.method).grid)
+        # A parameter that the protocol sets is set, not tuned.
+        return {name: values for name, values in grid.items() if name not in spec.parameters}
+
+    def estimator(self, spec: MethodSpec) -> Any:
+        """Make the unfitted estimator of a method.
+
+        Parameters
+        ----------
+        spec : MethodSpec
+            One of this protocol's.
+
+        Returns
+        -------
+        estimator
+            With the registered defaults and the protocol's parameters.
+        """
+        return get_method(self.kind, spec.method).make().set_params(**spec.parameters)
+
+
+def _plain(value: Any) -> Any:
+    """Give a parameter a form that JSON holds and that is the same in every process."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    # A function's repr holds its address, which is another one in every process.
+    name = getattr(value, "__qualname__", None)
+    return repr(value) if name is None else f"{value.__module__}.{name}"
+
+
+def _refuse_repeats(what: str, names: list[str]) -> None:
+    if not names:
+        raise ValueError(f"a protocol needs at least one {what}.")
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{what} {name!r} stands twice in the protocol; give each its label.")
