@@ -214,10 +214,21 @@ class Store:
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
 
-    def remove(self, record: Record) -> None:
-        """Forget a cell, so that it is pending again; the caller holds its claim."""
+    def discard(self, record: Record) -> None:
+        """Forget a cell, so that it is pending again, unless someone is running it just now.
+
+        Parameters
+        ----------
+        record : Record
+            Of the cell.
+        """
+        held = self.claim(record.id)
+        if held is None:
+            return
+        # The record first: without it the arrays mean nothing, without them it would lie.
         for suffix in (".json", ".npz"):
             (self._cells / f"{record.id}{suffix}").unlink(missing_ok=True)
+        held.release()
 
     def overview(self, cells: Iterable[Cell]) -> Overview:
         """Look at the store with the eyes of a protocol.

@@ -1,0 +1,283 @@
+"""``lemll bench``: run a protocol, look at it, go on with it, print its table."""
+
+from __future__ import annotations
+
+import importlib
+import shlex
+import signal
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from lemll.cli._console import make_console
+from lemll.experiments import list_methods
+from lemll.experiments.protocol import Protocol
+from lemll.experiments.runner import Progress as RunProgress
+from lemll.experiments.runner import run
+from lemll.experiments.store import Status, Store
+from lemll.experiments.tables import ComparisonTable
+from lemll.experiments.verification import verify
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Experiments that can be stopped and resumed.", no_args_is_help=True)
+
+File = Annotated[Path, typer.Argument(help="The protocol, a TOML file.", metavar="P.toml")]
+Folder = Annotated[
+    Path | None, typer.Option("--store", help="Results; by default results/NAME of the protocol.")
+]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Cells to run at a time.")]
+Seconds = Annotated[float | None, typer.Option("--time-limit", help="Seconds for a cell.")]
+Gibibytes = Annotated[float | None, typer.Option("--memory-limit", help="GiB for a cell.")]
+
+_SIGNAL_EXIT = 128  # by convention, a process ended by signal n exits with 128 + n
+
+
+class Format(StrEnum):
+    """Of a printed table."""
+
+    MARKDOWN = "markdown"
+    LATEX = "latex"
+    CSV = "csv"
+
+
+@app.callback()
+def _options(
+    modules: Annotated[
+        list[str] | None,
+        typer.Option("--import", help="A Python module that registers methods of your own."),
+    ] = None,
+) -> None:
+    for module in modules or ():
+        importlib.import_module(module)
+
+
+@app.command("run")
+def run_command(
+    file: File,
+    store: Folder = None,
+    jobs: Jobs = 1,
+    time_limit: Seconds = None,
+    memory_limit: Gibibytes = None,
+) -> None:
+    """Run what the store does not hold yet, and print how it went."""
+    _run(file, _folder(file, store), jobs, time_limit, memory_limit, create=True)
+
+
+@app.command("resume")
+def resume_command(
+    file: File,
+    store: Folder = None,
+    jobs: Jobs = 1,
+    time_limit: Seconds = None,
+    memory_limit: Gibibytes = None,
+) -> None:
+    """Go on with a run that was stopped; the store must exist."""
+    _run(file, _folder(file, store), jobs, time_limit, memory_limit, create=False)
+
+
+@app.command("retry")
+def retry_command(
+    file: File,
+    store: Folder = None,
+    jobs: Jobs = 1,
+    time_limit: Seconds = None,
+    memory_limit: Gibibytes = None,
+    *,
+    failed: Annotated[bool, typer.Option("--failed", help="Those that failed.")] = False,
+    timeout: Annotated[bool, typer.Option("--timeout", help="Those out of time.")] = False,
+) -> None:
+    """Run cells once more that failed, or took too long; by default both."""
+    statuses: list[Status] = []
+    if failed or not timeout:
+        statuses.append("failed")
+    if timeout or not failed:
+        statuses.append("timeout")
+    _run(
+        file, _folder(file, store), jobs, time_limit, memory_limit, create=False, retry=statuses
+    )  # fmt: skip
+
+
+def _folder(file: Path, store: Path | None) -> Path:
+    return Path("results") / file.stem if store is None else store
+
+
+def _run(
+    file: Path,
+    folder: Path,
+    jobs: int,
+    time_limit: float | None,
+    memory_limit: float | None,
+    *,
+    create: bool,
+    retry: Collection[Status] = (),
+) -> None:
+    console = make_console()
+    protocol = Protocol.from_toml(file)
+    store = Store(folder, create=create)
+    try:
+        with _sigterm_raises(), _live(console) as show:
+            end = run(
+                protocol,
+                store,
+                n_jobs=jobs,
+                time_limit=time_limit,
+                memory_limit=memory_limit,
+                retry=retry,
+                callback=show,
+            )
+    except (KeyboardInterrupt, _Terminated) as error:
+        command = f"lemll bench resume {shlex.quote(str(file))} --store {shlex.quote(str(folder))}"
+        console.print(f"stopped; what was finished is stored. To go on: {command}", soft_wrap=True)
+        number = signal.SIGTERM if isinstance(error, _Terminated) else signal.SIGINT
+        raise typer.Exit(code=_SIGNAL_EXIT + number) from None
+    console.print(
+        f"{end.done} of {end.total} cells done, {end.failed} failed, {end.timeout} out of time; "
+        f"store: {folder}",
+        soft_wrap=True,
+    )
+    raise typer.Exit(code=1 if end.failed or end.timeout else 0)
+
+
+class _Terminated(Exception):
+    """SIGTERM has come."""
+
+
+@contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    def stop(number: int, frame: Any) -> None:
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _live(console: Console) -> Iterator[Callable[[RunProgress], None]]:
+    """Show a run's progress as it goes: a bar on a terminal, a line a failure elsewhere."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+        TextColumn("{task.fields[running]}"),
+        console=console,
+        disable=not console.is_terminal,
+    )
+    task = bar.add_task("cells", total=None, left="", running="")
+
+    def show(progress: RunProgress) -> None:
+        failures = progress.failed + progress.timeout
+        bar.update(
+            task,
+            total=progress.total,
+            completed=progress.ended,
+            description=f"cells, {failures} failed" if failures else "cells",
+            left="" if progress.seconds_left is None else f"{_span(progress.seconds_left)} left",
+            running="; ".join(progress.running[:3]),
+        )
+        last = progress.last
+        if last is not None and last.error is not None:
+            where = f"{last.method} on {last.dataset}, {last.setting[0]} {last.setting[-1]}"
+            console.print(f"{last.status}: {where}: {last.error['message']}", soft_wrap=True)
+
+    with bar:
+        yield show
+
+
+def _span(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}"
+
+
+@app.command("status")
+def status_command(file: File, store: Folder = None) -> None:
+    """Count what is done, under way and to do, and list the failures."""
+    overview = _open(file, store).overview(Protocol.from_toml(file).cells())
+    console = make_console()
+    table = Table("status", "cells")
+    counts = {status: overview.count(status) for status in ("done", "failed", "timeout")}
+    counts |= {"pending": len(overview.pending) - len(overview.running)}
+    counts |= {"running": len(overview.running), "damaged": len(overview.damaged)}
+    counts |= {"stale (other code)": len(overview.stale), "of other protocols": overview.unrelated}
+    for status, count in counts.items():
+        table.add_row(status, str(count))
+    console.print(table)
+    for record in overview.records.values():
+        if record.error is not None:
+            where = f"{record.method} on {record.dataset}, {record.setting[0]} {record.setting[-1]}"
+            console.print(f"{record.status}: {where}: {record.error['message']}", soft_wrap=True)
+
+
+@app.command("verify")
+def verify_command(
+    file: File,
+    store: Folder = None,
+    *,
+    discard: Annotated[
+        bool, typer.Option("--discard", help="Remove damaged cells; resume runs them again.")
+    ] = False,
+) -> None:
+    """Compute every figure of the table again from the stored outputs; exit 1 if one differs."""
+    console = make_console()
+    result = verify(Protocol.from_toml(file), _open(file, store), discard=discard)
+    for problem in result.problems:
+        console.print(problem, soft_wrap=True)
+    console.print(f"{result.figures} figures computed again, {len(result.problems)} problems")
+    raise typer.Exit(code=1 if result.problems else 0)
+
+
+@app.command("table")
+def table_command(
+    file: File,
+    store: Folder = None,
+    form: Annotated[Format, typer.Option("--format", help="Of the output.")] = Format.MARKDOWN,
+    metric: Annotated[
+        list[str] | None, typer.Option(help="Only this metric; may be given repeatedly.")
+    ] = None,
+) -> None:
+    """Print the comparison: mean ± std, marks against the control, average ranks."""
+    opened = _open(file, store)
+    table = ComparisonTable.from_store(Protocol.from_toml(file), opened, metrics=metric or ())
+    writers = {
+        Format.MARKDOWN: table.to_markdown,
+        Format.LATEX: table.to_latex,
+        Format.CSV: table.to_csv,
+    }
+    typer.echo(writers[form](), nl=False)
+
+
+@app.command("export")
+def export_command(
+    file: File,
+    out: Annotated[Path, typer.Argument(help="Where to: .csv or .parquet.")],
+    store: Folder = None,
+) -> None:
+    """Write all records of the store as one flat table."""
+    rows = _open(file, store).export(out)
+    make_console().print(f"wrote {out}: {rows} cells", soft_wrap=True)
+
+
+@app.command("methods")
+def methods_command() -> None:
+    """List the methods that a protocol can name."""
+    table = Table("method", "kind", "tuned", "what it does")
+    for method in list_methods():
+        table.add_row(method.name, method.kind, ", ".join(method.grid), method.summary)
+    make_console().print(table)
+
+
+def _open(file: Path, store: Path | None) -> Store:
+    return Store(_folder(file, store), create=False)
