@@ -60,8 +60,8 @@ def parse_protocol(content: Mapping[str, Any], name: str, folder: Path) -> dict[
         _check_keys("key of [tuning]", rule, _TUNING)
         grids = _table(rule, "grids") if "grids" in rule else {}
         rule["grids"] = {
-            label: {parameter: tuple(values) for parameter, values in grid.items()}
-            for label, grid in grids.items()
+            label: {name: tuple(_list(_table(grids, label), name)) for name in _table(grids, label)}
+            for label in grids
         }
         parsed["tuning"] = Tuning(**rule)
     return parsed

@@ -118,7 +118,8 @@ def decode(content: bytes, name: str) -> Record:
         If it is truncated, altered, or of a format this version does not know.
     """
     body = content[_HEAD_BYTES : -len(_TAIL)]
-    if content[:_HEAD_BYTES] != _HEAD % hashlib.sha256(body).hexdigest().encode():
+    head = _HEAD % hashlib.sha256(body).hexdigest().encode()
+    if not (content.startswith(head) and content.endswith(_TAIL)):
         raise StoreError(f"{name} is damaged: it is not what was written; its cell must run again")
     fields = json.loads(body)
     if fields.pop("format") != _FORMAT:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -180,17 +180,20 @@ class Protocol:
             entry if isinstance(entry, MethodSpec) else MethodSpec(entry) for entry in self.methods
         )
         _refuse_repeats("method", [spec.label for spec in specs])
+        by_label = {spec.label: spec for spec in specs}
         for spec in specs:
-            known = get_method(self.kind, spec.method).make().get_params()
-            for parameter in spec.parameters:
-                if parameter not in known:
-                    what = f"parameter of {spec.method}"
-                    raise ValueError(unknown_name(what, parameter, known))
+            self._check_parameters(spec, spec.parameters)
+        for label, grid in ({} if self.tuning is None else self.tuning.grids).items():
+            if label not in by_label:
+                raise ValueError(unknown_name("method in tuning", label, by_label))
+            self._check_parameters(by_label[label], grid)
         self._set("methods", specs)
-        known = [spec.label for spec in specs]
-        for label in () if self.tuning is None else self.tuning.grids:
-            if label not in known:
-                raise ValueError(unknown_name("method in tuning", label, known))
+
+    def _check_parameters(self, spec: MethodSpec, given: Iterable[str]) -> None:
+        known = get_method(self.kind, spec.method).make().get_params()
+        for parameter in given:
+            if parameter not in known:
+                raise ValueError(unknown_name(f"parameter of {spec.method}", parameter, known))
 
     def _set_metrics(self) -> None:
         kind = "multilabel" if self.experiment == "prediction" else "distribution"

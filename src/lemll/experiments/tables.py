@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
-
 from lemll.experiments._execute import measure
 from lemll.experiments._latex import latex_panel
 from lemll.experiments._records import Record

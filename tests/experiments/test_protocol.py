@@ -1,0 +1,244 @@
+"""Protocols: what they read, what they refuse, and the cells they become."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from engine_methods import Logged, make_protocol
+
+from lemll.datasets import Dataset, write_dataset
+from lemll.experiments import _provenance
+from lemll.experiments._provenance import code_version
+from lemll.experiments._sources import Source, data_sha256, load_source
+from lemll.experiments.methods import MethodSpec
+from lemll.experiments.protocol import Protocol, Splits, Tuning
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "protocols").glob("*.toml"))
+
+FULL = """
+name = "full"
+experiment = "prediction"
+datasets = ["digit-tags", "scene", {path = "mine.csv", labels = ["b"], name = "Mine"}]
+metrics = ["one_error"]
+control = "plain"
+
+[methods.plain]
+method = "LEMLL"
+[methods."no graph"]
+method = "LEMLL"
+gamma = 0.0
+
+[splits]
+kind = "kfold"
+n_splits = 3
+random_state = 7
+
+[tuning]
+metric = "coverage"
+folds = 2
+[tuning.grids.plain]
+alpha = [1.0, 2.0]
+"""
+
+
+def read(tmp_path: Path, text: str) -> Protocol:
+    path = tmp_path / "p.toml"
+    path.write_text(text, encoding="utf-8")
+    return Protocol.from_toml(path)
+
+
+def small(**options) -> Protocol:
+    settings = {
+        "name": "s",
+        "experiment": "prediction",
+        "datasets": ("digit-tags",),
+        "methods": ("LEMLL",),
+    }
+    return Protocol(**settings | options)
+
+
+def test_every_key_of_toml_arrives(tmp_path):
+    protocol = read(tmp_path, FULL)
+    assert protocol.name == "full"
+    assert protocol.datasets == (
+        Source("digit-tags"),
+        Source("scene"),
+        Source("Mine", str(tmp_path.resolve() / "mine.csv"), (("labels", ("b",)),)),
+    )
+    assert protocol.methods == (
+        MethodSpec("LEMLL", "plain"),
+        MethodSpec("LEMLL", "no graph", {"gamma": 0.0}),
+    )
+    assert protocol.splits == Splits("kfold", 3, 7)
+    assert protocol.tuning == Tuning("coverage", 2, 0, {"plain": {"alpha": (1.0, 2.0)}})
+    assert protocol.metrics == ("one_error",)
+    assert protocol.control == "plain"
+
+
+def test_defaults_are_the_papers(tmp_path):
+    text = 'experiment = "prediction"\ndatasets = ["digit-tags"]\nmethods = ["MSVR", "LEMLL"]'
+    protocol = read(tmp_path, text)
+    assert protocol.name == "p"
+    assert protocol.splits == Splits("halves", 10, 0)
+    assert protocol.tuning is None
+    assert protocol.control == "MSVR"
+    assert protocol.metrics == (
+        "hamming_loss", "ranking_loss", "one_error", "coverage", "average_precision",
+    )  # fmt: skip
+    recovered = small(experiment="reconstruction", datasets=("artificial",))
+    assert recovered.thresholds == (0.1, 0.2, 0.3, 0.4, 0.5)
+    assert recovered.metrics == ("chebyshev", "kl_divergence_pred_true", "cosine")
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_the_examples_are_protocols(path):
+    assert Protocol.from_toml(path).name == path.stem
+    assert len(EXAMPLES) >= 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("datsets = []", r"p.toml: unknown key 'datsets'; did you mean 'datasets'"),
+        ('experiment = "prediction"', "the key 'datasets' is missing"),
+        (FULL.replace("folds", "fold"), r"unknown key of \[tuning\] 'fold'; did you mean 'folds'"),
+        (FULL + "seed = 1", "seed must be a list, got 1"),
+        (FULL + "alhpa = [1]", "unknown parameter of LEMLL 'alhpa'; did you mean 'alpha'"),
+        (FULL.replace("n_splits", "n_split"), r"unknown key of \[splits\] 'n_split'; did you mean"),
+        (FULL.replace('"kfold"', '"k-fold"'), "unknown kind of splits 'k-fold'; did you mean 'kf"),
+        (FULL.replace("gamma", "gama"), "unknown parameter of LEMLL 'gama'; did you mean 'gamma'"),
+        (FULL.replace('"one_error"', '"onerror"'), "unknown metric of a prediction 'onerror'; did"),
+        (FULL.replace('"coverage"', '"cosine"'), "unknown metric of tuning 'cosine'"),
+        (FULL.replace("grids.plain", "grids.plan"), "unknown method in tuning 'plan'; did you"),
+        (FULL.replace('"scene"', '"scen"'), "no data set is called 'scen'; did you mean 'scene'"),
+        (FULL.replace('control = "plain"', 'control = "x"'), "unknown control 'x'"),
+        (FULL.replace('"prediction"', '"predict"'), "unknown experiment 'predict'; did you mean"),
+        (FULL.replace('["one_error"]', '"one_error"'), "metrics must be a list, got 'one_error'"),
+        (FULL.replace('path = "mine.csv", ', ""), "a name, a path, or a table with a path, got"),
+        ("splits = 3\n" + FULL.replace("[splits]", "[x]"), "unknown key 'x'"),
+        ('experiment="prediction"\ndatasets=["scene"]\nmethods=3', "methods must be a list of n"),
+        ('experiment="prediction"\ndatasets=["scene"]\nmethods.LEMLL=3', "must be a table of par"),
+        (
+            'experiment="prediction"\ndatasets=["scene"]\nmethods=["LEMLL"]\nsplits=3',
+            r"splits must be a table, \[splits\], got 3",
+        ),
+        ("a = ", "p.toml: "),
+    ],
+)
+def test_what_toml_may_not_say(tmp_path, text, message):
+    with pytest.raises(ValueError, match=message):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"thresholds": (0.1,)}, "thresholds belong to a reconstruction"),
+        ({"datasets": ()}, "a protocol needs at least one data set"),
+        ({"methods": ("LEMLL", "LEMLL")}, "method 'LEMLL' stands twice"),
+        ({"experiment": "reconstruction", "splits": Splits()}, "splits and tuning belong to a"),
+        ({"experiment": "reconstruction", "thresholds": (1.5,)}, "must lie between 0 and 1"),
+        ({"experiment": "reconstruction", "methods": ("MSVR",)}, "unknown enhancer 'MSVR'"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        small(**options)
+
+
+def test_labels_must_suit_the_experiment():
+    with pytest.raises(ValueError, match="'artificial' has a label distribution, which a pred"):
+        list(small(datasets=("artificial",)).cells())
+    with pytest.raises(ValueError, match="'digit-tags' has logical labels, which a reconstruc"):
+        list(small(experiment="reconstruction").cells())
+
+
+def test_cells_are_data_sets_times_settings_times_methods():
+    cells = list(make_protocol(3).cells())
+    assert [str(cell) for cell in cells[:3]] == [
+        "Logged A on digit-tags, halves 0",
+        "Logged B on digit-tags, halves 0",
+        "Logged A on digit-tags, halves 1",
+    ]
+    assert len({cell.id for cell in cells}) == len(cells) == 6
+
+
+def test_ids_depend_on_all_that_the_result_does_and_on_nothing_else(monkeypatch):
+    def first(**options):
+        return next(small(**options).cells())
+
+    plain = first()
+    assert first().id == plain.id
+    # Neither labels nor metrics, nor how many splits follow, make another cell.
+    assert first(methods=(MethodSpec("LEMLL", "other label"),)).id == plain.id
+    assert first(metrics=("one_error",)).id == plain.id
+    assert first(splits=Splits("halves", 2)).id == plain.id
+    others = [
+        first(methods=("MSVR",)),
+        first(methods=(MethodSpec("LEMLL", "", {"gamma": 0.5}),)),
+        first(splits=Splits("halves", 10, 1)),
+        first(splits=Splits("kfold", 10)),
+        first(tuning=Tuning()),
+        first(tuning=Tuning(folds=3)),
+        first(tuning=Tuning(grids={"LEMLL": {"alpha": (1.0,)}})),
+    ]
+    assert len({cell.work for cell in [plain, *others]}) == 8
+    monkeypatch.setattr(_provenance, "_package_sha256", lambda: "another version")
+    changed = first()
+    assert changed.work == plain.work
+    assert changed.id != plain.id
+
+
+def test_ids_are_the_same_in_another_process():
+    code = (
+        "from lemll.experiments.protocol import Protocol;"
+        "p = Protocol(name='s', experiment='prediction', datasets=('digit-tags',), "
+        "methods=('LEMLL',)); print(next(p.cells()).id)"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert printed.stdout.strip() == next(small().cells()).id
+
+
+def test_a_parameter_that_is_set_is_not_tuned():
+    tuned = small(tuning=Tuning(), methods=("LEMLL", MethodSpec("LEMLL", "fixed", {"beta": 1.0})))
+    plain, fixed = list(tuned.cells())[:2]
+    assert plain.grid.keys() == {"alpha", "beta", "gamma"}
+    assert fixed.grid.keys() == {"alpha", "gamma"}
+
+
+def test_code_of_a_method_from_elsewhere_counts():
+    from lemll import LEMLL
+
+    assert code_version(LEMLL()) != code_version(Logged())
+    typed_in = type("TypedIn", (Logged,), {"__module__": "__main__"})
+    assert code_version(typed_in()) not in (code_version(LEMLL()), code_version(Logged()))
+
+
+def test_a_file_is_a_data_set_and_its_hash_its_content(tmp_path):
+    X = np.arange(12.0).reshape(6, 2)
+    Y = np.array([[0, 1], [1, 0]] * 3)
+    for name, content in (("a.npz", X), ("b.npz", X), ("c.npz", X + 1)):
+        write_dataset(Dataset(X=content, Y=Y), tmp_path / name)
+    protocol = small(datasets=tuple(str(tmp_path / name) for name in ("a.npz", "b.npz", "c.npz")))
+    assert [source.name for source in protocol.datasets] == ["a", "b", "c"]
+    hashes = [load_source(source)[1] for source in protocol.datasets]
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_the_hash_tells_sparse_data_apart_but_not_their_index_types():
+    from scipy import sparse
+
+    X = sparse.random_array((20, 5), density=0.3, rng=np.random.default_rng(0), format="csr")
+    Y = np.ones((20, 2))
+    wide = X.copy()
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    other = X.copy()
+    other.data[0] += 1
+    plain, same, changed = (data_sha256(Dataset(X=x, Y=Y)) for x in (X, wide, other))
+    assert plain == same != changed
