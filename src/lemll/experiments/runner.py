@@ -16,7 +16,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -173,14 +174,13 @@ class _Run:
                     batch_size=1,
                     pre_dispatch=self.n_jobs,
                 )
-                for outcome in parallel(joblib.delayed(work)(task) for task in self._tasks()):
-                    self._store(outcome)
+                outcomes = parallel(joblib.delayed(work)(task) for task in self._tasks())
+                self._store_all(outcomes, stop)
                 if self.error is not None:
                     raise self.error
                 if self.todo and len(self.todo) == before:
                     time.sleep(_POLL_SECONDS)
         finally:
-            # Before anything else: whoever waits for a worker must not wait for ever.
             stop()
             for _, claim in self.claimed.values():
                 claim.release()
@@ -216,6 +216,19 @@ class _Run:
             self.claimed[cell.id] = cell, claim
         estimator = self.protocol.estimator(cell.method)
         return Task(cell, estimator, self.protocol.metrics, self.blas_threads)
+
+    def _store_all(
+        self, outcomes: Generator[Outcome, None, None], stop: Callable[[], None]
+    ) -> None:
+        try:
+            for outcome in outcomes:
+                self._store(outcome)
+        except BaseException:
+            # Whoever waits for a worker must not wait for ever; what it says then is not news.
+            stop()
+            with suppress(Exception):
+                outcomes.close()
+            raise
 
     def _store(self, outcome: Outcome) -> None:
         cell, claim = self.claimed[outcome.cell_id]

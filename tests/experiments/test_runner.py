@@ -1,0 +1,372 @@
+"""The runner: every cell once, limits kept, faults recorded, nothing lost."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from engine_methods import expected_token, make_protocol
+
+from lemll.exceptions import StoreError
+from lemll.experiments import _files
+from lemll.experiments.methods import MethodSpec
+from lemll.experiments.protocol import Protocol, Splits, Tuning
+from lemll.experiments.runner import run
+from lemll.experiments.store import Store
+from lemll.experiments.tables import ComparisonTable
+from lemll.metrics import chebyshev
+
+HELPERS = Path(__file__).parent / "helpers"
+
+
+def with_fault(fault: str, n_splits: int = 2, **parameters) -> Protocol:
+    """Make a protocol whose first method has a fault and whose second has none."""
+    return Protocol(
+        name="faulty",
+        experiment="prediction",
+        datasets=("digit-tags",),
+        methods=(MethodSpec("Logged A", "", {"fault": fault} | parameters), "Logged B"),
+        splits=Splits("halves", n_splits),
+    )
+
+
+def records(protocol, store, method):
+    found = store.overview(protocol.cells()).records.values()
+    return [record for record in found if record.method == method]
+
+
+def texts(protocol, store):
+    table = ComparisonTable.from_store(protocol, store)
+    return table.to_markdown(), table.to_latex(), table.to_csv()
+
+
+def test_one_and_two_processes_give_the_same_tables_as_none(tmp_path, log):
+    protocol = make_protocol(6)
+    tables = {}
+    for name, options in {
+        "in place": {"backend": "sequential"},
+        "threads": {"backend": "threading", "n_jobs": 2},
+        "one": {"n_jobs": 1},
+        "two": {"n_jobs": 2},
+    }.items():
+        store = Store(tmp_path / name)
+        assert run(protocol, store, **options).done == 12
+        tables[name] = texts(protocol, store)
+    assert len(set(tables.values())) == 1
+    assert sorted(log.read_text().split()) == sorted(
+        4 * [expected_token(cell) for cell in protocol.cells()]
+    )
+
+
+def test_a_second_run_does_nothing(tmp_path, log):
+    protocol, store = make_protocol(3), Store(tmp_path / "store")
+    run(protocol, store, backend="sequential")
+    end = run(protocol, store, backend="sequential")
+    assert (end.done, end.total, end.seconds_left) == (6, 6, None)
+    assert len(log.read_text().split()) == 6
+
+
+def test_two_runners_on_one_store_do_every_cell_once(tmp_path, log):
+    code = (
+        "import sys; from engine_methods import make_protocol; "
+        "from lemll.experiments.runner import run; from lemll.experiments.store import Store; "
+        "end = run(make_protocol(24, seconds=0.05), Store(sys.argv[1]), backend='sequential'); "
+        "assert end.done == 48, end"
+    )
+    environment = os.environ | {
+        "PYTHONPATH": f"{HELPERS}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    }
+    runners = [
+        subprocess.Popen([sys.executable, "-c", code, tmp_path / "store"], env=environment)
+        for _ in range(2)
+    ]
+    assert [runner.wait(timeout=120) for runner in runners] == [0, 0]
+    protocol = make_protocol(24, seconds=0.05)
+    assert sorted(log.read_text().split()) == sorted(map(expected_token, protocol.cells()))
+    assert list((tmp_path / "store" / "claims").iterdir()) == []
+
+
+def test_cells_of_another_runner_are_waited_for(tmp_path):
+    protocol, store = make_protocol(1), Store(tmp_path / "store")
+    cell = next(protocol.cells())
+    held = store.claim(cell.id)  # flock excludes another opening of the file, in one process too
+    seen = []
+    thread = threading.Thread(
+        target=lambda: seen.append(run(protocol, store, backend="sequential"))
+    )
+    thread.start()
+    time.sleep(0.6)
+    assert thread.is_alive()
+    assert store.read(cell.id) is None
+    held.release()
+    thread.join(timeout=30)
+    assert seen[0].done == 2
+
+
+def test_a_failure_is_kept_with_its_traceback_and_retried_on_request(tmp_path, log):
+    protocol, store = with_fault("raise-once", 1), Store(tmp_path / "store")
+    end = run(protocol, store, backend="sequential")
+    assert (end.done, end.failed) == (1, 1)
+    (record,) = records(protocol, store, "Logged A")
+    assert record.error["type"] == "RuntimeError"
+    assert record.error["message"] == "fails the first time"
+    assert "in _fail" in record.error["traceback"]
+    assert record.outputs is None
+    assert run(protocol, store, backend="sequential").failed == 1  # a run leaves it as it is
+    end = run(protocol, store, backend="sequential", retry=["failed"])
+    assert (end.done, end.failed) == (2, 0)
+    (record,) = records(protocol, store, "Logged A")
+    assert (record.status, record.attempt) == ("done", 2)
+
+
+def test_a_retry_that_fails_again_ends(tmp_path, log):
+    protocol, store = with_fault("raise", 2), Store(tmp_path / "store")
+    run(protocol, store, backend="sequential")
+    assert run(protocol, store, backend="sequential", retry=["failed"]).failed == 2
+    assert [record.attempt for record in records(protocol, store, "Logged A")] == [2, 2]
+
+
+def test_a_cell_over_its_time_is_ended_within_a_c_call_and_the_others_go_on(tmp_path, log):
+    protocol, store = with_fault("endless-c-call", 3), Store(tmp_path / "store")
+    end = run(protocol, store, n_jobs=2, time_limit=0.5)
+    assert (end.done, end.timeout) == (3, 3)
+    for record in records(protocol, store, "Logged A"):
+        assert record.status == "timeout"
+        assert record.error["message"] == "took longer than the time limit of 0.5 s"
+    assert {record.status for record in records(protocol, store, "Logged B")} == {"done"}
+
+
+def test_a_cell_over_its_memory_fails_and_the_others_go_on(tmp_path, log):
+    protocol, store = with_fault("memory", 1), Store(tmp_path / "store")
+    end = run(protocol, store, memory_limit=1)
+    assert (end.done, end.failed) == (1, 1)
+    (record,) = records(protocol, store, "Logged A")
+    assert "the memory limit was reached: Unable to allocate 16.0 GiB" in record.error["message"]
+
+
+def test_a_worker_killed_from_outside_loses_nothing(tmp_path, log):
+    protocol, store = with_fault("die-once", 3), Store(tmp_path / "store")
+    end = run(protocol, store, n_jobs=2)
+    assert (end.done, end.failed) == (6, 0)
+    executions = log.read_text().split()
+    assert sorted(set(executions)) == sorted(map(expected_token, protocol.cells()))
+    assert len(executions) == 7  # only the cell of the worker that died ran again
+
+
+def test_a_cell_that_kills_its_worker_twice_fails(tmp_path, log):
+    protocol, store = with_fault("die", 1), Store(tmp_path / "store")
+    end = run(protocol, store)
+    assert (end.done, end.failed) == (1, 1)
+    (record,) = records(protocol, store, "Logged A")
+    assert record.error["type"] == "ProcessDied"
+    assert "its process died twice" in record.error["message"]
+    assert "SIGKILL" in record.error["message"]
+
+
+@pytest.mark.parametrize("options", [{"backend": "sequential"}, {"n_jobs": 2}], ids=["0", "2"])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES], ids=["full", "forbidden"])
+def test_a_disk_that_refuses_in_the_middle_stops_the_run_and_resume_works(
+    tmp_path, monkeypatch, log, options, number
+):
+    protocol, store = make_protocol(6), Store(tmp_path / "store")
+    real, left = os.fsync, [9]
+
+    def refuse_later(descriptor):
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(number, os.strerror(number))
+        real(descriptor)
+
+    monkeypatch.setattr(_files.os, "fsync", refuse_later)
+    start = time.monotonic()
+    with pytest.raises(StoreError, match=f"{os.strerror(number)}.*What was stored before is safe"):
+        run(protocol, store, **options)
+    assert time.monotonic() - start < 30
+    monkeypatch.setattr(_files.os, "fsync", real)
+    overview = store.overview(protocol.cells())
+    assert overview.count("done") >= 2
+    assert len(overview.pending) >= 6
+    assert not overview.damaged
+    assert not overview.running
+    assert not list((tmp_path / "store" / "cells").glob("*.tmp"))
+    assert run(protocol, store, backend="sequential").done == 12
+    reference = Store(tmp_path / "reference")
+    run(protocol, reference, backend="sequential")
+    assert texts(protocol, store) == texts(protocol, reference)
+
+
+def test_a_claim_that_cannot_be_written_stops_the_run(tmp_path, monkeypatch):
+    protocol, store = make_protocol(6), Store(tmp_path / "store")
+    real, left = Store.claim, [5]
+
+    def refuse_later(self, cell_id):
+        left[0] -= 1
+        if left[0] < 0:
+            raise StoreError("No space left on device")
+        return real(self, cell_id)
+
+    monkeypatch.setattr(Store, "claim", refuse_later)
+    with pytest.raises(StoreError, match="No space left on device"):
+        run(protocol, store, backend="threading", n_jobs=2)
+    monkeypatch.undo()
+    assert store.overview(protocol.cells()).count("done") == 5
+    assert run(protocol, store, backend="sequential").done == 12
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
+def test_a_folder_that_became_read_only_stops_the_run(tmp_path):
+    protocol, store = make_protocol(2), Store(tmp_path / "store")
+    (tmp_path / "store" / "cells").chmod(0o500)
+    with pytest.raises(StoreError, match="Permission denied"):
+        run(protocol, store, backend="sequential")
+    (tmp_path / "store" / "cells").chmod(0o700)
+    assert run(protocol, store, backend="sequential").done == 4
+
+
+def test_workers_end_with_a_runner_that_is_killed(tmp_path, log):
+    code = (
+        "import sys; from engine_methods import make_protocol; "
+        "from lemll.experiments.runner import run; from lemll.experiments.store import Store; "
+        "run(make_protocol(2, seconds=600), Store(sys.argv[1]))"
+    )
+    environment = os.environ | {
+        "PYTHONPATH": f"{HELPERS}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    }
+    runner = subprocess.Popen([sys.executable, "-c", code, tmp_path / "store"], env=environment)
+    deadline = time.monotonic() + 60
+    while not log.read_text() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    children = Path(f"/proc/{runner.pid}/task/{runner.pid}/children")
+    if not children.exists():
+        runner.kill()
+        runner.wait()
+        pytest.skip("this system does not list a process's children")
+    workers = [int(child) for child in children.read_text().split()]
+    assert workers
+    runner.send_signal(signal.SIGKILL)
+    runner.wait()
+    while any(Path(f"/proc/{worker}").exists() for worker in workers):
+        assert time.monotonic() < deadline, "a worker outlived its runner"
+        time.sleep(0.05)
+
+
+def test_progress_counts_names_and_estimates(tmp_path):
+    seen = []
+    run(make_protocol(2), Store(tmp_path / "store"), backend="sequential", callback=seen.append)
+    assert [progress.ended for progress in seen] == [0, 1, 2, 3, 4]
+    assert {progress.total for progress in seen} == {4}
+    assert seen[0].seconds_left is None
+    assert seen[0].last is None
+    assert seen[2].seconds_left > 0
+    assert seen[4].seconds_left == 0
+    assert seen[1].last.method == "Logged A"
+    assert seen[4].running == ()
+
+
+def test_a_data_file_changed_under_a_run_fails_its_cells(tmp_path):
+    from lemll.datasets import Dataset, write_dataset
+    from lemll.experiments import _sources
+
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(40, 3)), rng.integers(0, 2, (40, 4))
+    write_dataset(Dataset(X=X, Y=Y), tmp_path / "mine.npz")
+    protocol = Protocol(
+        name="p",
+        experiment="prediction",
+        datasets=(str(tmp_path / "mine.npz"),),
+        methods=("Logged A",),
+        splits=Splits("kfold", 2),
+    )
+    list(protocol.cells())  # loaded and remembered in this process, as the runner's first step does
+    write_dataset(Dataset(X=X + 1, Y=Y), tmp_path / "mine.npz")
+    store = Store(tmp_path / "store")
+    assert run(protocol, store).failed == 2
+    (record, _) = records(protocol, store, "Logged A")
+    assert "'mine' is not the one the protocol was expanded with" in record.error["message"]
+    _sources.load_source.cache_clear()
+
+
+def test_tuning_chooses_on_the_training_rows_and_says_what(tmp_path, log):
+    protocol = Protocol(
+        name="p",
+        experiment="prediction",
+        datasets=("digit-tags",),
+        methods=("MSVR", "Logged A"),
+        splits=Splits("halves", 1),
+        tuning=Tuning("ranking_loss", 3, 0, {"MSVR": {"alpha": (1.0, 1e6)}}),
+    )
+    store = Store(tmp_path / "store")
+    assert run(protocol, store, backend="sequential").done == 2
+    tuned, untuned = store.overview(protocol.cells()).records.values()
+    if tuned.method != "MSVR":
+        tuned, untuned = untuned, tuned
+    assert tuned.chosen == {"alpha": 1.0}
+    assert tuned.optimality <= 1e-10
+    assert untuned.chosen is None
+
+
+def test_a_reconstruction_is_what_the_enhancer_recovers(tmp_path):
+    from lemll.datasets import binarize_distribution, make_artificial
+    from lemll.experiments import get_method
+
+    protocol = Protocol(
+        name="p",
+        experiment="reconstruction",
+        datasets=("artificial",),
+        methods=("LEMLL",),
+        thresholds=(0.3, 0.5),
+    )
+    store = Store(tmp_path / "store")
+    assert run(protocol, store, backend="sequential").done == 2
+    data = make_artificial(random_state=0)
+    for cell in protocol.cells():
+        record = store.read(cell.id)
+        Y = binarize_distribution(data.D, cell.setting.threshold)
+        expected = get_method("enhancer", "LEMLL").make().fit_enhance(data.X, Y)
+        np.testing.assert_allclose(store.arrays(record)["distribution"], expected, atol=1e-9)
+        assert record.metrics["chebyshev"] == pytest.approx(chebyshev(data.D, expected), abs=1e-9)
+        assert record.optimality <= 1e-6
+
+
+def test_warnings_and_undefined_metrics_are_kept(tmp_path):
+    from lemll.datasets import Dataset, write_dataset
+
+    rng = np.random.default_rng(0)
+    # All rows are full: ranking metrics are not defined, Hamming loss is.
+    write_dataset(Dataset(X=rng.normal(size=(30, 3)), Y=np.ones((30, 2))), tmp_path / "full.npz")
+    protocol = Protocol(
+        name="p",
+        experiment="prediction",
+        datasets=("digit-tags", str(tmp_path / "full.npz")),
+        methods=(MethodSpec("LEMLL", "", {"max_iter": 1}),),
+        splits=Splits("halves", 1),
+        metrics=("hamming_loss", "ranking_loss"),
+    )
+    store = Store(tmp_path / "store")
+    assert run(protocol, store, backend="sequential").done == 2
+    digits, full = (store.read(cell.id) for cell in protocol.cells())
+    assert any(text.startswith("ConvergenceWarning: LEMLL stopped") for text in digits.warnings)
+    assert full.metrics["ranking_loss"] is None
+    assert full.metrics["hamming_loss"] is not None
+    assert any(text.startswith("ranking_loss: ") for text in full.warnings)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_jobs": 0}, "n_jobs must be a whole number >= 1, got 0"),
+        ({"time_limit": -1}, "time_limit must be finite and > 0, got -1"),
+        ({"memory_limit": 1, "backend": "threading"}, "memory_limit needs backend='loky'"),
+    ],
+)
+def test_what_a_run_cannot_do_is_refused(tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        run(make_protocol(1), Store(tmp_path / "store"), **options)
