@@ -38,6 +38,11 @@ def with_fault(fault: str, n_splits: int = 2, **parameters) -> Protocol:
     )
 
 
+def with_helpers() -> dict[str, str]:
+    path = os.pathsep.join(filter(None, (str(HELPERS), os.environ.get("PYTHONPATH"))))
+    return os.environ | {"PYTHONPATH": path}
+
+
 def records(protocol, store, method):
     found = store.overview(protocol.cells()).records.values()
     return [record for record in found if record.method == method]
@@ -81,11 +86,8 @@ def test_two_runners_on_one_store_do_every_cell_once(tmp_path, log):
         "end = run(make_protocol(24, seconds=0.05), Store(sys.argv[1]), backend='sequential'); "
         "assert end.done == 48, end"
     )
-    environment = os.environ | {
-        "PYTHONPATH": f"{HELPERS}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
-    }
     runners = [
-        subprocess.Popen([sys.executable, "-c", code, tmp_path / "store"], env=environment)
+        subprocess.Popen([sys.executable, "-c", code, tmp_path / "store"], env=with_helpers())
         for _ in range(2)
     ]
     assert [runner.wait(timeout=120) for runner in runners] == [0, 0]
@@ -237,10 +239,7 @@ def test_workers_end_with_a_runner_that_is_killed(tmp_path, log):
         "from lemll.experiments.runner import run; from lemll.experiments.store import Store; "
         "run(make_protocol(2, seconds=600), Store(sys.argv[1]))"
     )
-    environment = os.environ | {
-        "PYTHONPATH": f"{HELPERS}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
-    }
-    runner = subprocess.Popen([sys.executable, "-c", code, tmp_path / "store"], env=environment)
+    runner = subprocess.Popen([sys.executable, "-c", code, tmp_path / "store"], env=with_helpers())
     deadline = time.monotonic() + 60
     while not log.read_text() and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -1,0 +1,156 @@
+"""``lemll bench``: what it prints, how it ends, that it can be stopped."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lemll.cli.app import app
+from lemll.datasets import load_digit_tags
+from lemll.exceptions import StoreError
+from lemll.experiments.protocol import Protocol
+from lemll.experiments.store import Store
+
+HELPERS = Path(__file__).parents[1] / "experiments" / "helpers"
+LEMLL = [sys.executable, "-c", "from lemll.cli import main; main()"]
+
+QUICK = """
+experiment = "prediction"
+datasets = ["digit-tags"]
+methods = ["MSVR"]
+metrics = ["hamming_loss", "one_error"]
+splits = {kind = "halves", n_splits = 2}
+"""
+FAILING = QUICK.replace('methods = ["MSVR"]', "methods.MSVR.alpha = -1.0")
+SLOW = """
+experiment = "prediction"
+datasets = ["digit-tags"]
+methods = {"Logged A" = {seconds = 0.3}}
+splits = {kind = "halves", n_splits = 40}
+"""
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("quick", QUICK), ("failing", FAILING), ("slow", SLOW)):
+        (tmp_path / f"{name}.toml").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def bench(*arguments: object, code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["bench", *(str(argument) for argument in arguments)])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def with_helpers() -> dict[str, str]:
+    path = os.pathsep.join(filter(None, (str(HELPERS), os.environ.get("PYTHONPATH"))))
+    return os.environ | {"PYTHONPATH": path}
+
+
+def count(status: str, output: str) -> int:
+    return int(re.search(rf"{status}\D*│\s*(\d+)", output).group(1))
+
+
+def test_run_status_table_verify_export(files):
+    assert "2 of 2 cells done, 0 failed, 0 out of time" in bench("run", "quick.toml")
+    assert (files / "results" / "quick" / "cells").is_dir()
+    status = bench("status", "quick.toml")
+    assert (count("done", status), count("pending", status)) == (2, 0)
+    assert "### Hamming loss ↓" in bench("table", "quick.toml")
+    assert "Hamming" not in bench("table", "quick.toml", "--metric", "one_error")
+    assert r"\toprule" in bench("table", "quick.toml", "--format", "latex")
+    assert bench("table", "quick.toml", "--format", "csv").startswith("metric,threshold,dataset,")
+    assert "4 figures computed again, 0 problems" in bench("verify", "quick.toml")
+    assert "2 cells" in bench("export", "quick.toml", "out.csv")
+    assert len((files / "out.csv").read_text(encoding="utf-8").splitlines()) == 3
+    assert "2 of 2 cells done" in bench("resume", "quick.toml", "--jobs", 2)
+
+
+def test_verify_exits_1_on_a_difference(files):
+    bench("run", "quick.toml", "--store", "s")
+    next((files / "s" / "cells").glob("*.npz")).write_bytes(b"")
+    assert "its files are not what was written" in bench(
+        "verify", "quick.toml", "--store", "s", code=1
+    )
+    assert count("damaged", bench("status", "quick.toml", "--store", "s")) == 1
+
+
+def test_failures_are_shown_kept_and_retried(files):
+    output = bench("run", "failing.toml", code=1)
+    assert "failed: MSVR on digit-tags, halves 0: alpha must be finite and > 0" in output
+    assert "0 of 2 cells done, 2 failed" in output
+    assert "failed: MSVR on digit-tags, halves 1: alpha" in bench("status", "failing.toml")
+    bench("resume", "failing.toml", code=1)
+    for options, attempts in (([], 2), (["--failed"], 3), (["--timeout"], 3)):
+        bench("retry", "failing.toml", *options, code=1)
+        stored = Store(files / "results" / "failing").records()
+        assert {record.attempt for record in stored} == {attempts}
+
+
+def test_what_is_not_there_is_said(files):
+    with pytest.raises(StoreError, match="is no store of results; run the protocol first"):
+        bench("resume", "quick.toml")
+    (files / "bad.toml").write_text("metods = []", encoding="utf-8")
+    with pytest.raises(ValueError, match="bad.toml: unknown key 'metods'; did you mean 'methods'"):
+        bench("run", "bad.toml")
+    with pytest.raises(FileNotFoundError, match="none.toml"):
+        bench("run", "none.toml")
+
+
+def test_methods_of_a_module_of_ones_own(files):
+    command = [*LEMLL, "bench", "--import", "engine_methods", "methods"]
+    printed = subprocess.run(
+        command, capture_output=True, text=True, check=True, env=with_helpers()
+    )
+    assert "Logged A" in printed.stdout
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
+)
+def test_a_run_that_is_stopped_says_how_to_resume(files, number, code):
+    command = [*LEMLL, "bench", "--import", "engine_methods", "run", "slow.toml", "--jobs", "2"]
+    runner = subprocess.Popen(
+        command,
+        cwd=files,
+        env=with_helpers(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    cells = files / "results" / "slow" / "cells"
+    deadline = time.monotonic() + 100
+    while not list(cells.glob("*.json")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    # To the whole group, as a terminal does it.
+    os.killpg(runner.pid, number)
+    output, errors = runner.communicate(timeout=60)
+    assert runner.returncode == code, errors
+    assert "To go on: lemll bench resume slow.toml --store results/slow" in output
+    assert "Traceback" not in output + errors
+    assert 1 <= len(list(Store(files / "results" / "slow").records())) < 40
+
+
+def test_a_protocol_finds_files_beside_itself(files):
+    from lemll.datasets import write_dataset
+
+    (files / "sub").mkdir()
+    write_dataset(load_digit_tags(), files / "sub" / "mine.npz")
+    text = QUICK.replace("digit-tags", "mine.npz")
+    (files / "sub" / "p.toml").write_text(text, encoding="utf-8")
+    (source,) = Protocol.from_toml("sub/p.toml").datasets
+    assert (source.name, source.path) == ("mine", str(files.resolve() / "sub" / "mine.npz"))
+    assert "2 of 2 cells done" in bench("run", "sub/p.toml")
