@@ -83,15 +83,15 @@ def test_two_runners_on_one_store_do_every_cell_once(tmp_path, log):
     code = (
         "import sys; from engine_methods import make_protocol; "
         "from lemll.experiments.runner import run; from lemll.experiments.store import Store; "
-        "end = run(make_protocol(24, seconds=0.05), Store(sys.argv[1]), backend='sequential'); "
-        "assert end.done == 48, end"
+        "end = run(make_protocol(12, seconds=0.05), Store(sys.argv[1]), backend='sequential'); "
+        "assert end.done == 24, end"
     )
     runners = [
         subprocess.Popen([sys.executable, "-c", code, tmp_path / "store"], env=with_helpers())
         for _ in range(2)
     ]
     assert [runner.wait(timeout=120) for runner in runners] == [0, 0]
-    protocol = make_protocol(24, seconds=0.05)
+    protocol = make_protocol(12, seconds=0.05)
     assert sorted(log.read_text().split()) == sorted(map(expected_token, protocol.cells()))
     assert list((tmp_path / "store" / "claims").iterdir()) == []
 
@@ -137,13 +137,13 @@ def test_a_retry_that_fails_again_ends(tmp_path, log):
 
 
 def test_a_cell_over_its_time_is_ended_within_a_c_call_and_the_others_go_on(tmp_path, log):
-    protocol, store = with_fault("endless-c-call", 3), Store(tmp_path / "store")
-    end = run(protocol, store, n_jobs=2, time_limit=0.5)
-    assert (end.done, end.timeout) == (3, 3)
-    for record in records(protocol, store, "Logged A"):
-        assert record.status == "timeout"
-        assert record.error["message"] == "took longer than the time limit of 0.5 s"
-    assert {record.status for record in records(protocol, store, "Logged B")} == {"done"}
+    protocol, store = with_fault("endless-c-call", 1), Store(tmp_path / "store")
+    end = run(protocol, store, time_limit=0.5)
+    assert (end.done, end.timeout) == (1, 1)
+    (record,) = records(protocol, store, "Logged A")
+    assert record.status == "timeout"
+    assert record.error["message"] == "took longer than the time limit of 0.5 s"
+    assert [record.status for record in records(protocol, store, "Logged B")] == ["done"]
 
 
 def test_a_cell_over_its_memory_fails_and_the_others_go_on(tmp_path, log):
@@ -255,6 +255,32 @@ def test_workers_end_with_a_runner_that_is_killed(tmp_path, log):
     while any(Path(f"/proc/{worker}").exists() for worker in workers):
         assert time.monotonic() < deadline, "a worker outlived its runner"
         time.sleep(0.05)
+
+
+def test_an_estimator_that_cannot_be_sent_to_a_worker_fails_its_cell(tmp_path):
+    from lemll.experiments import Method, methods, register
+
+    protocol = make_protocol(1)
+    kept = dict(methods._METHODS)
+    try:
+        made = methods.get_method("learner", "Logged A").make()
+        made.unsendable = threading.Lock()
+        methods._METHODS.pop(("learner", "Logged A"))
+        register(Method("Logged A", "learner", lambda: made))
+        store = Store(tmp_path / "store")
+        end = run(protocol, store)
+    finally:
+        methods._METHODS.clear()
+        methods._METHODS.update(kept)
+    assert (end.done, end.failed) == (1, 1)
+    failed = [record for record in store.records() if record.status == "failed"]
+    assert "lock" in failed[0].error["message"] + failed[0].error["traceback"]
+
+
+def test_a_memory_limit_where_there_is_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(ValueError, match="memory_limit needs Linux; leave it out"):
+        run(make_protocol(1), Store(tmp_path / "store"), memory_limit=1)
 
 
 def test_progress_counts_names_and_estimates(tmp_path):

@@ -11,6 +11,7 @@ import os
 import signal
 import threading
 import time
+import traceback
 from concurrent.futures import TimeoutError as NotYetDone
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
@@ -79,9 +80,12 @@ class Processes:
                 return failure(task.cell.id, "timeout", "TimeoutError", message)
             except BrokenProcessPool as error:
                 process.kill()
-                if self._stopped:
-                    raise Stopped from error
                 death = str(error)
+            except Stopped:
+                raise
+            except Exception as error:  # the task, or what came of it, cannot be sent
+                kind, trace = type(error).__name__, traceback.format_exc()
+                return failure(task.cell.id, "failed", kind, str(error), trace)
         # Killed once, it may have been the victim of others; twice, it is taken for the cause.
         message = (
             "its process died twice, killed by the system for lack of memory, or by a fault in "
@@ -95,7 +99,7 @@ class Processes:
             self._stopped = True
             processes = list(self._all)
         for process in processes:
-            process.kill()
+            process.stop()
 
 
 class Stopped(LemllError):
@@ -106,27 +110,49 @@ class _Process:
     """One worker process, started when first needed and again after its death."""
 
     def __init__(self, memory_limit: float | None, threads: int | None) -> None:
+        self._lock = threading.Lock()
         self._executor: Any = None
+        self._stopped = False
         self._arguments = (os.getpid(), memory_limit)
         self._environment = dict.fromkeys(_THREAD_VARIABLES, str(threads)) if threads else None
 
     def run(self, task: Task, time_limit: float | None) -> Outcome:
-        if self._executor is None:
-            self._executor = ProcessPoolExecutor(
+        try:
+            executor = self._started()
+            outcome: Outcome = executor.submit(execute, task).result(timeout=time_limit)
+        except Exception:
+            if self._stopped:
+                raise Stopped from None
+            raise
+        return outcome
+
+    def _started(self) -> Any:
+        with self._lock:
+            if self._stopped:
+                raise Stopped
+            if self._executor is not None:
+                return self._executor
+            executor = self._executor = ProcessPoolExecutor(
                 max_workers=1,
                 initializer=_prepare,
                 initargs=self._arguments,
                 env=self._environment,
             )
-            # Its start and imports are no part of the cell's time.
-            self._executor.submit(os.getpid).result()
-        outcome: Outcome = self._executor.submit(execute, task).result(timeout=time_limit)
-        return outcome
+        # Its start and imports are no part of the cell's time.
+        executor.submit(os.getpid).result()
+        return executor
 
     def kill(self) -> None:
-        if self._executor is not None:
-            self._executor.shutdown(wait=True, kill_workers=True)
-            self._executor = None
+        with self._lock:
+            executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.shutdown(wait=True, kill_workers=True)
+
+    def stop(self) -> None:
+        """Kill the process, and start no other."""
+        with self._lock:
+            self._stopped = True
+        self.kill()
 
 
 def _prepare(parent: int, memory_limit: float | None) -> None:
@@ -146,6 +172,7 @@ def _end_with(parent: int) -> None:
 
 
 def _limit_memory(allowance: int) -> None:
+    """Let this process have so many bytes of addresses beyond those it has already."""
     import resource
 
     with open("/proc/self/statm", encoding="ascii") as stream:

@@ -13,6 +13,7 @@ not stored yet.
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import Counter
@@ -122,6 +123,8 @@ def run(
             check_number(name, limit, above=0)
             if backend != "loky":
                 raise ValueError(f"{name} needs backend='loky', got {backend!r}.")
+    if memory_limit is not None and not sys.platform.startswith("linux"):
+        raise ValueError("memory_limit needs Linux; leave it out on this system.")
     runner = _Run(protocol, store, retry, callback, n_jobs, blas_threads)
     runner.tell(None)
     if backend == "loky":
