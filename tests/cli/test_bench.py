@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from lemll import MSVRClassifier
 from lemll.cli.app import app
 from lemll.datasets import load_digit_tags
 from lemll.exceptions import StoreError
+from lemll.experiments import Method, methods, register
 from lemll.experiments.protocol import Protocol
 from lemll.experiments.store import Store
 
@@ -107,6 +109,15 @@ def test_what_is_not_there_is_said(files):
         bench("run", "bad.toml")
     with pytest.raises(FileNotFoundError, match="none.toml"):
         bench("run", "none.toml")
+
+
+def test_every_registered_method_is_listed(monkeypatch):
+    monkeypatch.setattr(methods, "_METHODS", dict(methods._METHODS))
+    assert "One more" not in bench("methods")
+    register(Method("One more", "learner", MSVRClassifier, {"alpha": (1,)}, "a line of text"))
+    output = bench("methods")
+    for text in ("One more", "a line of text", "alpha, beta, gamma"):
+        assert text in output
 
 
 def test_methods_of_a_module_of_ones_own(files):

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+# No tests, and imported under their plain names only.
+collect_ignore = ["helpers"]
+
 HELPERS = Path(__file__).parent / "helpers"
 
 if str(HELPERS) not in sys.path:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 from engine_methods import Logged
 from sklearn.base import is_classifier
-from typer.testing import CliRunner
 
-from lemll.cli.app import app
 from lemll.experiments import Method, get_method, list_methods, methods, register
 from lemll.experiments.protocol import Protocol, Splits
 from lemll.experiments.runner import run
@@ -53,9 +51,6 @@ def test_a_method_registered_runs_and_appears_everywhere(one_more, tmp_path, log
     store = Store(tmp_path / "store")
     assert run(protocol, store, backend="sequential").done == 4
     assert "| LEMLL | One more |" in ComparisonTable.from_store(protocol, store).to_markdown()
-    output = CliRunner().invoke(app, ["bench", "methods"]).output
-    assert "One more" in output
-    assert "a line of text" in output
 
 
 def test_a_registered_grid_cannot_be_changed(one_more):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -203,6 +204,37 @@ def test_a_disk_that_refuses_in_the_middle_stops_the_run_and_resume_works(
     reference = Store(tmp_path / "reference")
     run(protocol, reference, backend="sequential")
     assert texts(protocol, store) == texts(protocol, reference)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Give a folder that is a file system of its own, with room for a few cells."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(folder)]
+    if (
+        not shutil.which("mount")
+        or subprocess.run(command, check=False, capture_output=True).returncode
+    ):
+        pytest.skip("a file system of a given size can be mounted by the superuser only")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_disk_that_is_really_full(small_disk, tmp_path, log):
+    protocol, store = make_protocol(6), Store(small_disk / "store")
+    with pytest.raises(StoreError, match="No space left on device.*make room"):
+        run(protocol, store, backend="sequential")
+    overview = store.overview(protocol.cells())
+    done = overview.count("done")
+    assert 1 <= done < 12
+    assert len(overview.pending) == 12 - done
+    assert not overview.damaged
+    # Room is made by moving the store to another disk, as it is.
+    moved = Store(shutil.copytree(small_disk / "store", tmp_path / "moved"))
+    log.write_text("")
+    assert run(protocol, moved, backend="sequential").done == 12
+    assert len(log.read_text().split()) == 12 - done
 
 
 def test_a_claim_that_cannot_be_written_stops_the_run(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -40,7 +41,8 @@ def write_whole(path: Path, content: bytes) -> None:
         os.replace(temporary, path)
         _sync_folder(path.parent)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # what refuses to be written may refuse to be removed
+            temporary.unlink(missing_ok=True)
         raise _refused(path, error) from error
 
 

@@ -7,6 +7,7 @@ others, and a long call into compiled code cannot keep its process alive.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -157,6 +158,8 @@ class _Process:
 
 def _prepare(parent: int, memory_limit: float | None) -> None:
     """Set a new worker process up."""
+    # loky collects garbage every second; it need not look through all imported modules each time.
+    gc.freeze()
     # Ctrl-C reaches the whole group of processes; the one that started this ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
