@@ -370,6 +370,32 @@ def test_tuning_chooses_on_the_training_rows_and_says_what(tmp_path, log):
     assert untuned.chosen is None
 
 
+def test_numbers_that_json_does_not_know_are_stored_all_the_same(tmp_path, monkeypatch):
+    from engine_methods import Logged
+
+    real = Logged.fit
+
+    def fit(self, X, y):
+        real(self, X, y).optimality_ = np.nan
+        return self
+
+    monkeypatch.setattr(Logged, "fit", fit)
+    protocol = Protocol(
+        name="p",
+        experiment="prediction",
+        datasets=("digit-tags",),
+        methods=(MethodSpec("Logged A", "", {"seconds": np.float64(0), "fault": None}),),
+        splits=Splits("halves", 1),
+        tuning=Tuning("hamming_loss", 2, 0, {"Logged A": {"shift": (np.float32(0.5),)}}),
+    )
+    store = Store(tmp_path / "store")
+    assert run(protocol, store, backend="sequential").done == 1
+    (record,) = store.records()
+    assert record.optimality is None
+    assert record.chosen == {"shift": 0.5}
+    assert record.parameters == {"shift": 0.0, "seconds": 0.0, "fault": None}
+
+
 def test_a_reconstruction_is_what_the_enhancer_recovers(tmp_path):
     from lemll.datasets import binarize_distribution, make_artificial
     from lemll.experiments import get_method

@@ -19,6 +19,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 from threadpoolctl import ThreadpoolController
 
 from lemll.datasets import Dataset, binarize_distribution
+from lemll.experiments._plain import plain
 from lemll.experiments._provenance import environment
 from lemll.experiments._records import Status
 from lemll.experiments._settings import Splits
@@ -110,14 +111,14 @@ def _run(task: Task, caught: list[warnings.WarningMessage]) -> Outcome:
         )
     result = (_predict if cell.experiment == "prediction" else _recover)(task, dataset)
     metrics, undefined = measure(cell, dataset, result.arrays, task.metrics)
-    optimality = getattr(result.estimator, "optimality_", None)
+    optimality = getattr(result.estimator, "optimality_", np.nan)
     texts = dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught)
     return Outcome(
         cell_id=cell.id,
         status="done",
         metrics=metrics,
-        optimality=None if optimality is None else float(optimality),
-        chosen=result.chosen,
+        optimality=float(optimality) if np.isfinite(optimality) else None,
+        chosen=None if result.chosen is None else plain(result.chosen),
         seconds=result.seconds,
         warnings=[*list(texts)[:_MAX_WARNINGS], *undefined],
         environment=environment(),

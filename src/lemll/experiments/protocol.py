@@ -21,6 +21,7 @@ from typing import Any, Literal
 from lemll.datasets import Dataset
 from lemll.experiments._nearest import unknown_name
 from lemll.experiments._parse import parse_protocol
+from lemll.experiments._plain import plain
 from lemll.experiments._provenance import code_version
 from lemll.experiments._settings import Setting, Splits, Tuning, settings_of
 from lemll.experiments._sources import Source, load_source, make_source
@@ -78,7 +79,7 @@ class Cell:
             "method": self.method.method,
             "parameters": dict(self.parameters),
             "setting": [self.setting.key, self.setting.rows_sha256],
-            "grid": {name: list(values) for name, values in self.grid.items()},
+            "grid": plain(self.grid),
             "tuning": None if self.tuning is None else self.tuning.key,
         }
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
@@ -244,7 +245,7 @@ class Protocol:
             In the order of data sets, settings, methods.
         """
         estimators = {spec.label: self.estimator(spec) for spec in self.methods}
-        parameters = {label: _plain(made.get_params()) for label, made in estimators.items()}
+        parameters = {label: plain(made.get_params()) for label, made in estimators.items()}
         for source in self.datasets:
             dataset, data_sha256 = load_source(source)
             self._check_labels(dataset)
@@ -292,19 +293,6 @@ class Protocol:
             With the registered defaults and the protocol's parameters.
         """
         return get_method(self.kind, spec.method).make().set_params(**spec.parameters)
-
-
-def _plain(value: Any) -> Any:
-    """Give a parameter a form that JSON holds and that is the same in every process."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    # A function's repr holds its address, which is another one in every process.
-    name = getattr(value, "__qualname__", None)
-    return repr(value) if name is None else f"{value.__module__}.{name}"
 
 
 def _refuse_repeats(what: str, names: list[str]) -> None:
