@@ -67,7 +67,7 @@ def count(status: str, output: str) -> int:
 
 def test_run_status_table_verify_export(files):
     assert "2 of 2 cells done, 0 failed, 0 out of time" in bench("run", "quick.toml")
-    assert (files / "results" / "quick" / "cells").is_dir()
+    assert (files / "lemll-results" / "quick" / "cells").is_dir()
     status = bench("status", "quick.toml")
     assert (count("done", status), count("pending", status)) == (2, 0)
     assert "### Hamming loss ↓" in bench("table", "quick.toml")
@@ -97,8 +97,17 @@ def test_failures_are_shown_kept_and_retried(files):
     bench("resume", "failing.toml", code=1)
     for options, attempts in (([], 2), (["--failed"], 3), (["--timeout"], 3)):
         bench("retry", "failing.toml", *options, code=1)
-        stored = Store(files / "results" / "failing").records()
+        stored = Store(files / "lemll-results" / "failing").records()
         assert {record.attempt for record in stored} == {attempts}
+
+
+def test_a_cell_being_retried_is_running_and_not_pending(files):
+    bench("run", "failing.toml", code=1)
+    store = Store(files / "lemll-results" / "failing")
+    held = store.claim(next(store.records()).id)
+    status = bench("status", "failing.toml")
+    assert (count("running", status), count("pending", status)) == (1, 0)
+    held.release()
 
 
 def test_what_is_not_there_is_said(files):
@@ -142,7 +151,7 @@ def test_a_run_that_is_stopped_says_how_to_resume(files, number, code):
         text=True,
         start_new_session=True,
     )
-    cells = files / "results" / "slow" / "cells"
+    cells = files / "lemll-results" / "slow" / "cells"
     deadline = time.monotonic() + 100
     while not list(cells.glob("*.json")) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -150,9 +159,9 @@ def test_a_run_that_is_stopped_says_how_to_resume(files, number, code):
     os.killpg(runner.pid, number)
     output, errors = runner.communicate(timeout=60)
     assert runner.returncode == code, errors
-    assert "To go on: lemll bench resume slow.toml --store results/slow" in output
+    assert "To go on: lemll bench resume slow.toml --store lemll-results/slow" in output
     assert "Traceback" not in output + errors
-    assert 1 <= len(list(Store(files / "results" / "slow").records())) < 40
+    assert 1 <= len(list(Store(files / "lemll-results" / "slow").records())) < 40
 
 
 def test_a_protocol_finds_files_beside_itself(files):

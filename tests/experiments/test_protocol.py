@@ -187,7 +187,7 @@ def test_ids_depend_on_all_that_the_result_does_and_on_nothing_else(monkeypatch)
         first(tuning=Tuning(grids={"LEMLL": {"alpha": (1.0,)}})),
     ]
     assert len({cell.work for cell in [plain, *others]}) == 8
-    monkeypatch.setattr(_provenance, "_package_sha256", lambda: "another version")
+    monkeypatch.setattr(_provenance, "package_sha256", lambda: "another version")
     changed = first()
     assert changed.work == plain.work
     assert changed.id != plain.id
@@ -243,3 +243,13 @@ def test_the_hash_tells_sparse_data_apart_but_not_their_index_types():
     other.data[0] += 1
     plain, same, changed = (data_sha256(Dataset(X=x, Y=Y)) for x in (X, wide, other))
     assert plain == same != changed
+
+
+def test_stratified_folds_hold_every_row_once():
+    pytest.importorskip("lemll.model_selection.stratification")
+    cells = list(small(splits=Splits("stratified", 3)).cells())
+    assert [str(cell) for cell in cells] == [
+        f"LEMLL on digit-tags, stratified {number}" for number in range(3)
+    ]
+    rows = [test for _, test in Splits("stratified", 3).rows(load_source(cells[0].source)[0])]
+    np.testing.assert_array_equal(np.sort(np.concatenate(rows)), np.arange(1797))

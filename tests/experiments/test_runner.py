@@ -17,7 +17,7 @@ import pytest
 from engine_methods import expected_token, make_protocol
 
 from lemll.exceptions import StoreError
-from lemll.experiments import _files
+from lemll.experiments import _execute, _files
 from lemll.experiments.methods import MethodSpec
 from lemll.experiments.protocol import Protocol, Splits, Tuning
 from lemll.experiments.runner import run
@@ -349,6 +349,14 @@ def test_a_data_file_changed_under_a_run_fails_its_cells(tmp_path):
     (record, _) = records(protocol, store, "Logged A")
     assert "'mine' is not the one the protocol was expanded with" in record.error["message"]
     _sources.load_source.cache_clear()
+
+
+def test_code_changed_under_a_run_fails_its_cells(tmp_path, monkeypatch):
+    monkeypatch.setattr(_execute, "package_sha256", lambda: "another version")
+    protocol, store = make_protocol(1), Store(tmp_path / "store")
+    assert run(protocol, store, backend="sequential").failed == 2
+    (record,) = records(protocol, store, "Logged A")
+    assert "the source files of lemll have changed since the run began" in record.error["message"]
 
 
 def test_tuning_chooses_on_the_training_rows_and_says_what(tmp_path, log):

@@ -14,7 +14,7 @@ import pytest
 from engine_methods import make_protocol
 
 from lemll.exceptions import MissingExtraError, StoreError
-from lemll.experiments import _files, _provenance
+from lemll.experiments import _execute, _files, _provenance, runner
 from lemll.experiments.runner import run
 from lemll.experiments.store import Store
 
@@ -114,7 +114,8 @@ def test_a_record_of_a_later_format_is_not_guessed_at(store, monkeypatch):
 
 
 def test_results_of_other_code_are_stale_and_run_again(protocol, store, monkeypatch, log):
-    monkeypatch.setattr(_provenance, "_package_sha256", lambda: "another version")
+    for module in (_provenance, _execute, runner):
+        monkeypatch.setattr(module, "package_sha256", lambda: "another version")
     overview = store.overview(protocol.cells())
     assert (len(overview.records), len(overview.stale), len(overview.pending)) == (0, 4, 4)
     assert run(protocol, store, backend="sequential").done == 4

@@ -31,7 +31,7 @@ app = typer.Typer(help="Experiments that can be stopped and resumed.", no_args_i
 
 File = Annotated[Path, typer.Argument(help="The protocol, a TOML file.", metavar="P.toml")]
 Folder = Annotated[
-    Path | None, typer.Option("--store", help="Results; by default results/NAME of the protocol.")
+    Path | None, typer.Option("--store", help="Results; by default lemll-results/NAME.")
 ]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Cells to run at a time.")]
 Seconds = Annotated[float | None, typer.Option("--time-limit", help="Seconds for a cell.")]
@@ -106,7 +106,7 @@ def retry_command(
 
 
 def _folder(file: Path, store: Path | None) -> Path:
-    return Path("results") / file.stem if store is None else store
+    return Path("lemll-results") / file.stem if store is None else store
 
 
 def _run(
@@ -209,8 +209,9 @@ def status_command(file: File, store: Folder = None) -> None:
     console = make_console()
     table = Table("status", "cells")
     counts = {status: overview.count(status) for status in ("done", "failed", "timeout")}
-    counts |= {"pending": len(overview.pending) - len(overview.running)}
-    counts |= {"running": len(overview.running), "damaged": len(overview.damaged)}
+    running = {cell.id for cell in overview.running}
+    counts |= {"pending": sum(cell.id not in running for cell in overview.pending)}
+    counts |= {"running": len(running), "damaged": len(overview.damaged)}
     counts |= {"stale (other code)": len(overview.stale), "of other protocols": overview.unrelated}
     for status, count in counts.items():
         table.add_row(status, str(count))

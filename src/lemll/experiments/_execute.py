@@ -20,7 +20,7 @@ from threadpoolctl import ThreadpoolController
 
 from lemll.datasets import Dataset, binarize_distribution
 from lemll.experiments._plain import plain
-from lemll.experiments._provenance import environment
+from lemll.experiments._provenance import environment, package_sha256
 from lemll.experiments._records import Status
 from lemll.experiments._settings import Splits
 from lemll.experiments._sources import Source, load_source
@@ -37,9 +37,10 @@ _MAX_WARNINGS = 20
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A cell with all that is needed to run it."""
+    """A cell with all that is needed to run it; `package` is the hash of lemll's source files."""
 
     cell: Cell
+    package: str
     estimator: Any
     metrics: tuple[str, ...]
     blas_threads: int | None
@@ -103,6 +104,11 @@ def execute(task: Task) -> Outcome:
 
 def _run(task: Task, caught: list[warnings.WarningMessage]) -> Outcome:
     cell = task.cell
+    if package_sha256() != task.package:
+        raise ValueError(
+            "the source files of lemll have changed since the run began, so this process has "
+            "other code than the cell's id says: start the run again."
+        )
     dataset, sha256 = load_source(cell.source)
     if sha256 != cell.data_sha256:
         raise ValueError(

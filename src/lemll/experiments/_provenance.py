@@ -18,14 +18,15 @@ from threadpoolctl import threadpool_info
 
 import lemll
 
-__all__ = ["code_version", "environment"]
+__all__ = ["code_version", "environment", "package_sha256"]
 
 # These rooms print results and make none; a new plot must not make old results stale.
 _WITHOUT_INFLUENCE = ("cli", "report", "testing")
 
 
 @cache
-def _package_sha256() -> str:
+def package_sha256() -> str:
+    """Hash the source files of lemll that results can depend on."""
     root = Path(lemll.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
@@ -58,12 +59,12 @@ def code_version(estimator: Any) -> str:
         Hexadecimal SHA-256.
     """
     if type(estimator).__module__.partition(".")[0] == "lemll":
-        return _package_sha256()
+        return package_sha256()
     try:
         own = _file_sha256(inspect.getsourcefile(type(estimator)) or "")
     except (OSError, TypeError):  # a class typed into an interpreter has no file
         own = ""
-    return hashlib.sha256(f"{_package_sha256()}{own}".encode()).hexdigest()
+    return hashlib.sha256(f"{package_sha256()}{own}".encode()).hexdigest()
 
 
 def _cpu() -> str:

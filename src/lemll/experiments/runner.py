@@ -29,6 +29,7 @@ from lemll._parameters import check_number, check_whole
 from lemll.experiments._execute import Outcome, Task, execute
 from lemll.experiments._files import Claim
 from lemll.experiments._processes import Processes
+from lemll.experiments._provenance import package_sha256
 from lemll.experiments._records import Record, Status
 from lemll.experiments.protocol import Cell, Protocol
 from lemll.experiments.store import Store
@@ -218,7 +219,7 @@ class _Run:
         with self.lock:
             self.claimed[cell.id] = cell, claim
         estimator = self.protocol.estimator(cell.method)
-        return Task(cell, estimator, self.protocol.metrics, self.blas_threads)
+        return Task(cell, package_sha256(), estimator, self.protocol.metrics, self.blas_threads)
 
     def _store_all(
         self, outcomes: Generator[Outcome, None, None], stop: Callable[[], None]
