@@ -53,11 +53,16 @@ def kills(folder: Path, number: int, workers: int) -> dict[str, int]:
 def overhead(folder: Path, n_jobs: int) -> dict[str, float]:
     """Run cells that sleep one second; from the first result on, for workers must start once."""
     moments: list[float] = []
+
+    def watch(progress: Progress) -> None:
+        if not moments or progress.last is not None:
+            moments.append(time.perf_counter())
+
     run(
         make_protocol(ONE_SECOND_CELLS // 2, seconds=1.0),
         Store(folder),
         n_jobs=n_jobs,
-        callback=lambda _: moments.append(time.perf_counter()),
+        callback=watch,
     )
     started, *rest = moments
     steady = rest[-1] - rest[n_jobs - 1]

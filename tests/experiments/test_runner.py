@@ -318,14 +318,28 @@ def test_a_memory_limit_where_there_is_none(tmp_path, monkeypatch):
 def test_progress_counts_names_and_estimates(tmp_path):
     seen = []
     run(make_protocol(2), Store(tmp_path / "store"), backend="sequential", callback=seen.append)
-    assert [progress.ended for progress in seen] == [0, 1, 2, 3, 4]
     assert {progress.total for progress in seen} == {4}
+    assert seen[0].running == ()
     assert seen[0].seconds_left is None
-    assert seen[0].last is None
-    assert seen[2].seconds_left > 0
-    assert seen[4].seconds_left == 0
-    assert seen[1].last.method == "Logged A"
-    assert seen[4].running == ()
+    assert seen[1].running == ("Logged A on digit-tags, halves 0",)
+    ends = [progress for progress in seen if progress.last is not None]
+    assert [progress.ended for progress in ends] == [1, 2, 3, 4]
+    assert ends[0].last.method == "Logged A"
+    assert ends[1].seconds_left > 0
+    assert ends[3].seconds_left == 0
+    assert ends[3].running == ()
+
+
+def test_a_callback_that_raises_ends_the_run(tmp_path):
+    def refuse(progress):
+        if progress.ended == 2:
+            raise RuntimeError("no more")
+
+    protocol, store = make_protocol(4), Store(tmp_path / "store")
+    with pytest.raises(RuntimeError, match="no more"):
+        run(protocol, store, backend="threading", n_jobs=2, callback=refuse)
+    assert not store.overview(protocol.cells()).running
+    assert run(protocol, store, backend="sequential").done == 8
 
 
 def test_a_data_file_changed_under_a_run_fails_its_cells(tmp_path):

@@ -53,7 +53,7 @@ class Progress:
     seconds_left : float or None
         Estimated from the cells that this run has finished; None before the first.
     last : Record or None
-        The cell that has just ended.
+        The cell that has just ended, if this is what there is to tell.
     """
 
     total: int
@@ -106,7 +106,8 @@ def run(
     retry : collection of {"failed", "timeout"}, default=()
         Run cells that ended so once more.
     callback : callable, optional
-        Called with a `Progress` at the start and after each cell.
+        Called with a `Progress` at the start, and when a cell begins or ends; from any thread,
+        one call at a time.
 
     Returns
     -------
@@ -218,6 +219,7 @@ class _Run:
             return None
         with self.lock:
             self.claimed[cell.id] = cell, claim
+        self.tell(None)
         estimator = self.protocol.estimator(cell.method)
         return Task(cell, package_sha256(), estimator, self.protocol.metrics, self.blas_threads)
 
@@ -248,7 +250,8 @@ class _Run:
     def tell(self, last: Record | None) -> None:
         """Let the caller know how far the run is."""
         if self.callback is not None:
-            self.callback(self.progress(last))
+            with self.lock:
+                self.callback(self.progress(last))
 
     def progress(self, last: Record | None) -> Progress:
         """Say how far the run is."""
