@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import os
 import shutil
@@ -18,6 +19,7 @@ from engine_methods import expected_token, make_protocol
 
 from lemll.exceptions import StoreError
 from lemll.experiments import _execute, _files
+from lemll.experiments._settings import Setting
 from lemll.experiments.methods import MethodSpec
 from lemll.experiments.protocol import Protocol, Splits, Tuning
 from lemll.experiments.runner import run
@@ -475,3 +477,23 @@ def test_warnings_and_undefined_metrics_are_kept(tmp_path):
 def test_what_a_run_cannot_do_is_refused(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
         run(make_protocol(1), Store(tmp_path / "store"), **options)
+
+
+@pytest.mark.parametrize(
+    ("cell_of", "setting", "message"),
+    [
+        ("prediction", Setting(threshold=0.5), "a prediction needs splits"),
+        ("reconstruction", Setting(Splits()), "a reconstruction needs a threshold"),
+        ("prediction", Setting(Splits(), 0, "0" * 64), "halves 0 has other rows here than where"),
+    ],
+)
+def test_a_cell_that_is_not_what_it_says_fails(cell_of, setting, message):
+    data = {"prediction": "digit-tags", "reconstruction": "artificial"}[cell_of]
+    protocol = Protocol(name="p", experiment=cell_of, datasets=(data,), methods=("LEMLL",))
+    cell = dataclasses.replace(next(protocol.cells()), setting=setting)
+    estimator = protocol.estimator(cell.method)
+    outcome = _execute.execute(
+        _execute.Task(cell, _execute.package_sha256(), estimator, protocol.metrics, None)
+    )
+    assert outcome.status == "failed"
+    assert message in outcome.error["message"]

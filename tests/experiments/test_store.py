@@ -237,3 +237,9 @@ def test_a_store_that_is_not_there_or_cannot_be(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot make a store in .*Not a directory"):
         Store(tmp_path / "file")
+
+
+def test_a_system_without_file_locks_is_told_so(store, monkeypatch):
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    with pytest.raises(StoreError, match="needs file locks of a POSIX system, Linux or macOS"):
+        store.claim("e" * 64)

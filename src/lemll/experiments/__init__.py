@@ -1,6 +1,7 @@
-"""Experiments: what is run, how it compares with what was published."""
+"""Experiments: what is run, where results live, how they compare with what was published."""
 
-from lemll.experiments.methods import Method, get_method, list_methods, register
+from lemll.experiments.methods import Method, MethodSpec, get_method, list_methods, register
+from lemll.experiments.protocol import Cell, Protocol, Splits, Tuning
 from lemll.experiments.published import (
     PredictionCell,
     ReconstructionCell,
@@ -8,16 +9,31 @@ from lemll.experiments.published import (
     published_reconstruction,
 )
 from lemll.experiments.reconstruction import RecoveredCell, recover_with_lemll
+from lemll.experiments.runner import Progress, run
+from lemll.experiments.store import Record, Store
+from lemll.experiments.tables import ComparisonTable
+from lemll.experiments.verification import verify
 
 __all__ = [
+    "Cell",
+    "ComparisonTable",
     "Method",
+    "MethodSpec",
     "PredictionCell",
+    "Progress",
+    "Protocol",
     "ReconstructionCell",
+    "Record",
     "RecoveredCell",
+    "Splits",
+    "Store",
+    "Tuning",
     "get_method",
     "list_methods",
     "published_prediction",
     "published_reconstruction",
     "recover_with_lemll",
     "register",
+    "run",
+    "verify",
 ]
