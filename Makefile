@@ -8,7 +8,8 @@ STAMPS := $(VENV)/.stamps
 FLOOR := .venv-floor
 FLOOR_PACKAGES := "numpy==1.26.*" "scipy==1.12.*" "scikit-learn==1.6.*" \
   "pytest<9" "pandas<3" narwhals hypothesis
-FLOOR_TESTS := tests/conformance tests/topology tests/metrics tests/enhancers tests/test_labels.py
+FLOOR_TESTS := tests/conformance tests/topology tests/metrics tests/enhancers tests/model_selection \
+  tests/test_labels.py
 
 .PHONY: demo test floor lint bench docs clean
 .DELETE_ON_ERROR:

@@ -246,7 +246,6 @@ def test_the_hash_tells_sparse_data_apart_but_not_their_index_types():
 
 
 def test_stratified_folds_hold_every_row_once():
-    pytest.importorskip("lemll.model_selection.stratification")
     cells = list(small(splits=Splits("stratified", 3)).cells())
     assert [str(cell) for cell in cells] == [
         f"LEMLL on digit-tags, stratified {number}" for number in range(3)

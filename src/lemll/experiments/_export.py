@@ -60,7 +60,7 @@ def _arrow_table(rows: list[dict[str, Any]], parquet: Path | None = None) -> Any
 
 def query_rows(records: Iterable[Record], sql: str) -> list[tuple[Any, ...]]:
     """Ask SQL of a table called ``cells``."""
-    duckdb = import_extra("duckdb", "duckdb", "Asking the store in SQL")
+    duckdb = import_extra("duckdb", "store", "Asking the store in SQL")
     connection = duckdb.connect(":memory:")
     try:
         connection.register("cells", _arrow_table([_row(record) for record in records]))

@@ -15,7 +15,7 @@ from lemll._parameters import check_whole
 from lemll.datasets import Dataset
 from lemll.experiments._nearest import unknown_name
 from lemll.metrics import METRICS
-from lemll.model_selection import RepeatedHalves
+from lemll.model_selection import IterativeStratifiedKFold, RepeatedHalves
 
 __all__ = ["Setting", "Splits", "Tuning", "rows_sha256", "settings_of"]
 
@@ -69,8 +69,6 @@ class Splits:
             return RepeatedHalves(self.n_splits, random_state=self.random_state)
         if self.kind == "kfold":
             return KFold(self.n_splits, shuffle=True, random_state=self.random_state)
-        from lemll.model_selection.stratification import IterativeStratifiedKFold
-
         return IterativeStratifiedKFold(self.n_splits, random_state=self.random_state)
 
 

@@ -290,7 +290,7 @@ class Store:
         return write_rows(self.records(), Path(path))
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
-        """Ask the store in SQL, by DuckDB (extra ``duckdb``).
+        """Ask the store in SQL, by DuckDB (extra ``store``).
 
         Parameters
         ----------

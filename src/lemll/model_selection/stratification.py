@@ -1,0 +1,289 @@
+"""Folds in which every label is as frequent as in the whole, and which are of even size.
+
+Rows are dealt out label by label, the rarest first, for a rare label is the hardest to share
+fairly: each of its rows goes to the fold that still lacks most of it [1]_. Unlike in [1]_ a fold
+that has its share of rows takes no more, so the sizes of the folds differ by one at most.
+
+References
+----------
+.. [1] K. Sechidis, G. Tsoumakas, I. Vlahavas. On the stratification of multi-label data. ECML PKDD
+   2011, pp. 145-158.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heapreplace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from lemll._labels import code_labels
+from lemll._parameters import check_whole
+
+__all__ = ["IterativeStratifiedHalves", "IterativeStratifiedKFold", "iterative_folds"]
+
+IndexArray = npt.NDArray[np.intp]
+
+
+def iterative_folds(Y: Any, n_folds: int, *, random_state: int = 0) -> IndexArray:
+    """Share out rows into folds, each label evenly.
+
+    Parameters
+    ----------
+    Y : array-like, sparse matrix or frame of shape (n_samples, n_labels)
+        Logical labels, 0/1.
+    n_folds : int
+        How many folds, at least 2 and at most as many as rows.
+    random_state : int, default=0
+        Seed that decides between equals.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,), int
+        The fold of every row. The folds' sizes differ by one at most.
+
+    Examples
+    --------
+    >>> from lemll.model_selection import iterative_folds
+    >>> folds = iterative_folds([[1, 0], [1, 0], [0, 1], [0, 1], [1, 1], [1, 1]], 2)
+    >>> folds[::2] + folds[1::2]
+    array([1, 1, 1])
+    """
+    labels, _ = code_labels(Y)
+    n_rows = len(labels)
+    n_folds = check_whole("n_folds", n_folds, least=2)
+    if n_folds > n_rows:
+        raise ValueError(f"{n_folds} folds need at least as many rows, got {n_rows}.")
+    rng = np.random.default_rng(check_whole("random_state", random_state, least=0))
+    order = _alike_together(labels, rng)
+    dealer = _Dealer(sparse.csr_array(labels[order]), n_folds, rng)
+    folds = np.empty(n_rows, dtype=np.intp)
+    folds[order] = dealer.deal()
+    return folds
+
+
+def _alike_together(labels: npt.NDArray[np.int8], rng: np.random.Generator) -> IndexArray:
+    """Return an order of the rows in which those with the same labels follow one another.
+
+    Dealt out in turn, they go to different folds, and with them all their labels.
+    """
+    order = rng.permutation(len(labels))
+    rarest_first = np.argsort(labels.sum(axis=0, dtype=np.intp), kind="stable")
+    packed = np.packbits(labels[order][:, rarest_first], axis=1)
+    return order[np.lexsort(packed.T[::-1])]
+
+
+class _Dealer:
+    """Deals out the rows of one label after the other.
+
+    Which fold a row goes to depends on the label dealt out and on the room left, not on the row:
+    the rows of a label, being in random order, are dealt out in one go.
+
+    Attributes
+    ----------
+    lack : ndarray of shape (n_labels, n_folds)
+        How many rows with this label the fold still lacks.
+    room : ndarray of shape (n_folds,)
+        How many rows each fold still takes.
+    """
+
+    def __init__(self, labels: Any, n_folds: int, rng: np.random.Generator) -> None:
+        n_rows = labels.shape[0]
+        self._rng = rng
+        self._labels, self._first = labels.indices.astype(np.intp), labels.indptr
+        self._n_labels = np.diff(labels.indptr)
+        by_label = sparse.csc_array(labels)
+        self._rows_of = np.split(by_label.indices.astype(np.intp), by_label.indptr[1:-1])
+        self._left = np.diff(by_label.indptr)
+        self.lack = np.repeat(self._left[:, None] / n_folds, n_folds, axis=1)
+        # Which folds are larger by one is left to chance.
+        self.room = n_rows // n_folds + (rng.permutation(n_folds) < n_rows % n_folds)
+        self._fold = np.full(n_rows, -1, dtype=np.intp)
+
+    def deal(self) -> IndexArray:
+        """Return the fold of every row."""
+        none_left = np.iinfo(self._left.dtype).max
+        while True:
+            rarest = int(np.where(self._left > 0, self._left, none_left).argmin())
+            if not self._left[rarest]:
+                break
+            rows = self._rows_of[rarest]
+            self._give(rows[self._fold[rows] < 0], self.lack[rarest])
+        self._give(np.flatnonzero(self._fold < 0), self.room)
+        return self._fold
+
+    def _labels_of(self, rows: IndexArray) -> IndexArray:
+        """Labels of these rows, one row after the other."""
+        sizes = self._n_labels[rows]
+        ends = np.cumsum(sizes)
+        before = np.repeat(self._first[rows] - (ends - sizes), sizes)
+        labels: IndexArray = self._labels[before + np.arange(len(before))]
+        return labels
+
+    def _give(self, rows: IndexArray, wanted: npt.NDArray[Any]) -> None:
+        """Give each row to the fold that wants it most, among those with room left."""
+        chance = self._rng.permutation(len(wanted)).tolist()
+        queue = [
+            (-want, -space, luck, fold)
+            for fold, (want, space, luck) in enumerate(
+                zip(wanted.tolist(), self.room.tolist(), chance, strict=True)
+            )
+            if space
+        ]
+        heapify(queue)
+        folds = []
+        for _ in range(len(rows)):
+            want, space, luck, fold = queue[0]
+            folds.append(fold)
+            if space < -1:
+                heapreplace(queue, (want + 1, space + 1, luck, fold))
+            else:
+                heappop(queue)
+        self._fold[rows] = given = np.array(folds, dtype=np.intp)
+        n_folds = len(self.room)
+        self.room -= np.bincount(given, minlength=n_folds)
+        cells = self._labels_of(rows) * n_folds + np.repeat(given, self._n_labels[rows])
+        counts = np.bincount(cells, minlength=self.lack.size).reshape(self.lack.shape)
+        self.lack -= counts
+        self._left -= counts.sum(axis=1)
+
+
+class IterativeStratifiedKFold:
+    """k folds in which every label is about as frequent as in the whole.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        How many folds.
+    random_state : int, default=0
+        Seed that decides between equals.
+
+    See Also
+    --------
+    iterative_folds : The folds themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lemll.model_selection import IterativeStratifiedKFold
+    >>> Y = np.repeat(np.eye(3, dtype=int), 4, axis=0)
+    >>> for train, test in IterativeStratifiedKFold(4).split(Y, Y):
+    ...     print(Y[test].sum(axis=0))
+    [1 1 1]
+    [1 1 1]
+    [1 1 1]
+    [1 1 1]
+    """
+
+    def __init__(self, n_splits: int = 5, *, random_state: int = 0) -> None:
+        self.n_splits = check_whole("n_splits", n_splits, least=2)
+        self.random_state = check_whole("random_state", random_state, least=0)
+
+    def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[tuple[IndexArray, IndexArray]]:
+        """Yield the training and test rows, each fold being the test rows once.
+
+        Parameters
+        ----------
+        X : object
+            Ignored; here for scikit-learn's sake.
+        y : array-like, sparse matrix or frame of shape (n_samples, n_labels)
+            Logical labels, 0/1.
+        groups : object
+            Ignored; here for scikit-learn's sake.
+
+        Yields
+        ------
+        train, test : ndarray of int
+            Row numbers, ascending.
+        """
+        folds = iterative_folds(y, self.n_splits, random_state=self.random_state)
+        for fold in range(self.n_splits):
+            yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of folds.
+
+        Parameters
+        ----------
+        X, y, groups : object
+            Ignored; here for scikit-learn's sake.
+
+        Returns
+        -------
+        int
+            `n_splits`.
+        """
+        return self.n_splits
+
+    def __repr__(self) -> str:
+        return f"IterativeStratifiedKFold({self.n_splits}, random_state={self.random_state})"
+
+
+class IterativeStratifiedHalves:
+    """Halves in which every label is about as frequent as in the whole, repeated.
+
+    Parameters
+    ----------
+    n_repeats : int, default=10
+        How many pairs of halves.
+    random_state : int, default=0
+        The first seed; each repeat has the next.
+
+    See Also
+    --------
+    RepeatedHalves : Halves by chance alone, as in the paper.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lemll.model_selection import IterativeStratifiedHalves
+    >>> Y = np.repeat(np.eye(2, dtype=int), 4, axis=0)
+    >>> [Y[train].sum(axis=0).tolist() for train, _ in IterativeStratifiedHalves(2).split(Y, Y)]
+    [[2, 2], [2, 2]]
+    """
+
+    def __init__(self, n_repeats: int = 10, *, random_state: int = 0) -> None:
+        self.n_repeats = check_whole("n_repeats", n_repeats, least=1)
+        self.random_state = check_whole("random_state", random_state, least=0)
+
+    def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[tuple[IndexArray, IndexArray]]:
+        """Yield the rows of each training and test half.
+
+        Parameters
+        ----------
+        X : object
+            Ignored; here for scikit-learn's sake.
+        y : array-like, sparse matrix or frame of shape (n_samples, n_labels)
+            Logical labels, 0/1.
+        groups : object
+            Ignored; here for scikit-learn's sake.
+
+        Yields
+        ------
+        train, test : ndarray of int
+            Row numbers, ascending.
+        """
+        for seed in range(self.random_state, self.random_state + self.n_repeats):
+            folds = iterative_folds(y, 2, random_state=seed)
+            yield np.flatnonzero(folds == 0), np.flatnonzero(folds == 1)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of repeats.
+
+        Parameters
+        ----------
+        X, y, groups : object
+            Ignored; here for scikit-learn's sake.
+
+        Returns
+        -------
+        int
+            `n_repeats`.
+        """
+        return self.n_repeats
+
+    def __repr__(self) -> str:
+        return f"IterativeStratifiedHalves({self.n_repeats}, random_state={self.random_state})"
