@@ -226,7 +226,7 @@ def test_sql(store):
     try:
         answer = store.query("select method, count(*) from cells group by method order by method")
     except MissingExtraError as error:
-        assert "pip install 'lemll[duckdb]'" in str(error)  # noqa: PT017
+        assert "pip install 'lemll[store]'" in str(error)  # noqa: PT017
     else:
         assert answer == [("Logged A", 2), ("Logged B", 2)]
 
