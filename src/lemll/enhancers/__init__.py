@@ -1,6 +1,19 @@
 """Label enhancement: logical labels in, numerical labels and a label distribution out."""
 
+from lemll.enhancers._base import BaseEnhancer
 from lemll.enhancers._normalize import normalize
+from lemll.enhancers.fcm import FCMEnhancer
+from lemll.enhancers.km import KMEnhancer
+from lemll.enhancers.label_propagation import LabelPropagationEnhancer
 from lemll.enhancers.lemll import LEMLLEnhancer
+from lemll.enhancers.uniform import UniformEnhancer
 
-__all__ = ["LEMLLEnhancer", "normalize"]
+__all__ = [
+    "BaseEnhancer",
+    "FCMEnhancer",
+    "KMEnhancer",
+    "LEMLLEnhancer",
+    "LabelPropagationEnhancer",
+    "UniformEnhancer",
+    "normalize",
+]

@@ -8,12 +8,14 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from lemll._labels import code_labels
 from lemll._parameters import check_number
 from lemll._validation import LabelArray
-from lemll.enhancers._normalize import normalize
+from lemll.enhancers._calibrate import check_rated_rows, choose_scale
+from lemll.enhancers._features import check_magnitude
+from lemll.enhancers._normalize import check_normalization, normalize
 
 __all__ = ["BaseEnhancer"]
 
@@ -23,7 +25,8 @@ FloatArray = npt.NDArray[np.float64]
 class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
     """Base of label enhancers: logical labels in, numerical labels and a distribution out.
 
-    A subclass implements `_numerical_labels` and has the parameters `normalization` and `scale`.
+    A subclass implements `_numerical_labels` and has the parameters `normalization` and `scale`;
+    one with a model of the features implements `_model_outputs`, too.
     """
 
     normalization: Any
@@ -32,6 +35,14 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
     @abstractmethod
     def _numerical_labels(self, X: Any, Y: LabelArray) -> FloatArray:
         """Compute U of shape (n_samples, n_labels) from validated X and 0/1 labels."""
+
+    def _model_outputs(self, X: Any) -> FloatArray:
+        """Compute numerical labels of validated new rows."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no model of the features: it enhances the rows it is "
+            "fitted on (label_distribution_) and no others; fit it on all rows, or use "
+            "LEMLLEnhancer or GLLEEnhancer, which enhance new rows."
+        )
 
     def fit(self, X: Any, y: Any) -> Self:
         """Recover how much each label matters in each training row.
@@ -46,8 +57,10 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         self
-            With `numerical_labels_`, `label_distribution_` and `label_names_`.
+            With `numerical_labels_`, `label_distribution_`, `scale_` and `label_names_`.
         """
+        scale = check_number("scale", self.scale, above=0)
+        check_normalization(self.normalization)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
         if y is None:
             raise ValueError(
@@ -55,12 +68,16 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
             )
         Y, coding = code_labels(y, one_per_class=True)
         check_consistent_length(X, Y)
+        check_magnitude(X)
         if Y.shape[1] < 2:
             raise ValueError(
                 f"a distribution over {Y.shape[1]} class or label says nothing; "
                 "give at least 2 labels."
             )
         self.numerical_labels_ = self._numerical_labels(X, Y)
+        self.scale_ = scale
+        # Of an earlier calibration nothing stays.
+        self.scale_interval_ = None
         self.label_distribution_ = self._distribution(self.numerical_labels_)
         self.classes_ = coding.classes
         self.label_names_ = np.array(coding.names, dtype=object)
@@ -81,9 +98,85 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         """
         return self.fit(X, y).label_distribution_
 
+    def enhance(self, X: Any) -> FloatArray:
+        """Estimate the label distribution of new rows, where the method has a model of features.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels)
+            Non-negative, rows summing to one.
+
+        Raises
+        ------
+        NotImplementedError
+            If the method has no such model: all but LEMLL and GLLE.
+        """
+        check_is_fitted(self)
+        rows = validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
+        return self._distribution(self._model_outputs(rows))
+
+    def calibrate(
+        self,
+        rows: Any,
+        distributions: Any,
+        *,
+        n_bootstrap: int = 200,
+        random_state: Any = None,
+    ) -> Self:
+        r"""Fix the scale from a few training rows whose label distribution is known.
+
+        The scale cannot be learned from features and logical labels: where every row has one
+        label, a distribution D and its power :math:`D^t` (renormalised) give the same logical
+        labels for every t > 0, hence the same numerical labels, though one is flat and the other
+        steep. A handful of rated rows tells which. Over the rated rows R, with their distributions
+        :math:`d_i`, the scale minimises the mean Euclidean distance
+
+        .. math:: \frac1{|R|} \sum_{i \in R} \| d_i - \hat d_i(s) \|_2 , \qquad
+            2^{-6} \le s \le 2^{6},
+
+        where :math:`\hat d_i(s)` is the normalised row of U at scale s; a distance and not its
+        square or a divergence, so that one badly recovered row among few does not decide alone.
+
+        Parameters
+        ----------
+        rows : array-like of shape (n_rated,), int
+            Which of the training rows are rated; none twice.
+        distributions : array-like of shape (n_rated, n_labels)
+            Their true label distributions: non-negative, rows summing to one.
+        n_bootstrap : int, default=200
+            Samples of the rated rows, with replacement, behind `scale_interval_`.
+        random_state : int, RandomState or None, default=None
+            Of these samples.
+
+        Returns
+        -------
+        self
+            With `scale_` as found, `label_distribution_` (and what `enhance` returns) at that
+            scale, and `scale_interval_`, the 2.5 and 97.5 percentiles of the scale over the
+            samples. The parameter `scale` stays what it was.
+        """
+        check_is_fitted(self)
+        index, known = check_rated_rows(rows, distributions, self.numerical_labels_.shape)
+        chosen = choose_scale(
+            self.numerical_labels_[index],
+            known,
+            self.normalization,
+            n_bootstrap=n_bootstrap,
+            random_state=random_state,
+        )
+        self.scale_, self.scale_interval_ = chosen.scale, chosen.interval
+        self.label_distribution_ = self._distribution(self.numerical_labels_)
+        return self
+
     def _distribution(self, numerical_labels: FloatArray) -> FloatArray:
-        scale = check_number("scale", self.scale, above=0)
-        return normalize(numerical_labels, self.normalization, scale=scale)
+        return normalize(numerical_labels, self.normalization, scale=self.scale_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,8 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from lemll._memory import check_memory
 from lemll._parameters import check_number, check_whole
-from lemll._validation import LabelArray, is_sparse
+from lemll._validation import LabelArray
 from lemll._warnings import warn_caller
+from lemll.enhancers._features import check_magnitude
 from lemll.enhancers._kernels import Kernel, choose_kernel, store_model
 from lemll.solvers import LemllSolution, Progress, solver_bytes
 from lemll.solvers.logical import solve_logical
@@ -21,10 +22,6 @@ from lemll.topology import check_graph, kernel_reconstruction_weights, reconstru
 __all__ = ["check_fits", "fit_equation9"]
 
 FloatArray = npt.NDArray[np.float64]
-
-# Squares of larger features, summed over rows and columns, would leave the range of float64.
-_LARGEST_FEATURE = 1e100
-
 
 # The parameters that the estimators built on Eq. (9) have in common.
 _PARAMETERS = (
@@ -150,14 +147,7 @@ def check_fits(X: Any, n_labels: int, kernel: Kernel | None) -> None:
     kernel : Kernel or None
         None for a model by features; a kernel says for itself whether it fits.
     """
-    values = X.data if is_sparse(X) else X
-    largest = float(np.abs(values).max(initial=0.0))
-    if largest > _LARGEST_FEATURE:
-        raise ValueError(
-            f"X holds values up to {largest:.1e}, whose squares leave the range of floating-point "
-            "numbers; rescale the features first, for example with "
-            "sklearn.preprocessing.StandardScaler."
-        )
+    check_magnitude(X)
     if kernel is None:
         check_memory(
             solver_bytes(X, n_labels),

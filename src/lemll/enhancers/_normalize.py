@@ -9,41 +9,57 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, softmax
 
-__all__ = ["NORMALIZATIONS", "Normalization", "normalize"]
+__all__ = ["NORMALIZATIONS", "Normalization", "check_normalization", "normalize"]
 
 FloatArray = npt.NDArray[np.float64]
 Normalization = Literal["sigmoid", "softmax", "sum"]
 
 
-def _by_sum(values: FloatArray) -> FloatArray:
+def _by_sum(values: FloatArray, scale: float) -> FloatArray:
     positive = np.maximum(values, 0)
-    sums = positive.sum(axis=1, keepdims=True)
+    largest = positive.max(axis=1, keepdims=True)
     # A row without anything positive says nothing about its labels: all alike.
     uniform = np.full_like(positive, 1 / positive.shape[1])
-    shares: FloatArray = np.divide(positive, sums, out=uniform, where=sums > 0)
+    powers = np.divide(positive, largest, out=np.zeros_like(positive), where=largest > 0) ** scale
+    sums = powers.sum(axis=1, keepdims=True)
+    shares: FloatArray = np.divide(powers, sums, out=uniform, where=largest > 0)
     return shares
 
 
-def _by_sigmoid(values: FloatArray) -> FloatArray:
-    return _by_sum(expit(values))
+def _by_sigmoid(values: FloatArray, scale: float) -> FloatArray:
+    return _by_sum(expit(scale * values), 1.0)
 
 
-def _by_softmax(values: FloatArray) -> FloatArray:
-    result: FloatArray = softmax(values, axis=1)
+def _by_softmax(values: FloatArray, scale: float) -> FloatArray:
+    result: FloatArray = softmax(scale * values, axis=1)
     return result
 
 
-NORMALIZATIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
+NORMALIZATIONS: dict[str, Callable[[FloatArray, float], FloatArray]] = {
     "sigmoid": _by_sigmoid,
     "softmax": _by_softmax,
     "sum": _by_sum,
 }
 
 
+def check_normalization(normalization: Any) -> None:
+    """Refuse a normalisation that there is not."""
+    if not isinstance(normalization, str) or normalization not in NORMALIZATIONS:
+        raise ValueError(
+            f"normalization={normalization!r} must be one of {', '.join(NORMALIZATIONS)}."
+        )
+
+
 def normalize(
     numerical_labels: Any, normalization: Normalization = "sigmoid", *, scale: float = 1.0
 ) -> FloatArray:
-    """Turn numerical labels into a label distribution.
+    r"""Turn numerical labels into a label distribution.
+
+    With s the scale and :math:`\sigma` the logistic function, a row u becomes
+
+    .. math:: \frac{\sigma(s u_j)}{\sum_k \sigma(s u_k)}, \qquad
+        \frac{e^{s u_j}}{\sum_k e^{s u_k}}, \qquad
+        \frac{\max(0, u_j)^s}{\sum_k \max(0, u_k)^s} .
 
     Parameters
     ----------
@@ -53,7 +69,9 @@ def normalize(
         Logistic function and division by the row's sum, as the LEMLL paper does; softmax; or
         division of the positive parts by their sum (a row without any becomes uniform).
     scale : float, default=1.0
-        Factor on the numerical labels before normalising.
+        Factor on the numerical labels before normalising: small ones flatten the distribution,
+        large ones make it steep. A common factor would cancel in "sum"; there it multiplies their
+        logarithms, that is, it is a power.
 
     Returns
     -------
@@ -65,9 +83,8 @@ def normalize(
     >>> normalize([[0.0, 0.0], [1.0, -1.0]]).round(3)
     array([[0.5  , 0.5  ],
            [0.731, 0.269]])
+    >>> normalize([[3.0, 1.0]], "sum", scale=2.0)
+    array([[0.9, 0.1]])
     """
-    if normalization not in NORMALIZATIONS:
-        raise ValueError(
-            f"normalization={normalization!r} must be one of {', '.join(NORMALIZATIONS)}."
-        )
-    return NORMALIZATIONS[normalization](scale * np.asarray(numerical_labels, dtype=np.float64))
+    check_normalization(normalization)
+    return NORMALIZATIONS[normalization](np.asarray(numerical_labels, dtype=np.float64), scale)

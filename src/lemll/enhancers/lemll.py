@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
-
 from lemll._validation import LabelArray
 from lemll.enhancers._base import BaseEnhancer, FloatArray
 from lemll.enhancers._equation9 import fit_equation9
@@ -162,21 +159,5 @@ default="linear"
     def _numerical_labels(self, X: Any, Y: LabelArray) -> FloatArray:
         return fit_equation9(self, X, Y)
 
-    def enhance(self, X: Any) -> FloatArray:
-        """Estimate the label distribution of new rows, from the model's outputs.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_labels)
-            Non-negative, rows summing to one.
-        """
-        check_is_fitted(self)
-        rows = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
-        return self._distribution(model_outputs(self, rows))
+    def _model_outputs(self, X: Any) -> FloatArray:
+        return model_outputs(self, X)

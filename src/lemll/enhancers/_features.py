@@ -1,0 +1,105 @@
+"""What the enhancers need to know about features: their size, and distances between rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from lemll._memory import check_memory
+from lemll._validation import is_sparse
+
+__all__ = ["check_magnitude", "check_two_rows", "lighter", "mean_distance", "squared_distances"]
+
+FloatArray = npt.NDArray[np.float64]
+
+# Squares of larger features, summed over rows and columns, would leave the range of float64.
+LARGEST_FEATURE = 1e100
+# Below this share of nonzeros a dense X is multiplied faster as a sparse one.
+SPARSE_DENSITY = 0.1
+# Pieces of this size stay in the cache while several operations pass over them.
+CACHE_BYTES = 1 << 20
+
+
+def check_magnitude(X: Any) -> None:
+    """Refuse features whose squares are not numbers any more."""
+    values = X.data if is_sparse(X) else X
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest > LARGEST_FEATURE:
+        raise ValueError(
+            f"X holds values up to {largest:.1e}, whose squares leave the range of floating-point "
+            "numbers; rescale the features first, for example with "
+            "sklearn.preprocessing.StandardScaler."
+        )
+
+
+def check_two_rows(X: Any, method: str) -> None:
+    """Refuse a single row, for a method that compares rows with each other."""
+    if X.shape[0] < 2:
+        raise ValueError(
+            f"{method} needs at least 2 rows, because each is rebuilt from others; "
+            f"got n_samples={X.shape[0]}."
+        )
+
+
+def lighter(X: Any) -> Any:
+    """Return X in float64; a dense one with few nonzeros as a CSR array."""
+    if is_sparse(X):
+        return sparse.csr_array(X, dtype=np.float64)
+    if np.count_nonzero(X) < SPARSE_DENSITY * X.size:
+        return sparse.csr_array(X).astype(np.float64)
+    return np.asarray(X, dtype=np.float64)
+
+
+def squared_distances(X: Any, others: Any = None) -> FloatArray:
+    """Return the squared Euclidean distances of rows to other rows, or to each other.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Rows.
+    others : ndarray or csr_array of shape (n_others, n_features), optional
+        By default X itself, with an exactly zero diagonal.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_others)
+        Not negative.
+    """
+    Z = X if others is None else others
+    check_memory(
+        8 * X.shape[0] * Z.shape[0],
+        f"The distances of {X.shape[0]} rows to {Z.shape[0]}",
+        "enhance fewer rows at a time",
+    )
+    products = X @ Z.T
+    distances: FloatArray = products.toarray() if is_sparse(products) else np.asarray(products)
+    of_rows, of_others = _squared_lengths(X), _squared_lengths(Z)
+    step = max(1, CACHE_BYTES // (8 * Z.shape[0]))
+    for start in range(0, X.shape[0], step):
+        part = distances[start : start + step]
+        part *= -2
+        part += of_rows[start : start + step, None]
+        part += of_others
+        np.maximum(part, 0, out=part)
+    if others is None:
+        np.fill_diagonal(distances, 0)
+    return distances
+
+
+def mean_distance(squared: FloatArray) -> float:
+    """Return the mean distance of two different rows, from all squared distances."""
+    n_samples = len(squared)
+    step = max(1, CACHE_BYTES // (8 * n_samples))
+    total = sum(
+        float(np.sqrt(squared[start : start + step]).sum()) for start in range(0, n_samples, step)
+    )
+    return total / max(1, n_samples * (n_samples - 1))
+
+
+def _squared_lengths(X: Any) -> FloatArray:
+    if is_sparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", X, X))
