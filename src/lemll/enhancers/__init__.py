@@ -6,6 +6,7 @@ from lemll.enhancers.fcm import FCMEnhancer
 from lemll.enhancers.km import KMEnhancer
 from lemll.enhancers.label_propagation import LabelPropagationEnhancer
 from lemll.enhancers.lemll import LEMLLEnhancer
+from lemll.enhancers.ml2 import ML2Enhancer
 from lemll.enhancers.uniform import UniformEnhancer
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "FCMEnhancer",
     "KMEnhancer",
     "LEMLLEnhancer",
+    "ML2Enhancer",
     "LabelPropagationEnhancer",
     "UniformEnhancer",
     "normalize",

@@ -14,6 +14,7 @@ from lemll.enhancers import (
     KMEnhancer,
     LabelPropagationEnhancer,
     LEMLLEnhancer,
+    ML2Enhancer,
     UniformEnhancer,
 )
 
@@ -42,6 +43,10 @@ def _reliab(dataset: str) -> BaseEnhancer:
     return LabelPropagationEnhancer(alpha=0.3 if dataset == "Natural_Scene" else 0.7)
 
 
+def _ml2(dataset: str) -> BaseEnhancer:
+    return ML2Enhancer()
+
+
 def _uniform(dataset: str) -> BaseEnhancer:
     return UniformEnhancer()
 
@@ -51,6 +56,7 @@ _MAKERS: dict[str, Callable[[str], BaseEnhancer]] = {
     "FCM": _fcm,
     "KM": _km,
     "RELIAB": _reliab,
+    "ML2": _ml2,
     "Uniform": _uniform,
 }
 RECONSTRUCTION_METHODS: tuple[str, ...] = tuple(_MAKERS)

@@ -3,17 +3,20 @@
 from lemll._kernel import CentredKernel
 from lemll.solvers._bytes import kernel_bytes, solver_bytes
 from lemll.solvers._solution import LemllSolution, Progress
+from lemll.solvers.boxqp import BoxQpSolution, solve_box_qp
 from lemll.solvers.joint import JointProblem, solve_joint
 from lemll.solvers.msvr import MsvrSolution, solve_msvr
 from lemll.solvers.reference import solve_reference
 
 __all__ = [
+    "BoxQpSolution",
     "CentredKernel",
     "JointProblem",
     "LemllSolution",
     "MsvrSolution",
     "Progress",
     "kernel_bytes",
+    "solve_box_qp",
     "solve_joint",
     "solve_msvr",
     "solve_reference",

@@ -19,7 +19,7 @@ CACHE_BYTES = 1 << 21
 UNDERFLOW = 2.0**-900
 
 
-def local_grams(X: Any, neighbors: IndexArray) -> FloatArray:
+def local_grams(X: Any, neighbors: IndexArray, *, rescale: bool = True) -> FloatArray:
     r"""Return the local Gram matrices of Eq. 7, each up to a factor.
 
     :math:`(G_i)_{jk} = (x_i - x_j)^T (x_i - x_k)` over the neighbours j, k of row i, from the
@@ -32,6 +32,9 @@ def local_grams(X: Any, neighbors: IndexArray) -> FloatArray:
         As `check_features` returns it.
     neighbors : ndarray of shape (n_samples, n_neighbors)
         The neighbours of each row.
+    rescale : bool, default=True
+        Whether that factor may differ from 1. Without it, entries may underflow to 0; features
+        whose squares overflow are scaled nevertheless.
 
     Returns
     -------
@@ -55,7 +58,7 @@ def local_grams(X: Any, neighbors: IndexArray) -> FloatArray:
         difference = rows[:, 1:] - rows[:, :1]
         np.matmul(difference, difference.transpose(0, 2, 1), out=grams[part])
         weak = np.flatnonzero(np.trace(grams[part], axis1=1, axis2=2) < UNDERFLOW)
-        if len(weak):
+        if rescale and len(weak):
             largest = np.abs(difference[weak]).max(axis=(1, 2), keepdims=True, initial=0)
             strong = np.ldexp(difference[weak], -np.frexp(largest)[1])
             grams[start + weak] = strong @ strong.transpose(0, 2, 1)

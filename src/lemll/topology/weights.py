@@ -49,8 +49,8 @@ def reconstruction_weights(
         The number K of neighbours, smaller than `n_samples`.
     reg : float, default=1e-3
         Regularisation of a local Gram, relative to its trace; see `local_weights`.
-    reg_policy : {"auto", "always"}, default="always"
-        Whether only singular local Grams are regularised, or all.
+    reg_policy : {"auto", "always", "absolute"}, default="always"
+        Whether only singular local Grams are regularised, or all; or all, by `reg` itself.
 
     Returns
     -------
@@ -130,10 +130,11 @@ def local_weights(
     neighbors : ndarray of shape (n_samples, n_neighbors), int
         Indices of the neighbours of each row.
     reg : float, default=1e-3
-        Regularisation relative to the trace, positive.
-    reg_policy : {"auto", "always"}, default="always"
+        Regularisation, positive; relative to the trace, unless `reg_policy` is "absolute".
+    reg_policy : {"auto", "always", "absolute"}, default="always"
         ``"auto"`` regularises where there are more neighbours than features or where the condition
-        number of G is above 1e12, ``"always"`` everywhere.
+        number of G is above 1e12, ``"always"`` everywhere. ``"absolute"`` takes
+        :math:`G + \text{reg} \cdot I` everywhere, so that the weights depend on the units of X.
 
     Returns
     -------
@@ -154,7 +155,8 @@ def local_weights(
     # More differences than features cannot be independent.
     if reg_policy == "auto" and neighbors.shape[1] > X.shape[1]:
         reg_policy = "always"
-    return weights_of_grams(local_grams(X, neighbors), reg=reg, reg_policy=reg_policy)
+    grams = local_grams(X, neighbors, rescale=reg_policy != "absolute")
+    return weights_of_grams(grams, reg=reg, reg_policy=reg_policy)
 
 
 def weights_of_grams(grams: FloatArray, *, reg: float, reg_policy: str) -> FloatArray:
@@ -174,9 +176,11 @@ def weights_of_grams(grams: FloatArray, *, reg: float, reg_policy: str) -> Float
     """
     if not (np.isfinite(reg) and reg > 0):
         raise ValueError(f"reg must be a positive number, got {reg!r}; the usual value is 1e-3.")
-    if reg_policy not in ("auto", "always"):
-        raise ValueError(f'reg_policy must be "auto" or "always", got {reg_policy!r}.')
-    if reg_policy == "auto":
+    if reg_policy not in ("auto", "always", "absolute"):
+        raise ValueError(f'reg_policy must be "auto", "always" or "absolute", got {reg_policy!r}.')
+    if reg_policy == "absolute":
+        w = _solve_with(grams, np.full(len(grams), reg))
+    elif reg_policy == "auto":
         w, inverse_trace = solve_for_ones(grams)
         weak = np.flatnonzero(ill_conditioned(grams, inverse_trace, CONDITION_LIMIT))
         w[weak] = _regularized(grams[weak], reg)
@@ -189,9 +193,14 @@ def weights_of_grams(grams: FloatArray, *, reg: float, reg_policy: str) -> Float
 def _regularized(grams: FloatArray, reg: float) -> FloatArray:
     """Solve (G + reg tr(G) I) w = 1, or reg I w = 1 where the trace is zero."""
     trace = np.trace(grams, axis1=1, axis2=2)
+    return _solve_with(grams, np.where(trace > 0, reg * trace, reg))
+
+
+def _solve_with(grams: FloatArray, added: FloatArray) -> FloatArray:
+    """Solve (G + added I) w = 1."""
     diagonal = np.arange(grams.shape[1])
     grams = grams.copy()
-    grams[:, diagonal, diagonal] += np.where(trace > 0, reg * trace, reg)[:, None]
+    grams[:, diagonal, diagonal] += added[:, None]
     return solve_for_ones(grams)[0]
 
 

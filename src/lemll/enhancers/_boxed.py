@@ -1,0 +1,72 @@
+"""Numerical labels that keep the signs of the logical ones: what MLFE and ML2 share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from lemll._parameters import check_number, check_whole
+from lemll._validation import LabelArray, is_sparse
+from lemll._warnings import warn_caller
+from lemll.solvers import solve_box_qp
+
+__all__ = ["boxed_labels"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def boxed_labels(
+    estimator: Any, W: Any, Y: LabelArray, *, lower: float, upper: float, ridge: float
+) -> FloatArray:
+    """Minimise |(I - W) u|^2 + ridge |u|^2 for each label, with lower <= y u <= upper.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Has tol and max_iter; gets optimality_ and n_iter_.
+    W : ndarray or csr_array of shape (n_samples, n_samples)
+        Weights that rebuild a row from others.
+    Y : ndarray of shape (n_samples, n_labels)
+        Logical labels, 0/1.
+    lower, upper : float
+        Bounds of the magnitudes; `upper` may be infinite.
+    ridge : float
+        Not negative.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_labels)
+        U.
+    """
+    tol = check_number("tol", estimator.tol, above=0)
+    max_iter = check_whole("max_iter", estimator.max_iter, least=1)
+    A: Any
+    if is_sparse(W):
+        A = sparse.csr_array(sparse.eye_array(W.shape[0], format="csr") - W)
+    else:
+        A = np.negative(W)
+        A[np.diag_indices(len(A))] += 1
+    relevant = Y == 1
+    solution = solve_box_qp(
+        A,
+        np.where(relevant, lower, -upper),
+        np.where(relevant, upper, -lower),
+        ridge=ridge,
+        tol=tol,
+        max_iter=max_iter,
+    )
+    estimator.optimality_ = float(solution.residual.max())
+    estimator.n_iter_ = int(solution.n_iter.max())
+    if not solution.converged:
+        unsolved = int((solution.residual > tol).sum())
+        warn_caller(
+            f"{type(estimator).__name__} left {unsolved} of {Y.shape[1]} labels unsolved, with a "
+            f"residual of up to {estimator.optimality_:.2e}, wanted tol={tol:.2e}; "
+            + ("raise max_iter." if solution.status == "max_iter" else "raise tol or ridge."),
+            ConvergenceWarning,
+        )
+    return solution.x

@@ -1,0 +1,442 @@
+"""Many convex quadratic programs with bounds and one Hessian, to a certified optimum.
+
+MLFE and ML2 choose the numerical labels of each label by such a program. The Hessian is that of a
+reconstruction, ``A'A + ridge I`` with ``A = I - W``, the same for all labels; bounds differ. Free
+variables solve their Newton system exactly; which ones are free is found by exchanging them
+between free and held, many at once [2]_, and should that go in circles, by steps along the box
+that lower the objective [1]_. Either the free or the held variables are the fewer: a factor of
+their order suffices, the latter with the inverse Hessian that all problems share.
+
+References
+----------
+.. [1] D. P. Bertsekas, "Projected Newton methods for optimization problems with simple
+   constraints", SIAM Journal on Control and Optimization 20(2), 1982.
+.. [2] M. Hintermueller, K. Ito and K. Kunisch, "The primal-dual active set strategy as a semismooth
+   Newton method", SIAM Journal on Optimization 13(3), 2002.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg
+from scipy.linalg import lapack
+
+from lemll._validation import check_finite, is_sparse
+from lemll.solvers._checks import check_stopping
+from lemll.solvers._solution import Status
+
+__all__ = ["BoxQpSolution", "kkt_residual", "solve_box_qp"]
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+# Armijo's share of the decrease that the gradient promises.
+SUFFICIENT = 1e-4
+SMALLEST_STEP = 2.0**-40
+# Variables this near a bound that the gradient pushes against it count as on it.
+NEAR_BOUND = 1e-6
+# Larger systems are solved by conjugate gradients, for their factors would take too long.
+LARGEST_FACTOR = 4000
+# The largest Hessian whose inverse is kept, less than a gigabyte.
+LARGEST_INVERSE = 10000
+# Rounding of a solution by the inverse is taken out by solving for what is left, so often at most.
+REFINEMENTS = 4
+# Exchanges of variables in a row without fewer of them being wrong.
+PATIENCE = 5
+# Steps of descent between two attempts at exchanging.
+DESCENTS = 10
+# Added to a singular Newton system, relative to its trace; ten times more until it factorises.
+JITTER = 1e-14
+
+
+@dataclass(frozen=True)
+class BoxQpSolution:
+    """Minimisers of quadratic programs with bounds, one a column, and how optimal they are.
+
+    Attributes
+    ----------
+    x : ndarray of shape (n_variables, n_problems)
+        The minimisers, within their bounds exactly.
+    objective : ndarray of shape (n_problems,)
+        ``|A x|^2 / 2 + ridge |x|^2 / 2 + linear'x``.
+    residual : ndarray of shape (n_problems,)
+        Largest violation of the optimality conditions, see `kkt_residual`.
+    n_iter : ndarray of shape (n_problems,)
+        Newton steps done.
+    status : {"converged", "max_iter", "stalled"}
+        Of the worst problem; "stalled" means that rounding forbade any further descent.
+    """
+
+    x: FloatArray
+    objective: FloatArray
+    residual: FloatArray
+    n_iter: npt.NDArray[np.intp]
+    status: Status
+
+    @property
+    def converged(self) -> bool:
+        """Whether every problem met the tolerance."""
+        return self.status == "converged"
+
+
+def solve_box_qp(
+    A: Any,
+    lower: Any,
+    upper: Any,
+    *,
+    ridge: float = 0.0,
+    linear: Any = None,
+    tol: float = 1e-8,
+    max_iter: int = 500,
+) -> BoxQpSolution:
+    """Minimise ``|A x|^2 / 2 + ridge |x|^2 / 2 + linear'x`` within bounds, column by column.
+
+    Parameters
+    ----------
+    A : ndarray or sparse array of shape (n_rows, n_variables)
+        Root of the Hessian that all problems share, up to the ridge.
+    lower, upper : ndarray of shape (n_variables, n_problems)
+        Bounds of each problem; infinite ones are none.
+    ridge : float, default=0.0
+        Not negative.
+    linear : ndarray of shape (n_variables, n_problems), optional
+        Linear terms; none by default.
+    tol : float, default=1e-8
+        `kkt_residual` at which to stop.
+    max_iter : int, default=500
+        Cap on the Newton steps of one problem.
+
+    Returns
+    -------
+    BoxQpSolution
+        One column for each problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lemll.solvers import solve_box_qp
+    >>> A = np.array([[1.0, -1.0], [0.0, 1.0]])
+    >>> solution = solve_box_qp(A, [[-2.0], [1.0]], [[2.0], [3.0]])
+    >>> solution.x.ravel(), solution.converged
+    (array([1., 1.]), True)
+    """
+    hessian = _Hessian(A, ridge)
+    low, high, slope = _check_bounds(lower, upper, linear, hessian.n_variables)
+    check_stopping(tol=tol, max_iter=max_iter)
+    solved = [
+        _solve_one(_Problem(hessian, low[:, k], high[:, k], slope[:, k]), tol, max_iter)
+        for k in range(low.shape[1])
+    ]
+    x = np.column_stack([column for column, _, _ in solved])
+    gradient = hessian.times(x) + slope
+    residual = kkt_residual(x, gradient, low, high)
+    statuses = [status for _, _, status in solved]
+    worst: Status = "converged"
+    if (residual > tol).any():
+        worst = "max_iter" if "max_iter" in statuses else "stalled"
+    return BoxQpSolution(
+        x=x,
+        objective=np.einsum("ij,ij->j", x, gradient + slope) / 2,
+        residual=residual,
+        n_iter=np.array([steps for _, steps, _ in solved], dtype=np.intp),
+        status=worst,
+    )
+
+
+def kkt_residual(
+    x: FloatArray, gradient: FloatArray, lower: FloatArray, upper: FloatArray
+) -> FloatArray:
+    """Return ``max_i |x_i - clip(x_i - gradient_i, lower_i, upper_i)|`` of each column.
+
+    It is zero exactly where the gradient vanishes inside the bounds and points outwards at them,
+    the conditions of Karush, Kuhn and Tucker, which suffice as the problem is convex.
+
+    Parameters
+    ----------
+    x, gradient, lower, upper : ndarray of shape (n_variables, n_problems) or (n_variables,)
+        A point within its bounds, and the gradient there.
+
+    Returns
+    -------
+    ndarray of shape (n_problems,) or ()
+        The largest violations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kkt_residual(np.array([1.0]), np.array([3.0]), np.array([1.0]), np.array([2.0])).item()
+    0.0
+    """
+    return np.asarray(np.abs(x - np.clip(x - gradient, lower, upper)).max(axis=0))
+
+
+class _Hessian:
+    """``A'A + ridge I``: products, and the blocks of the variables that are free."""
+
+    def __init__(self, A: Any, ridge: float) -> None:
+        matrix = A if is_sparse(A) else np.asarray(A)
+        if matrix.ndim != 2 or 0 in matrix.shape or matrix.dtype.kind not in "biuf":
+            raise ValueError(
+                "A must be a 2-D matrix of real numbers with rows and columns, got shape "
+                f"{matrix.shape} and dtype {matrix.dtype}."
+            )
+        check_finite(matrix, name="A")
+        if not (np.isfinite(ridge) and ridge >= 0):
+            raise ValueError(f"ridge must be a number >= 0, got {ridge!r}.")
+        self.ridge, self.n_variables = float(ridge), int(matrix.shape[1])
+        self.sparse = is_sparse(matrix)
+        self.A = matrix.tocsr() if self.sparse else matrix.astype(np.float64, copy=False)
+        self._asked = 0
+
+    @cached_property
+    def _columns(self) -> Any:
+        return self.A.tocsc() if self.sparse else self.A
+
+    @cached_property
+    def _adjoint(self) -> Any:
+        # Stored by rows, the transpose is multiplied as fast as the matrix itself.
+        return self.A.T.tocsr() if self.sparse else self.A.T
+
+    @cached_property
+    def _whole(self) -> FloatArray:
+        product = self._adjoint @ self.A
+        return np.asarray(product.toarray() if self.sparse else product)
+
+    def times(self, x: FloatArray) -> FloatArray:
+        return np.asarray(self._adjoint @ (self.A @ x) + self.ridge * x)
+
+    def diagonal(self) -> FloatArray:
+        squares = self.A.multiply(self.A) if self.sparse else self.A**2
+        return np.asarray(squares.sum(axis=0)).ravel() + self.ridge
+
+    def block(self, free: Any) -> FloatArray:
+        """Return the rows and columns of some variables, as a new dense array."""
+        self._asked += len(free) ** 2
+        if self._asked > self.n_variables**2 and self.n_variables <= LARGEST_FACTOR:
+            # After so many columns the whole matrix is cheaper than further products of them.
+            block = self._whole[np.ix_(free, free)]
+        else:
+            part = self._columns[:, free]
+            product = part.T @ part
+            block = product.toarray() if is_sparse(product) else product
+        block[np.diag_indices(len(free))] += self.ridge
+        return np.asarray(block)
+
+    def newton(self, free: Any, right: FloatArray, accuracy: float) -> FloatArray:
+        """Solve the system of the free variables, by whatever factor is the smallest."""
+        n_held = self.n_variables - len(free)
+        if len(free) > n_held and self.n_variables <= LARGEST_INVERSE and self._inverse is not None:
+            return self._by_the_inverse(free, right, accuracy)
+        if len(free) <= LARGEST_FACTOR:
+            return _solve_spd(self.block(free), right)
+        return self._conjugate_gradients(free, right, accuracy)
+
+    @cached_property
+    def _inverse(self) -> FloatArray | None:
+        """The inverse of the Hessian, which all problems share; None if it is singular."""
+        H = self._whole.copy()
+        H[np.diag_indices(self.n_variables)] += self.ridge
+        factor, failed = lapack.dpotrf(H.T, lower=False, overwrite_a=True)
+        if failed:
+            return None
+        half, failed = lapack.dpotri(factor, lower=False, overwrite_c=True)
+        if failed:
+            return None
+        upper = np.triu(half, 1)
+        upper += upper.T
+        upper[np.diag_indices(self.n_variables)] = np.diag(half)
+        return np.asarray(upper)
+
+    def _by_the_inverse(self, free: Any, right: FloatArray, accuracy: float) -> FloatArray:
+        # The inverse of a block of H is that of H, less what the held variables account for.
+        inverse: Any = self._inverse
+        held = np.setdiff1d(np.arange(self.n_variables), free, assume_unique=True)
+        factor = linalg.cho_factor(
+            inverse[np.ix_(held, held)], lower=True, overwrite_a=True, check_finite=False
+        )
+        whole, solution, left = np.zeros(self.n_variables), np.zeros(self.n_variables), right
+        for _ in range(REFINEMENTS):
+            whole[held], whole[free] = 0, left
+            whole[held] = -linalg.cho_solve(factor, inverse[held] @ whole, check_finite=False)
+            solution[free] += (inverse @ whole)[free]
+            left = right - self.times(solution)[free]
+            if np.abs(left).max() <= accuracy:
+                break
+        return solution[free]
+
+    def _conjugate_gradients(self, free: Any, right: FloatArray, accuracy: float) -> FloatArray:
+        """Solve the system by products alone, with the diagonal as the preconditioner."""
+        inverse = 1 / np.maximum(self.diagonal()[free], np.finfo(np.float64).tiny)
+        whole = np.zeros(self.n_variables)
+        x, r = np.zeros_like(right), right.copy()
+        z = inverse * r
+        p, rz = z.copy(), float(r @ z)
+        for _ in range(20 * len(free)):
+            if np.abs(r).max() <= accuracy:
+                break
+            whole[free] = p
+            Hp = self.times(whole)[free]
+            curvature = float(p @ Hp)
+            if curvature <= 0:
+                break
+            step = rz / curvature
+            x += step * p
+            r -= step * Hp
+            z = inverse * r
+            rz, before = float(r @ z), rz
+            p = z + (rz / before) * p
+        return x
+
+
+def _solve_spd(H: FloatArray, right: FloatArray) -> FloatArray:
+    jitter = 0.0
+    while True:
+        try:
+            factor = linalg.cho_factor(H, lower=True, overwrite_a=jitter == 0, check_finite=False)
+        except linalg.LinAlgError:
+            # The factor overwrote the lower half only, or nothing; the upper one still holds H.
+            H = np.triu(H) + np.triu(H, 1).T
+            jitter = max(10 * jitter, JITTER * max(float(np.trace(H)), 1e-300))
+            H[np.diag_indices(len(H))] += jitter
+            continue
+        return np.asarray(linalg.cho_solve(factor, right, check_finite=False))
+
+
+def _check_bounds(
+    lower: Any, upper: Any, linear: Any, n_variables: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    low, high = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
+    if low.ndim != 2 or low.shape[0] != n_variables or low.shape[1] == 0 or low.shape != high.shape:
+        raise ValueError(
+            f"lower and upper must both be ({n_variables}, n_problems), "
+            f"got {low.shape} and {high.shape}."
+        )
+    if not (low <= high).all():
+        i, k = (int(place) for place in np.argwhere(~(low <= high))[0])
+        raise ValueError(
+            f"lower must not exceed upper, got {low[i, k]} and {high[i, k]} for variable {i} of "
+            f"problem {k}."
+        )
+    if np.isposinf(low).any() or np.isneginf(high).any():
+        raise ValueError("lower must be below +inf and upper above -inf; no point is allowed.")
+    slope = np.zeros_like(low) if linear is None else np.asarray(linear, dtype=np.float64)
+    if slope.shape != low.shape:
+        raise ValueError(
+            f"linear must have the shape {low.shape} of the bounds, got {slope.shape}."
+        )
+    check_finite(slope, name="linear")
+    return low, high, slope
+
+
+class _Problem(NamedTuple):
+    """One of the problems."""
+
+    hessian: _Hessian
+    low: FloatArray
+    high: FloatArray
+    slope: FloatArray
+
+    def gradient(self, x: FloatArray) -> FloatArray:
+        return self.hessian.times(x) + self.slope
+
+    def clip(self, x: FloatArray) -> FloatArray:
+        return np.clip(x, self.low, self.high)
+
+    def residual(self, x: FloatArray, gradient: FloatArray) -> float:
+        return float(kkt_residual(x, gradient, self.low, self.high))
+
+
+def _solve_one(problem: _Problem, tol: float, max_iter: int) -> tuple[FloatArray, int, Status]:
+    """Exchange variables as long as that leads on, descend some steps, exchange again."""
+    x, steps = problem.clip(np.zeros_like(problem.low)), 0
+    while True:
+        x, done = _exchange(problem, x, tol, max_iter - steps)
+        steps += done
+        x, done, status = _descend(problem, x, tol, min(DESCENTS, max_iter - steps))
+        steps += done
+        if status != "max_iter" or steps >= max_iter:
+            return x, steps, status
+
+
+def _exchange(
+    problem: _Problem, best: FloatArray, tol: float, max_iter: int
+) -> tuple[FloatArray, int]:
+    """Guess which variables are on their bounds, solve for the others, guess anew.
+
+    The primal-dual active set method [2]_: free variables that leave the box are held, held ones
+    that the gradient drives inside are freed, all at once. It ends in few steps or not at all;
+    what is returned is then the best point within the box, or where it started.
+    """
+    gradient = problem.gradient(best)
+    least = float(best @ (gradient + problem.slope))
+    at_low, at_high = (
+        (best <= problem.low) & (gradient > 0),
+        (best >= problem.high) & (gradient < 0),
+    )
+    fewest, failures, step = len(best) + 1, 0, 0
+    while step < max_iter and failures < PATIENCE:
+        step += 1
+        free = np.flatnonzero(~(at_low | at_high))
+        x = np.where(at_low, problem.low, np.where(at_high, problem.high, best))
+        x[free] += problem.hessian.newton(free, -problem.gradient(x)[free], 0.1 * tol)
+        gradient = problem.gradient(x)
+        below, above = x < problem.low, x > problem.high
+        freed = (at_low & (gradient < 0)) | (at_high & (gradient > 0))
+        wrong = int((below | above | freed).sum())
+        inside = problem.clip(x)
+        at_inside = problem.gradient(inside)
+        value = float(inside @ (at_inside + problem.slope))
+        if value < least:
+            best, least = inside, value
+        if problem.residual(inside, at_inside) <= tol:
+            return inside, step
+        failures = failures + 1 if wrong >= fewest else 0
+        fewest = min(fewest, wrong)
+        at_low, at_high = (at_low & ~freed) | below, (at_high & ~freed) | above
+    return best, step
+
+
+def _descend(
+    problem: _Problem, x: FloatArray, tol: float, max_iter: int
+) -> tuple[FloatArray, int, Status]:
+    """Take projected Newton steps [1]_, each of which lowers the objective."""
+    low, high = problem.low, problem.high
+    gradient, iteration = problem.gradient(x), 0
+    while True:
+        residual = problem.residual(x, gradient)
+        if residual <= tol:
+            return x, iteration, "converged"
+        if iteration >= max_iter:
+            return x, iteration, "max_iter"
+        near = min(NEAR_BOUND, residual)
+        held = ((x - low <= near) & (gradient > 0)) | ((high - x <= near) & (gradient < 0))
+        free = np.flatnonzero(~held)
+        # A variable near its bound is put on it: what is held must not keep a residual.
+        direction = np.where(held, np.where(gradient > 0, low, high) - x, 0.0)
+        direction[free] = problem.hessian.newton(free, -gradient[free], 0.1 * tol)
+        step = _along_the_box(problem, x, gradient, direction)
+        if step is None:
+            return x, iteration, "stalled"
+        x = problem.clip(x + step * direction)
+        gradient = problem.gradient(x)
+        iteration += 1
+
+
+def _along_the_box(
+    problem: _Problem, x: FloatArray, gradient: FloatArray, direction: FloatArray
+) -> float | None:
+    """Return a step whose projection onto the box lowers the objective enough, if there is one."""
+    step = 1.0
+    while step >= SMALLEST_STEP:
+        move = problem.clip(x + step * direction) - x
+        promised = float(gradient @ move)
+        curved = float(move @ problem.hessian.times(move)) / 2
+        if promised < 0 and promised + curved <= SUFFICIENT * promised:
+            return step
+        step /= 2
+    return None
