@@ -3,18 +3,22 @@
 from lemll.enhancers._base import BaseEnhancer
 from lemll.enhancers._normalize import normalize
 from lemll.enhancers.fcm import FCMEnhancer
+from lemll.enhancers.glle import GLLEEnhancer
 from lemll.enhancers.km import KMEnhancer
 from lemll.enhancers.label_propagation import LabelPropagationEnhancer
 from lemll.enhancers.lemll import LEMLLEnhancer
 from lemll.enhancers.ml2 import ML2Enhancer
+from lemll.enhancers.mlfe import MLFEEnhancer
 from lemll.enhancers.uniform import UniformEnhancer
 
 __all__ = [
     "BaseEnhancer",
     "FCMEnhancer",
+    "GLLEEnhancer",
     "KMEnhancer",
     "LEMLLEnhancer",
     "ML2Enhancer",
+    "MLFEEnhancer",
     "LabelPropagationEnhancer",
     "UniformEnhancer",
     "normalize",

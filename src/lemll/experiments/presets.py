@@ -15,6 +15,7 @@ from lemll.enhancers import (
     LabelPropagationEnhancer,
     LEMLLEnhancer,
     ML2Enhancer,
+    MLFEEnhancer,
     UniformEnhancer,
 )
 
@@ -47,6 +48,11 @@ def _ml2(dataset: str) -> BaseEnhancer:
     return ML2Enhancer()
 
 
+def _mlfe(dataset: str) -> BaseEnhancer:
+    # The early stop of the authors' code matters: exact codes give other figures.
+    return MLFEEnhancer(coding="admm")
+
+
 def _uniform(dataset: str) -> BaseEnhancer:
     return UniformEnhancer()
 
@@ -57,6 +63,7 @@ _MAKERS: dict[str, Callable[[str], BaseEnhancer]] = {
     "KM": _km,
     "RELIAB": _reliab,
     "ML2": _ml2,
+    "MLFE": _mlfe,
     "Uniform": _uniform,
 }
 RECONSTRUCTION_METHODS: tuple[str, ...] = tuple(_MAKERS)

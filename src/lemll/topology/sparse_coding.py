@@ -27,10 +27,6 @@ __all__ = ["SparseCoding", "admm_codes", "lasso_codes"]
 BLOCK_ROWS = 64
 # Below this share of nonzeros a dense X is multiplied faster as a sparse one.
 SPARSE_DENSITY = 0.1
-# Steps between two looks at the duality gap.
-LOOK = 10
-# Penalty of the exact method relative to the mean squared length of a row, and its relaxation.
-PENALTY, RELAXATION = 0.1, 1.6
 
 
 @dataclass(frozen=True)
@@ -137,10 +133,17 @@ def admm_codes(
 def lasso_codes(
     X: Any, *, share: float = 0.01, tol: float = 1e-8, max_iter: int = 10000
 ) -> SparseCoding:
-    """Return the optimal codes, each certified by its duality gap.
+    r"""Return the optimal codes, each certified by its duality gap.
 
-    Over-relaxed ADMM finds which weights are not zero, and the equations of these weights give
-    their values.
+    Feature-sign search [1]_: the row with the largest product with the residual joins the
+    dictionary in use, its weights are found from their signs, and weights that would change sign
+    leave, until the gap
+
+    .. math:: \tfrac12\|r\|^2 + \lambda\|s\|_1 - \tfrac12\|x_i\|^2
+        + \tfrac12\|x_i - \theta\|^2, \qquad r = x_i - A_i s, \quad
+        \theta = r \min(1, \lambda / \|A_i^\top r\|_\infty),
+
+    is small. Codes have some ten weights, so that these systems are tiny.
 
     Parameters
     ----------
@@ -149,7 +152,7 @@ def lasso_codes(
     share : float, default=0.01
         lambda_i relative to the largest product of row i with another.
     tol : float, default=1e-8
-        Relative duality gap at which to stop.
+        Duality gap, relative to half the squared length of the row, at which to stop.
     max_iter : int, default=10000
         Cap on the steps; see `SparseCoding.gap` for what was reached.
 
@@ -157,6 +160,11 @@ def lasso_codes(
     -------
     SparseCoding
         With a sparse array of weights.
+
+    References
+    ----------
+    .. [1] H. Lee, A. Battle, R. Raina and A. Y. Ng, "Efficient sparse coding algorithms", Advances
+       in Neural Information Processing Systems 19, 2006.
 
     Examples
     --------
@@ -170,28 +178,22 @@ def lasso_codes(
     if not (np.isfinite(tol) and tol > 0):
         raise ValueError(f"tol must be finite and > 0, got {tol!r}.")
     light = _light(check_features(X))
-    lengths = _squared_lengths(light)
-    system = _System(light, PENALTY * float(lengths.mean()) or 1.0)
-    n_samples = system.n_samples
+    n_samples = light.shape[0]
     n_iter, gap = np.zeros(n_samples, dtype=np.intp), np.zeros(n_samples)
-    blocks = []
-    for start in range(0, n_samples, BLOCK_ROWS):
-        block = _Block(system, np.arange(start, min(start + BLOCK_ROWS, n_samples)), share)
-        codes = np.zeros((len(block.rows), n_samples))
-        for step in range(1, max_iter + 1):
-            block.step(RELAXATION)
-            if step % LOOK and step < max_iter:
-                continue
-            polished = block.polished()
-            gaps = block.gaps(polished)
-            done = (gaps <= tol) | (step == max_iter)
-            rows = block.rows[done]
-            codes[rows - start], n_iter[rows], gap[rows] = polished[done], step, gaps[done]
-            block.keep(~done)
-            if len(block.rows) == 0:
-                break
-        blocks.append(sparse.csr_array(codes))
-    return SparseCoding(sparse.csr_array(sparse.vstack(blocks)), n_iter, gap)
+    codes = []
+    for i in range(n_samples):
+        search = _FeatureSign(light, i, share)
+        n_iter[i], gap[i] = search.run(tol, max_iter)
+        codes.append((search.support, search.s))
+    counts = [len(support) for support, _ in codes]
+    parts = (
+        np.concatenate([weights for _, weights in codes]),
+        np.concatenate([support for support, _ in codes]),
+        np.concatenate([[0], np.cumsum(counts)]),
+    )
+    weights = sparse.csr_array(parts, shape=(n_samples, n_samples))
+    weights.sort_indices()
+    return SparseCoding(weights, n_iter, gap)
 
 
 def _check(*, share: float, penalty: float, relaxation: float, max_iter: int) -> None:
@@ -209,11 +211,6 @@ def _light(X: Any) -> Any:
     if not is_sparse(X) and np.count_nonzero(X) < SPARSE_DENSITY * X.size:
         X = sparse.csr_array(X)
     return X.astype(np.float64)
-
-
-def _squared_lengths(X: Any) -> FloatArray:
-    squares = X.multiply(X) if is_sparse(X) else X * X
-    return np.asarray(squares.sum(axis=1)).ravel()
 
 
 def _dense(product: Any) -> FloatArray:
@@ -248,8 +245,7 @@ class _Block:
 
     def __init__(self, system: _System, rows: npt.NDArray[np.intp], share: float) -> None:
         self.system, self.rows = system, rows
-        self.targets = _dense(system.X[rows])
-        self.products = np.asarray(self.targets @ system.adjoint)
+        self.products = np.asarray(_dense(system.X[rows]) @ system.adjoint)
         own = np.arange(len(rows))
         self.products[own, rows] = 0
         self.weight = share * np.abs(self.products).max(axis=1, keepdims=True)
@@ -262,7 +258,7 @@ class _Block:
 
     def keep(self, alive: npt.NDArray[np.bool_]) -> None:
         """Go on with some of the rows."""
-        for name in ("rows", "targets", "products", "weight", "columns", "z", "v"):
+        for name in ("rows", "products", "weight", "columns", "z", "v"):
             setattr(self, name, getattr(self, name)[alive])
 
     def step(self, relaxation: float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -286,39 +282,98 @@ class _Block:
         sizes = np.maximum(_norms(s), _norms(w))
         return _norms(np.subtract(s, w, out=q)), change, sizes, rho * _norms(self.v)
 
-    def polished(self) -> FloatArray:
-        """Return z with the values that its nonzeros and their signs determine, where they do."""
-        result = self.z.copy()
-        for k, z in enumerate(self.z):
-            support = np.flatnonzero(z)
-            if 0 < len(support) <= self.system.X.shape[1]:
-                result[k, support] = self._solve(k, support, np.sign(z[support]))
-        worse = self.gaps(result) > self.gaps(self.z)
-        result[worse] = self.z[worse]
-        return result
 
-    def _solve(self, k: int, support: Any, signs: FloatArray) -> FloatArray:
-        part = self.system.X[support]
-        gram = _dense(part @ part.T)
-        right = self.products[k, support] - self.weight[k] * signs
-        try:
-            factor = linalg.cho_factor(gram, lower=True, check_finite=False)
-        except linalg.LinAlgError:
-            return self.z[k, support]
-        return np.asarray(linalg.cho_solve(factor, right, check_finite=False))
+class _FeatureSign:
+    """One lasso: which rows are in use, and their weights."""
 
-    def gaps(self, codes: FloatArray) -> FloatArray:
-        """Return the duality gaps, relative to half the squared lengths of the rows."""
-        residual = self.targets - np.asarray(codes @ self.system.X)
-        fit = np.asarray(residual @ self.system.adjoint)
-        fit[np.arange(len(self.rows)), self.rows] = 0
-        largest, weight = np.abs(fit).max(axis=1), self.weight[:, 0]
-        shrink = np.where(largest > weight, weight / np.where(largest > 0, largest, 1), 1.0)
-        dual = residual * shrink[:, None]
-        half = _norms(self.targets) ** 2 / 2
-        primal = _norms(residual) ** 2 / 2 + weight * np.abs(codes).sum(axis=1)
-        gap = primal - half + _norms(self.targets - dual) ** 2 / 2
-        return np.asarray(np.maximum(gap, 0) / np.where(half > 0, half, 1))
+    def __init__(self, X: Any, row: int, share: float) -> None:
+        self.X, self.row = X, row
+        self.target = _dense(X[[row]]).ravel()
+        self.half = float(self.target @ self.target) / 2
+        self.products = self._products(self.target)
+        self.weight = share * float(np.abs(self.products).max())
+        self.support = np.empty(0, dtype=np.intp)
+        self.s, self.gram = np.empty(0), np.empty((0, 0))
+
+    def _products(self, residual: FloatArray) -> FloatArray:
+        products = np.asarray(self.X @ residual)
+        products[self.row] = 0
+        return products
+
+    def run(self, tol: float, max_iter: int) -> tuple[int, float]:
+        """Return the steps taken and the relative gap reached."""
+        if self.weight == 0:
+            return 0, 0.0
+        steps = 0
+        while True:
+            residual = self.target - self._rebuilt()
+            products = self._products(residual)
+            gap = self._gap(residual, products)
+            outside = np.abs(products)
+            outside[self.support] = 0
+            newcomer = int(np.argmax(outside))
+            if gap <= tol or steps >= max_iter or outside[newcomer] <= self.weight:
+                return steps, gap
+            signs = np.append(np.sign(self.s), np.sign(products[newcomer]))
+            self._join(newcomer)
+            steps += self._fit(signs, max_iter - steps)
+
+    def _rebuilt(self) -> FloatArray:
+        return np.asarray(self.X[self.support].T @ self.s) if len(self.support) else 0 * self.target
+
+    def _gap(self, residual: FloatArray, products: FloatArray) -> float:
+        largest = float(np.abs(products).max())
+        dual = self.target - residual * min(1.0, self.weight / largest if largest > 0 else 1.0)
+        primal = float(residual @ residual) / 2 + self.weight * float(np.abs(self.s).sum())
+        return max(0.0, primal - self.half + float(dual @ dual) / 2) / self.half
+
+    def _join(self, newcomer: int) -> None:
+        self.support, self.s = np.append(self.support, newcomer), np.append(self.s, 0.0)
+        column = _dense(self.X[self.support] @ self.X[[newcomer]].T).ravel()
+        wider = np.empty((len(column), len(column)))
+        wider[:-1, :-1], wider[-1], wider[:, -1] = self.gram, column, column
+        self.gram = wider
+
+    def _fit(self, signs: FloatArray, max_iter: int) -> int:
+        """Find the best weights of the rows in use; rows whose weight comes to 0 leave."""
+        steps = 0
+        while len(self.s) and steps < max(1, max_iter):
+            steps += 1
+            right = self.products[self.support] - self.weight * signs
+            best, reached = self._towards(_solve_gram(self.gram, right))
+            self.s = best
+            if reached and (np.sign(best) == signs).all():
+                break
+            kept = best != 0
+            self.support, self.s = self.support[kept], best[kept]
+            self.gram = self.gram[np.ix_(kept, kept)]
+            signs = np.sign(self.s)
+        return steps
+
+    def _towards(self, end: FloatArray) -> tuple[FloatArray, bool]:
+        """Return the best point among the end and where weights change sign on the way to it."""
+        move = end - self.s
+        with np.errstate(divide="ignore", invalid="ignore"):
+            crossings = -self.s / move
+        crossed = np.flatnonzero((crossings > 0) & (crossings < 1))
+        points = np.vstack([end, self.s + crossings[crossed, None] * move])
+        points[1 + np.arange(len(crossed)), crossed] = 0
+        values = (
+            np.einsum("ij,jk,ik->i", points, self.gram, points) / 2
+            - points @ self.products[self.support]
+            + self.weight * np.abs(points).sum(axis=1)
+        )
+        best = int(np.argmin(values))
+        return points[best], best == 0
+
+
+def _solve_gram(gram: FloatArray, right: FloatArray) -> FloatArray:
+    try:
+        factor = linalg.cho_factor(gram, lower=True, check_finite=False)
+    except linalg.LinAlgError:
+        # Dependent rows: of the many solutions the shortest.
+        return np.asarray(linalg.lstsq(gram, right, check_finite=False)[0])
+    return np.asarray(linalg.cho_solve(factor, right, check_finite=False))
 
 
 def _norms(rows: FloatArray) -> FloatArray:
