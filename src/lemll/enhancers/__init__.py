@@ -11,15 +11,28 @@ from lemll.enhancers.ml2 import ML2Enhancer
 from lemll.enhancers.mlfe import MLFEEnhancer
 from lemll.enhancers.uniform import UniformEnhancer
 
+# Every method, once: the conformance checks and whoever offers a choice read this.
+ENHANCERS: tuple[type[BaseEnhancer], ...] = (
+    LEMLLEnhancer,
+    FCMEnhancer,
+    KMEnhancer,
+    LabelPropagationEnhancer,
+    ML2Enhancer,
+    MLFEEnhancer,
+    GLLEEnhancer,
+    UniformEnhancer,
+)
+
 __all__ = [
+    "ENHANCERS",
     "BaseEnhancer",
     "FCMEnhancer",
     "GLLEEnhancer",
     "KMEnhancer",
     "LEMLLEnhancer",
+    "LabelPropagationEnhancer",
     "ML2Enhancer",
     "MLFEEnhancer",
-    "LabelPropagationEnhancer",
     "UniformEnhancer",
     "normalize",
 ]

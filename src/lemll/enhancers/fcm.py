@@ -33,7 +33,7 @@ class FCMEnhancer(BaseEnhancer):
     Parameters
     ----------
     n_clusters : int, default=3
-        Number of clusters, >= 2. The LEMLL paper [2]_ does not give it; its figures come from 3.
+        Number of clusters, >= 1. The LEMLL paper [2]_ does not give it; its figures come from 3.
     fuzzifier : float, default=2.0
         :math:`\beta`, > 1.
     connection : {"minmax", "label", "none"}, default="minmax"
@@ -140,7 +140,7 @@ class FCMEnhancer(BaseEnhancer):
 
     def _cluster(self, X: Any) -> FloatArray:
         """Return the memberships at which fuzzy c-means stops."""
-        n_clusters = check_whole("n_clusters", self.n_clusters, least=2)
+        n_clusters = check_whole("n_clusters", self.n_clusters, least=1)
         fuzzifier = check_number("fuzzifier", self.fuzzifier, above=1)
         tol = check_number("tol", self.tol, above=0)
         max_iter = check_whole("max_iter", self.max_iter, least=1)
@@ -150,7 +150,7 @@ class FCMEnhancer(BaseEnhancer):
         objective = np.inf
         for iteration in range(1, max_iter + 1):
             weights = memberships**fuzzifier
-            # A cluster that no row belongs to any more is put where all rows are together.
+            # A cluster that no row belongs to any more keeps out of the way, at 0.
             total = weights.sum(axis=0)
             centres = np.asarray((weights / np.where(total > 0, total, 1)).T @ X)
             squared = squared_distances(X, centres)

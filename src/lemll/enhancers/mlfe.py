@@ -10,11 +10,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from lemll._memory import check_memory
 from lemll._parameters import check_number, check_whole
-from lemll._validation import LabelArray
+from lemll._validation import LabelArray, is_sparse
 from lemll._warnings import warn_caller
 from lemll.enhancers._base import BaseEnhancer, FloatArray
 from lemll.enhancers._boxed import boxed_labels
 from lemll.enhancers._features import SPARSE_DENSITY, check_two_rows
+from lemll.topology import check_graph
 from lemll.topology.sparse_coding import admm_codes, lasso_codes
 
 __all__ = ["MLFEEnhancer"]
@@ -57,6 +58,9 @@ class MLFEEnhancer(BaseEnhancer):
         Where it stops, > 0.
     ridge : float, default=0.0
         Weight of an added :math:`\|u\|^2`, >= 0.
+    graph : array-like or sparse matrix of shape (n_samples, n_samples), optional
+        Precomputed weights W, as `admm_codes` or `lasso_codes` give them: they do not depend on
+        labels, so that several label matrices may share them.
     normalization : {"sigmoid", "softmax", "sum"}, default="sigmoid"
         How U becomes a distribution.
     scale : float, default=1.0
@@ -117,6 +121,7 @@ class MLFEEnhancer(BaseEnhancer):
         absolute_tol: float = 1e-4,
         relative_tol: float = 1e-2,
         ridge: float = 0.0,
+        graph: Any = None,
         normalization: Any = "sigmoid",
         scale: float = 1.0,
         tol: float = 1e-8,
@@ -131,6 +136,7 @@ class MLFEEnhancer(BaseEnhancer):
         self.absolute_tol = absolute_tol
         self.relative_tol = relative_tol
         self.ridge = ridge
+        self.graph = graph
         self.normalization = normalization
         self.scale = scale
         self.tol = tol
@@ -143,7 +149,14 @@ class MLFEEnhancer(BaseEnhancer):
         ridge = check_number("ridge", self.ridge, above=0, inclusive=True)
         check_number("tol", self.tol, above=0)
         check_whole("max_iter", self.max_iter, least=1)
-        return boxed_labels(self, self._codes(X), Y, lower=lower, upper=upper, ridge=ridge)
+        if self.graph is None:
+            W = self._codes(X)
+        else:
+            W = check_graph(self.graph, X.shape[0], sum_to_one=False)
+        few = W.nnz if is_sparse(W) else np.count_nonzero(W)
+        if is_sparse(W) != (few < SPARSE_DENSITY * W.shape[0] ** 2):
+            W = W.toarray() if is_sparse(W) else sparse.csr_array(W)
+        return boxed_labels(self, W, Y, lower=lower, upper=upper, ridge=ridge)
 
     def _codes(self, X: Any) -> Any:
         if self.coding not in CODINGS:
@@ -164,7 +177,7 @@ class MLFEEnhancer(BaseEnhancer):
             f"The weights between {X.shape[0]} rows",
             'use coding="lasso", or enhance fewer rows at a time',
         )
-        W = admm_codes(
+        return admm_codes(
             X,
             share=share,
             penalty=check_number("penalty", self.penalty, above=0),
@@ -172,5 +185,3 @@ class MLFEEnhancer(BaseEnhancer):
             absolute=check_number("absolute_tol", self.absolute_tol, above=0),
             relative=check_number("relative_tol", self.relative_tol, above=0),
         ).weights
-        few = np.count_nonzero(W) < SPARSE_DENSITY * W.size
-        return sparse.csr_array(W) if few else W

@@ -1,8 +1,12 @@
-"""Checks that every multi-label classifier should pass, beyond scikit-learn's own.
+"""Checks that every multi-label classifier, or label enhancer, should pass.
+
+They go beyond scikit-learn's own, which they should pass, too.
 
 `check_multilabel_estimator` runs them all on an estimator, ours or anybody's: one with
 ``fit(X, Y)``, ``predict(X)`` and ``decision_function(X)``, for label matrices of 0/1.
-`MULTILABEL_CHECKS` lists them, to be run one by one by a test framework.
+`check_enhancer` does the same for label enhancers, ``fit_enhance(X, Y)`` and the rest of
+`lemll.enhancers.BaseEnhancer`. `MULTILABEL_CHECKS` and `ENHANCER_CHECKS` list them, to be run one
+by one by a test framework.
 """
 
 from __future__ import annotations
@@ -12,9 +16,14 @@ from typing import Any
 
 from sklearn.base import clone
 
-from lemll.testing import _behaviour, _inputs
+from lemll.testing import _behaviour, _enhancers, _inputs
 
-__all__ = ["MULTILABEL_CHECKS", "check_multilabel_estimator"]
+__all__ = [
+    "ENHANCER_CHECKS",
+    "MULTILABEL_CHECKS",
+    "check_enhancer",
+    "check_multilabel_estimator",
+]
 
 Check = Callable[[Any], None]
 
@@ -49,6 +58,24 @@ MULTILABEL_CHECKS: tuple[Check, ...] = (
     _behaviour.check_no_warnings,
 )
 
+ENHANCER_CHECKS: tuple[Check, ...] = (
+    _enhancers.check_distributions,
+    _enhancers.check_scale_one_is_the_default,
+    _enhancers.check_rows_without_and_with_all_labels,
+    _enhancers.check_few_rows_and_many_labels,
+    _enhancers.check_duplicated_rows,
+    _enhancers.check_far_rows,
+    _enhancers.check_label_permutation,
+    _enhancers.check_sparse,
+    _enhancers.check_float32,
+    _enhancers.check_deterministic,
+    _enhancers.check_inputs_and_parameters_stay,
+    _enhancers.check_refusals,
+    _enhancers.check_new_rows,
+    _enhancers.check_calibration,
+    _enhancers.check_no_warnings,
+)
+
 
 def check_multilabel_estimator(estimator: Any) -> None:
     """Run every check on clones of an estimator; the first that fails raises.
@@ -69,7 +96,33 @@ def check_multilabel_estimator(estimator: Any) -> None:
     >>> from lemll.testing import check_multilabel_estimator
     >>> check_multilabel_estimator(LEMLL())
     """
-    for check in MULTILABEL_CHECKS:
+    _run(MULTILABEL_CHECKS, estimator)
+
+
+def check_enhancer(enhancer: Any) -> None:
+    """Run every check on clones of a label enhancer; the first that fails raises.
+
+    Parameters
+    ----------
+    enhancer : BaseEnhancer
+        Not fitted.
+
+    Raises
+    ------
+    AssertionError
+        Naming the check that failed; its cause is the failure itself.
+
+    Examples
+    --------
+    >>> from lemll.enhancers import KMEnhancer
+    >>> from lemll.testing import check_enhancer
+    >>> check_enhancer(KMEnhancer())
+    """
+    _run(ENHANCER_CHECKS, enhancer)
+
+
+def _run(checks: tuple[Check, ...], estimator: Any) -> None:
+    for check in checks:
         try:
             check(clone(estimator))
         except Exception as error:

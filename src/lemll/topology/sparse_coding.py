@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import linalg, sparse
+from scipy.linalg import lapack
 
 from lemll._validation import is_sparse
 from lemll.topology._rows import FloatArray, check_features
@@ -27,6 +28,8 @@ __all__ = ["SparseCoding", "admm_codes", "lasso_codes"]
 BLOCK_ROWS = 64
 # Below this share of nonzeros a dense X is multiplied faster as a sparse one.
 SPARSE_DENSITY = 0.1
+# Squared pivots, relative to the largest, below which rows in use count as dependent.
+DEPENDENT = 1e-11
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,7 @@ def admm_codes(
 
 
 def lasso_codes(
-    X: Any, *, share: float = 0.01, tol: float = 1e-8, max_iter: int = 10000
+    X: Any, *, share: float = 0.01, tol: float = 1e-8, max_iter: int = 2000
 ) -> SparseCoding:
     r"""Return the optimal codes, each certified by its duality gap.
 
@@ -153,7 +156,7 @@ def lasso_codes(
         lambda_i relative to the largest product of row i with another.
     tol : float, default=1e-8
         Duality gap, relative to half the squared length of the row, at which to stop.
-    max_iter : int, default=10000
+    max_iter : int, default=2000
         Cap on the steps; see `SparseCoding.gap` for what was reached.
 
     Returns
@@ -368,12 +371,16 @@ class _FeatureSign:
 
 
 def _solve_gram(gram: FloatArray, right: FloatArray) -> FloatArray:
-    try:
-        factor = linalg.cho_factor(gram, lower=True, check_finite=False)
-    except linalg.LinAlgError:
-        # Dependent rows: of the many solutions the shortest.
-        return np.asarray(linalg.lstsq(gram, right, check_finite=False)[0])
-    return np.asarray(linalg.cho_solve(factor, right, check_finite=False))
+    """Solve for the weights; of dependent rows, go far along what they do not determine.
+
+    There the objective is linear, so its best point is where a weight changes sign.
+    """
+    factor, failed = lapack.dpotrf(gram, lower=True)
+    pivots = np.diag(factor)
+    if failed or pivots.min() ** 2 <= DEPENDENT * pivots.max() ** 2:
+        added = gram + DEPENDENT * np.trace(gram) * np.eye(len(gram))
+        return np.asarray(linalg.solve(added, right, assume_a="pos", check_finite=False))
+    return np.asarray(lapack.dpotrs(factor, right, lower=True)[0])
 
 
 def _norms(rows: FloatArray) -> FloatArray:

@@ -204,7 +204,7 @@ def _solve_with(grams: FloatArray, added: FloatArray) -> FloatArray:
     return solve_for_ones(grams)[0]
 
 
-def check_graph(W: Any, n_samples: int) -> Any:
+def check_graph(W: Any, n_samples: int, *, sum_to_one: bool = True) -> Any:
     """Return a precomputed graph as a CSR array, or say what is wrong with it.
 
     Parameters
@@ -213,6 +213,8 @@ def check_graph(W: Any, n_samples: int) -> Any:
         Weights as of `reconstruction_weights`: finite, zero diagonal, rows that sum to one.
     n_samples : int
         The number of rows it has to fit.
+    sum_to_one : bool, default=True
+        Whether rows have to sum to one; those of sparse codes do not.
 
     Returns
     -------
@@ -243,6 +245,8 @@ def check_graph(W: Any, n_samples: int) -> Any:
             f"the graph must have a zero diagonal, got {graph.diagonal()[loops[0]]:.6g} in row "
             f"{loops[0]}; a row is not rebuilt from itself."
         )
+    if not sum_to_one:
+        return graph
     sums = np.asarray(graph.sum(axis=1))
     rounding = SUM_ROUNDING * np.asarray(abs(graph).sum(axis=1))
     off = np.abs(sums - 1) > np.clip(rounding, SUM_TOLERANCE, WORST_SUM)

@@ -1,0 +1,75 @@
+"""Our own checks, on every enhancer; and on enhancers that must not pass them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from lemll.enhancers import (
+    ENHANCERS,
+    BaseEnhancer,
+    FCMEnhancer,
+    KMEnhancer,
+    LabelPropagationEnhancer,
+    MLFEEnhancer,
+)
+from lemll.testing import ENHANCER_CHECKS, check_enhancer
+
+VARIANTS = [
+    FCMEnhancer(connection="label", composition="minimum"),
+    KMEnhancer(kernel="rbf", radius="all", normalization="softmax"),
+    LabelPropagationEnhancer(transition="symmetric", self_similarity=True),
+    MLFEEnhancer(coding="lasso"),
+]
+
+
+@pytest.mark.parametrize("check", ENHANCER_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("enhancer", [one() for one in ENHANCERS] + VARIANTS, ids=str)
+def test_enhancer_check(enhancer, check):
+    check(clone(enhancer))
+
+
+class Newcomer(BaseEnhancer):
+    """A method of a few lines: the logical labels themselves."""
+
+    def __init__(self, *, normalization="softmax", scale=1.0):
+        self.normalization = normalization
+        self.scale = scale
+
+    def _numerical_labels(self, X, Y):
+        return Y.astype(float)
+
+
+def test_a_new_method_needs_one_function_to_pass():
+    check_enhancer(Newcomer())
+
+
+class Unnormalised(Newcomer):
+    def _distribution(self, numerical_labels):
+        return numerical_labels
+
+
+class Meddling(Newcomer):
+    def calibrate(self, rows, distributions, **options):
+        super().calibrate(rows, distributions, **options)
+        self.scale = self.scale_
+        return self
+
+
+class Restless(Newcomer):
+    def _numerical_labels(self, X, Y):
+        return Y + np.random.default_rng().normal(size=Y.shape)
+
+
+@pytest.mark.parametrize(
+    ("broken", "check"),
+    [
+        (Unnormalised, "check_distributions"),
+        (Meddling, "check_calibration"),
+        (Restless, "check_scale_one_is_the_default|check_label_permutation"),
+    ],
+)
+def test_a_broken_enhancer_is_named_with_the_check_it_fails(broken, check):
+    with pytest.raises(AssertionError, match=f"{broken.__name__} fails ({check})"):
+        check_enhancer(broken())
