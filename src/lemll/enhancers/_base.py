@@ -77,7 +77,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         self.numerical_labels_ = self._numerical_labels(X, Y)
         self.scale_ = scale
         # Of an earlier calibration nothing stays.
-        self.scale_interval_ = None
+        self.scale_interval_: tuple[float, float] | None = None
         self.label_distribution_ = self._distribution(self.numerical_labels_)
         self.classes_ = coding.classes
         self.label_names_ = np.array(coding.names, dtype=object)

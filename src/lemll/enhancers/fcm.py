@@ -177,7 +177,7 @@ class FCMEnhancer(BaseEnhancer):
             return (A - A.min()) / reach if reach > 0 else np.ones_like(A)
         if self.connection == "label":
             sums = A.sum(axis=1, keepdims=True)
-            return A / np.where(sums > 0, sums, 1)
+            return np.asarray(A / np.where(sums > 0, sums, 1))
         return A
 
 

@@ -130,4 +130,4 @@ def _to_centres(X: Any, shares: FloatArray, sigma: float | None) -> FloatArray:
     np.exp(kernel, out=kernel)
     to_rows = kernel @ shares
     within = np.einsum("ij,ij->j", shares, to_rows)
-    return np.maximum(1 - 2 * to_rows + within, 0)
+    return np.asarray(np.maximum(1 - 2 * to_rows + within, 0))

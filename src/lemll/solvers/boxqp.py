@@ -179,7 +179,7 @@ class _Hessian:
     """``A'A + ridge I``: products, and the blocks of the variables that are free."""
 
     def __init__(self, A: Any, ridge: float) -> None:
-        matrix = A if is_sparse(A) else np.asarray(A)
+        matrix: Any = A if is_sparse(A) else np.asarray(A)
         if matrix.ndim != 2 or 0 in matrix.shape or matrix.dtype.kind not in "biuf":
             raise ValueError(
                 "A must be a 2-D matrix of real numbers with rows and columns, got shape "
@@ -190,7 +190,7 @@ class _Hessian:
             raise ValueError(f"ridge must be a number >= 0, got {ridge!r}.")
         self.ridge, self.n_variables = float(ridge), int(matrix.shape[1])
         self.sparse = is_sparse(matrix)
-        self.A = matrix.tocsr() if self.sparse else matrix.astype(np.float64, copy=False)
+        self.A: Any = matrix.tocsr() if self.sparse else matrix.astype(np.float64, copy=False)
         self._asked = 0
 
     @cached_property
@@ -267,7 +267,8 @@ class _Hessian:
             left = right - self.times(solution)[free]
             if np.abs(left).max() <= accuracy:
                 break
-        return solution[free]
+        found: FloatArray = solution[free]
+        return found
 
     def _conjugate_gradients(self, free: Any, right: FloatArray, accuracy: float) -> FloatArray:
         """Solve the system by products alone, with the diagonal as the preconditioner."""

@@ -2,7 +2,9 @@
 
 For every row i of X, with the other rows as the dictionary,
 
-    min_s  |x_i - sum_j s_j x_j|^2 / 2 + lambda_i |s|_1,   lambda_i = share max_j |x_j'x_i|,  s_i = 0.
+    min_s  |x_i - sum_j s_j x_j|^2 / 2 + lambda_i |s|_1,  lambda_i = share max_j |x_j'x_i|,
+
+    with s_i = 0.
 
 The alternating direction method of multipliers solves ``(X X' + rho I) s = q`` again and again,
 for each row without itself. Leaving a row out changes the inverse by a matrix of rank one, so all
