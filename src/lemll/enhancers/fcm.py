@@ -148,7 +148,9 @@ class FCMEnhancer(BaseEnhancer):
         memberships = rng.uniform(size=(X.shape[0], n_clusters))
         memberships /= memberships.sum(axis=1, keepdims=True)
         objective = np.inf
-        for iteration in range(1, max_iter + 1):
+        self.n_iter_ = 0
+        while True:
+            self.n_iter_ += 1
             weights = memberships**fuzzifier
             # A cluster that no row belongs to any more keeps out of the way, at 0.
             total = weights.sum(axis=0)
@@ -160,12 +162,11 @@ class FCMEnhancer(BaseEnhancer):
             else:
                 value = float((weights * squared).sum())
                 objective, change = value, abs(objective - value)
-            if change < tol:
+            if change < tol or self.n_iter_ == max_iter:
                 break
-        self.n_iter_ = iteration
         if change >= tol and self.stop == "memberships":
             warn_caller(
-                f"Fuzzy c-means stopped after {iteration} iterations, when memberships still "
+                f"Fuzzy c-means stopped after {self.n_iter_} iterations, when memberships still "
                 f"changed by {change:.2e}, wanted tol={tol:.2e}; raise max_iter or tol.",
                 ConvergenceWarning,
             )
@@ -174,7 +175,7 @@ class FCMEnhancer(BaseEnhancer):
     def _connected(self, A: FloatArray) -> FloatArray:
         if self.connection == "minmax":
             reach = float(np.ptp(A))
-            return (A - A.min()) / reach if reach > 0 else np.ones_like(A)
+            return np.asarray((A - A.min()) / reach) if reach > 0 else np.ones_like(A)
         if self.connection == "label":
             sums = A.sum(axis=1, keepdims=True)
             return np.asarray(A / np.where(sums > 0, sums, 1))

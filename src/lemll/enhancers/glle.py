@@ -41,10 +41,10 @@ class GLLEEnhancer(BaseEnhancer):
         Width of the kernel, > 0; by default the mean distance of two rows.
     graph_sigma : float, default=10.0
         Width :math:`\tau` of the graph's weights, > 0.
-    ridge : float, default=1e-3
+    ridge : float, default=0.1
         :math:`\eta`, > 0. The paper has none: its optimum then does not depend on the kernel, for
-        an invertible K can take on any outputs, and only where its iterations stop does it. With a
-        small one the model is determined and new rows can be enhanced.
+        an invertible K can take on any outputs; what its iterations reach before they stop does.
+        With a ridge the model is determined, and new rows can be enhanced.
     standardize : bool, default=True
         Divide the features by their standard deviations first, as the authors' code does.
     normalization : {"softmax", "sigmoid", "sum"}, default="softmax"
@@ -104,7 +104,7 @@ class GLLEEnhancer(BaseEnhancer):
         n_neighbors: int = 19,
         sigma: Any = None,
         graph_sigma: float = 10.0,
-        ridge: float = 1e-3,
+        ridge: float = 0.1,
         standardize: bool = True,
         normalization: Any = "softmax",
         scale: float = 1.0,

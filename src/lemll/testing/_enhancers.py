@@ -160,7 +160,7 @@ def check_refusals(enhancer: Any) -> None:
 
 
 def check_new_rows(enhancer: Any) -> None:
-    """New rows get distributions, or it is said why not; before fit there is NotFittedError."""
+    """Enhance new rows, or say why not; before fit, raise NotFittedError."""
     X, Y = make_data()
     one = seeded(enhancer)
     for method, arguments in ((one.enhance, (X,)), (one.calibrate, ([0], [[1.0, 0, 0, 0]]))):
