@@ -1,0 +1,149 @@
+"""The scale: not to be known from logical labels, and known from a few rated rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from lemll.datasets import binarize_distribution, make_artificial
+from lemll.enhancers import ENHANCERS, KMEnhancer, LEMLLEnhancer, UniformEnhancer, normalize
+from lemll.metrics import chebyshev
+
+
+@pytest.fixture(scope="module")
+def data():
+    artificial = make_artificial(200, random_state=0)
+    return artificial.X, artificial.D, binarize_distribution(artificial.D, 0.5)
+
+
+def power(D, exponent):
+    raised = D**exponent
+    return raised / raised.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("method", ENHANCERS)
+def test_a_distribution_and_its_cube_cannot_be_told_apart(data, method):
+    X, D, _ = data
+    steep = power(D, 3)
+    flat_labels, steep_labels = (binarize_distribution(d, 0.1) for d in (D, steep))
+    assert (flat_labels.sum(axis=1) == 1).all()
+    np.testing.assert_array_equal(steep_labels, flat_labels)
+    enhancers = [method(), method()]
+    for enhancer in enhancers:
+        if hasattr(enhancer, "random_state"):
+            enhancer.set_params(random_state=0)
+    flat, cubed = (
+        e.fit(X, labels).numerical_labels_
+        for e, labels in zip(enhancers, (flat_labels, steep_labels), strict=True)
+    )
+    np.testing.assert_array_equal(flat, cubed)
+    assert chebyshev(D, steep) > 0.1
+
+
+def test_rated_rows_tell_them_apart(data):
+    X, D, _ = data
+    enhancer = LEMLLEnhancer().fit(X, binarize_distribution(D, 0.1))
+    rows = np.arange(0, 200, 10)
+    scales = [enhancer.calibrate(rows, power(D, t)[rows]).scale_ for t in (0.3, 1, 3)]
+    assert scales[0] < scales[1] < scales[2]
+
+
+def test_the_scale_minimises_the_mean_distance_to_the_rated_rows(data):
+    X, D, Y = data
+    rows = np.array([3, 50, 51, 120, 7])
+    enhancer = LEMLLEnhancer().fit(X, Y).calibrate(rows, D[rows], random_state=0)
+    U = enhancer.numerical_labels_[rows]
+
+    def loss(scale):
+        return np.linalg.norm(normalize(U, scale=scale) - D[rows], axis=1).mean()
+
+    tried = [loss(scale) for scale in np.geomspace(1 / 64, 64, 500)]
+    assert loss(enhancer.scale_) <= min(tried) + 1e-9
+    np.testing.assert_allclose(
+        enhancer.label_distribution_, normalize(enhancer.numerical_labels_, scale=enhancer.scale_)
+    )
+    np.testing.assert_allclose(
+        enhancer.enhance(X),
+        normalize(X @ enhancer.coef_.T + enhancer.intercept_, scale=enhancer.scale_),
+    )
+
+
+def test_ten_rows_help_the_others(data):
+    X, D, Y = data
+    # A temperature other than 1 is what calibration is for.
+    steep = power(D, 3)
+    enhancer = LEMLLEnhancer().fit(X, Y)
+    others = np.arange(10, 200)
+    before = chebyshev(steep[others], enhancer.label_distribution_[others])
+    enhancer.calibrate(np.arange(10), steep[:10])
+    assert chebyshev(steep[others], enhancer.label_distribution_[others]) < 0.8 * before
+
+
+def test_more_rows_make_it_surer(data):
+    X, D, Y = data
+    enhancer = LEMLLEnhancer().fit(X, Y)
+    widths = []
+    for n_rated in (5, 150):
+        rows = np.arange(n_rated)
+        enhancer.calibrate(rows, D[rows], random_state=0)
+        low, high = enhancer.scale_interval_
+        assert low <= enhancer.scale_ <= high
+        widths.append(np.log(high / low))
+    assert widths[1] < 0.7 * widths[0]
+
+
+def test_one_row_is_enough_and_has_no_spread(data):
+    X, D, Y = data
+    enhancer = LEMLLEnhancer().fit(X, Y).calibrate([4], D[[4]])
+    low, high = enhancer.scale_interval_
+    assert low == high == pytest.approx(enhancer.scale_, rel=0.03)
+
+
+def test_divided_by_sums_the_scale_is_a_power(data):
+    X, _, Y = data
+    enhancer = KMEnhancer().fit(X, Y)
+    rows = np.flatnonzero(Y.sum(axis=1) > 1)[:10]
+    wanted = power(enhancer.label_distribution_, 2.5)
+    enhancer.calibrate(rows, wanted[rows])
+    assert enhancer.scale_ == pytest.approx(2.5, rel=1e-3)
+    np.testing.assert_allclose(enhancer.label_distribution_, wanted, atol=1e-3)
+
+
+def test_where_the_scale_changes_nothing_it_is_refused(data):
+    X, D, Y = data
+    with pytest.raises(ValueError, match="the scale changes nothing in the rated rows"):
+        UniformEnhancer().fit(X, Y).calibrate([0, 1], D[:2])
+    alone = np.flatnonzero(Y.sum(axis=1) == 1)[:3]
+    with pytest.raises(ValueError, match="the scale changes nothing in the rated rows"):
+        KMEnhancer().fit(X, Y).calibrate(alone, D[alone])
+
+
+@pytest.mark.parametrize(
+    ("rows", "distributions", "message"),
+    [
+        ([], np.empty((0, 3)), "rows must list at least one training row"),
+        ([[0, 1]], [[1.0, 0, 0]], r"rows must list at least one training row, got shape \(1, 2\)"),
+        ([0.0, 1.0], [[1.0, 0, 0]] * 2, "rows must hold row numbers, got dtype float64"),
+        ([True, False], [[1.0, 0, 0]] * 2, "turn a mask into numbers with numpy.flatnonzero"),
+        ([0, 200], [[1.0, 0, 0]] * 2, "rows must lie between 0 and 199, got 200"),
+        ([-1], [[1.0, 0, 0]], "rows must lie between 0 and 199, got -1"),
+        ([3, 3], [[1.0, 0, 0]] * 2, "rows names a row twice"),
+        ([0], [[1.0, 0]], r"one row for each of 1 rated rows and 3 labels, got shape \(1, 2\)"),
+        ([0, 1], [[1.0, 0, 0]], "one row for each of 2 rated rows"),
+        ([0], [[0.5, 0.2, 0.2]], "every row of distributions must sum to 1, got 0.9"),
+        ([0], [[1.5, -0.5, 0]], "distributions must not be negative"),
+    ],
+)
+def test_errors(data, rows, distributions, message):
+    X, _, Y = data
+    with pytest.raises(ValueError, match=message):
+        KMEnhancer().fit(X, Y).calibrate(rows, distributions)
+
+
+def test_more_errors(data):
+    X, D, Y = data
+    with pytest.raises(NotFittedError):
+        LEMLLEnhancer().calibrate([0], D[:1])
+    with pytest.raises(ValueError, match="n_bootstrap must be a whole number >= 1"):
+        LEMLLEnhancer().fit(X, Y).calibrate([0], D[:1], n_bootstrap=0)
