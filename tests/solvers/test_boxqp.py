@@ -30,8 +30,7 @@ def by_enumeration(A, lower, upper, ridge, linear):
     n = A.shape[1]
     H = A.T @ A + ridge * np.eye(n)
     best, least = None, np.inf
-    for places in product((-1, 0, 1), repeat=n):
-        places = np.array(places)
+    for places in map(np.array, product((-1, 0, 1), repeat=n)):
         x = np.where(places < 0, lower, upper)
         free = places == 0
         if not np.isfinite(x[~free]).all():
@@ -73,7 +72,7 @@ def test_it_agrees_with_clarabel(seed):
 
 
 def manifold(n_rows=150, twins=20, seed=0):
-    """The ill-conditioned kind of problem that ML2 poses."""
+    """Pose an ill-conditioned problem, of the kind that ML2 has."""
     rng = np.random.default_rng(seed)
     X = rng.random((n_rows, 4))
     X[:twins] = X[twins : 2 * twins] + 1e-7

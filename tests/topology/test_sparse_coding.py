@@ -23,7 +23,9 @@ def admm_of_one_row(X, i, rho=1.0, relaxation=0.5):
     weight = 0.01 * np.abs(A.T @ x).max()
     z, v = np.zeros(len(others)), np.zeros(len(others))
     inverse = np.linalg.inv(A.T @ A + rho * np.eye(len(others)))
-    for step in range(1, 1001):
+    step = 0
+    while step < 1000:
+        step += 1
         s = inverse @ (A.T @ x + rho * (z - v))
         mixed = relaxation * s + (1 - relaxation) * z
         old = z
