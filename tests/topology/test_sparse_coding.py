@@ -102,7 +102,8 @@ def test_twins_and_dependent_rows_are_certified():
 
 
 def test_the_exact_codes_are_sparse_and_the_loose_ones_are_not():
-    X = 0.1 * rows(50, 80)
+    # The penalty is large beside such short rows, and ADMM slow.
+    X = 0.01 * rows(50, 80)
     exact, loose = lasso_codes(X).weights, admm_codes(X).weights
     assert exact.nnz < 0.8 * np.count_nonzero(loose)
 

@@ -136,13 +136,13 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         label, a distribution D and its power :math:`D^t` (renormalised) give the same logical
         labels for every t > 0, hence the same numerical labels, though one is flat and the other
         steep. A handful of rated rows tells which. Over the rated rows R, with their distributions
-        :math:`d_i`, the scale minimises the mean Euclidean distance
+        :math:`d_i`, the scale minimises the mean squared error
 
-        .. math:: \frac1{|R|} \sum_{i \in R} \| d_i - \hat d_i(s) \|_2 , \qquad
+        .. math:: \frac1{|R|} \sum_{i \in R} \| d_i - \hat d_i(s) \|_2^2 , \qquad
             2^{-6} \le s \le 2^{6},
 
-        where :math:`\hat d_i(s)` is the normalised row of U at scale s; a distance and not its
-        square or a divergence, so that one badly recovered row among few does not decide alone.
+        where :math:`\hat d_i(s)` is the normalised row of U at scale s. It is smooth, so that few
+        rows suffice, and stays finite where a recovered degree is 0, which divergences do not.
 
         Parameters
         ----------

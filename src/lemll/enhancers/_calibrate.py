@@ -138,9 +138,9 @@ def choose_scale(
 def rated_losses(
     numerical_labels: FloatArray, known: FloatArray, normalization: Any, scale: float
 ) -> FloatArray:
-    """Return the Euclidean distance of each row's distribution, at a scale, to the known one."""
+    """Return the squared error of each row's distribution, at a scale."""
     off: FloatArray = normalize(numerical_labels, normalization, scale=scale) - known
-    return np.asarray(np.sqrt(np.einsum("ij,ij->i", off, off)))
+    return np.asarray(np.einsum("ij,ij->i", off, off))
 
 
 def _refine(

@@ -6,15 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from lemll._memory import check_memory
 from lemll._parameters import check_number
 from lemll._validation import LabelArray, is_sparse
 from lemll.enhancers._base import BaseEnhancer, FloatArray
-from lemll.enhancers._features import lighter, mean_distance, squared_distances
+from lemll.enhancers._features import lighter, squared_distances
 
 __all__ = ["KMEnhancer"]
 
 KERNELS = ("linear", "rbf")
 RADII = ("positives", "all")
+# Of the kernel, at a time.
+BLOCK_ROWS = 128
 
 
 class KMEnhancer(BaseEnhancer):
@@ -124,10 +127,31 @@ def _to_means(X: Any, shares: FloatArray) -> FloatArray:
 
 def _to_centres(X: Any, shares: FloatArray, sigma: float | None) -> FloatArray:
     """Return the same in the feature space of the rbf kernel."""
-    kernel = squared_distances(X)
-    width = (mean_distance(kernel) if sigma is None else sigma) or 1.0
-    kernel *= -0.5 / width**2
-    np.exp(kernel, out=kernel)
-    to_rows = kernel @ shares
+    n_samples = len(shares)
+    check_memory(
+        4 * n_samples**2,
+        f"The distances between {n_samples} rows",
+        "enhance fewer rows at a time, or use the linear kernel",
+    )
+    # The kernel is symmetric: of each block of rows, what lies from its diagonal on is enough.
+    blocks = [slice(i, min(i + BLOCK_ROWS, n_samples)) for i in range(0, n_samples, BLOCK_ROWS)]
+    squared = [squared_distances(X[block], X[block.start :]) for block in blocks]
+    width = (_mean_distance(squared) if sigma is None else sigma) or 1.0
+    to_rows = np.zeros_like(shares)
+    for block, kernel in zip(blocks, squared, strict=True):
+        kernel *= -0.5 / width**2
+        np.exp(kernel, out=kernel)
+        to_rows[block] += kernel @ shares[block.start :]
+        to_rows[block.stop :] += kernel[:, block.stop - block.start :].T @ shares[block]
     within = np.einsum("ij,ij->j", shares, to_rows)
     return np.asarray(np.maximum(1 - 2 * to_rows + within, 0))
+
+
+def _mean_distance(squared: list[FloatArray]) -> float:
+    """Return the mean distance of two different rows, from what lies on and above the diagonal."""
+    total, n_samples = 0.0, squared[0].shape[1]
+    for part in squared:
+        distances = np.sqrt(part)
+        # The first columns are the block itself, each pair of it in there twice.
+        total += 2 * float(distances.sum()) - float(distances[:, : len(part)].sum())
+    return total / max(1, n_samples * (n_samples - 1))
