@@ -237,7 +237,10 @@ def test_number_of_singular_grams_of_the_published_data(data_dir, name, expected
     [
         ({"reg": 0}, "reg must be a positive number, got 0; the usual value is 1e-3"),
         ({"reg": np.nan}, "reg must be a positive number, got nan"),
-        ({"reg_policy": "never"}, 'reg_policy must be "auto", "always" or "absolute", got \'never\''),
+        (
+            {"reg_policy": "never"},
+            'reg_policy must be "auto", "always" or "absolute", got \'never\'',
+        ),
         ({"n_neighbors": 20}, "n_neighbors=20 must be smaller than n_samples=20"),
     ],
 )

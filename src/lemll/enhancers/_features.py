@@ -74,6 +74,8 @@ def squared_distances(X: Any, others: Any = None) -> FloatArray:
         f"The distances of {X.shape[0]} rows to {Z.shape[0]}",
         "enhance fewer rows at a time",
     )
+    if others is not None and not is_sparse(X) and not is_sparse(Z):
+        return _by_one_product(X, Z)
     products = X @ Z.T
     distances: FloatArray = products.toarray() if is_sparse(products) else np.asarray(products)
     of_rows, of_others = _squared_lengths(X), _squared_lengths(Z)
@@ -87,6 +89,14 @@ def squared_distances(X: Any, others: Any = None) -> FloatArray:
     if others is None:
         np.fill_diagonal(distances, 0)
     return distances
+
+
+def _by_one_product(X: FloatArray, Z: FloatArray) -> FloatArray:
+    # |x|^2 - 2 x'z + |z|^2 as a product of longer rows, instead of passing over the result again.
+    left = np.column_stack([X, _squared_lengths(X), np.ones(len(X))])
+    right = np.column_stack([-2 * Z, np.ones(len(Z)), _squared_lengths(Z)])
+    distances = left @ right.T
+    return np.asarray(np.maximum(distances, 0, out=distances))
 
 
 def mean_distance(squared: FloatArray) -> float:
