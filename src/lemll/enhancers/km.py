@@ -139,7 +139,7 @@ def _to_centres(X: Any, shares: FloatArray, sigma: float | None) -> FloatArray:
     width = (_mean_distance(squared) if sigma is None else sigma) or 1.0
     to_rows = np.zeros_like(shares)
     for block, kernel in zip(blocks, squared, strict=True):
-        kernel *= -0.5 / width**2
+        np.multiply(kernel, -0.5 / width**2, out=kernel)
         np.exp(kernel, out=kernel)
         to_rows[block] += kernel @ shares[block.start :]
         to_rows[block.stop :] += kernel[:, block.stop - block.start :].T @ shares[block]
@@ -149,7 +149,7 @@ def _to_centres(X: Any, shares: FloatArray, sigma: float | None) -> FloatArray:
 
 def _mean_distance(squared: list[FloatArray]) -> float:
     """Return the mean distance of two different rows, from what lies on and above the diagonal."""
-    total, n_samples = 0.0, squared[0].shape[1]
+    total, n_samples = 0.0, int(squared[0].shape[1])
     for part in squared:
         distances = np.sqrt(part)
         # The first columns are the block itself, each pair of it in there twice.

@@ -230,8 +230,14 @@ class _Hessian:
     def newton(self, free: Any, right: FloatArray, accuracy: float) -> FloatArray:
         """Solve the system of the free variables, by whatever factor is the smallest."""
         n_held = self.n_variables - len(free)
+        if len(free) == 0:
+            return right
         if len(free) > n_held and self.n_variables <= LARGEST_INVERSE and self._inverse is not None:
-            return self._by_the_inverse(free, right, accuracy)
+            try:
+                return self._by_the_inverse(free, right, accuracy)
+            except linalg.LinAlgError:
+                # The inverse of so ill-conditioned a Hessian is not positive definite any more.
+                self.__dict__["_inverse"] = None
         if len(free) <= LARGEST_FACTOR:
             return _solve_spd(self.block(free), right)
         return self._conjugate_gradients(free, right, accuracy)
@@ -256,13 +262,14 @@ class _Hessian:
         # The inverse of a block of H is that of H, less what the held variables account for.
         inverse: Any = self._inverse
         held = np.setdiff1d(np.arange(self.n_variables), free, assume_unique=True)
-        factor = linalg.cho_factor(
-            inverse[np.ix_(held, held)], lower=True, overwrite_a=True, check_finite=False
-        )
+        # With nothing held there is nothing to account for, and LAPACK takes no empty matrix.
+        block = inverse[np.ix_(held, held)] if len(held) else np.ones((1, 1))
+        factor = linalg.cho_factor(block, lower=True, overwrite_a=True, check_finite=False)
         whole, solution, left = np.zeros(self.n_variables), np.zeros(self.n_variables), right
         for _ in range(REFINEMENTS):
             whole[held], whole[free] = 0, left
-            whole[held] = -linalg.cho_solve(factor, inverse[held] @ whole, check_finite=False)
+            if len(held):
+                whole[held] = -linalg.cho_solve(factor, inverse[held] @ whole, check_finite=False)
             solution[free] += (inverse @ whole)[free]
             left = right - self.times(solution)[free]
             if np.abs(left).max() <= accuracy:
@@ -295,15 +302,13 @@ class _Hessian:
 
 
 def _solve_spd(H: FloatArray, right: FloatArray) -> FloatArray:
-    jitter = 0.0
+    jitter = JITTER * max(float(np.trace(H)), float(np.finfo(np.float64).tiny))
     while True:
         try:
-            factor = linalg.cho_factor(H, lower=True, overwrite_a=jitter == 0, check_finite=False)
+            factor = linalg.cho_factor(H, lower=True, check_finite=False)
         except linalg.LinAlgError:
-            # The factor overwrote the lower half only, or nothing; the upper one still holds H.
-            H = np.triu(H) + np.triu(H, 1).T
-            jitter = max(10 * jitter, JITTER * max(float(np.trace(H)), 1e-300))
             H[np.diag_indices(len(H))] += jitter
+            jitter *= 10
             continue
         return np.asarray(linalg.cho_solve(factor, right, check_finite=False))
 
