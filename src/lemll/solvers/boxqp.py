@@ -191,7 +191,7 @@ class _Hessian:
         self.ridge, self.n_variables = float(ridge), int(matrix.shape[1])
         self.sparse = is_sparse(matrix)
         self.A: Any = matrix.tocsr() if self.sparse else matrix.astype(np.float64, copy=False)
-        self._asked = 0
+        self._asked, self._invertible = 0, self.n_variables <= LARGEST_INVERSE
 
     @cached_property
     def _columns(self) -> Any:
@@ -232,35 +232,34 @@ class _Hessian:
         n_held = self.n_variables - len(free)
         if len(free) == 0:
             return right
-        if len(free) > n_held and self.n_variables <= LARGEST_INVERSE and self._inverse is not None:
+        if len(free) > n_held and self._invertible:
             try:
                 return self._by_the_inverse(free, right, accuracy)
             except linalg.LinAlgError:
-                # The inverse of so ill-conditioned a Hessian is not positive definite any more.
-                self.__dict__["_inverse"] = None
+                # Singular, or so nearly so that the inverse is not positive definite any more.
+                self._invertible = False
         if len(free) <= LARGEST_FACTOR:
             return _solve_spd(self.block(free), right)
         return self._conjugate_gradients(free, right, accuracy)
 
     @cached_property
-    def _inverse(self) -> FloatArray | None:
-        """The inverse of the Hessian, which all problems share; None if it is singular."""
+    def _inverse(self) -> FloatArray:
+        """The inverse of the Hessian, which all problems share."""
         H = self._whole.copy()
         H[np.diag_indices(self.n_variables)] += self.ridge
-        factor, failed = lapack.dpotrf(H.T, lower=False, overwrite_a=True)
+        half, failed = lapack.dpotrf(H.T, lower=False, overwrite_a=True)
+        if not failed:
+            half, failed = lapack.dpotri(half, lower=False, overwrite_c=True)
         if failed:
-            return None
-        half, failed = lapack.dpotri(factor, lower=False, overwrite_c=True)
-        if failed:
-            return None
-        upper = np.triu(half, 1)
-        upper += upper.T
-        upper[np.diag_indices(self.n_variables)] = np.diag(half)
-        return np.asarray(upper)
+            raise linalg.LinAlgError("the Hessian is singular")
+        inverse = np.triu(half, 1)
+        inverse += inverse.T
+        inverse[np.diag_indices(self.n_variables)] = np.diag(half)
+        return np.asarray(inverse)
 
     def _by_the_inverse(self, free: Any, right: FloatArray, accuracy: float) -> FloatArray:
         # The inverse of a block of H is that of H, less what the held variables account for.
-        inverse: Any = self._inverse
+        inverse = self._inverse
         held = np.setdiff1d(np.arange(self.n_variables), free, assume_unique=True)
         # With nothing held there is nothing to account for, and LAPACK takes no empty matrix.
         block = inverse[np.ix_(held, held)] if len(held) else np.ones((1, 1))
