@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import importlib
 import shlex
-import signal
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from lemll.cli._console import make_console
+from lemll.cli._run import run_with_progress
 from lemll.experiments import list_methods
 from lemll.experiments.protocol import Protocol
-from lemll.experiments.runner import Progress as RunProgress
-from lemll.experiments.runner import run
 from lemll.experiments.store import Status, Store
 from lemll.experiments.tables import ComparisonTable
 from lemll.experiments.verification import verify
@@ -120,86 +115,22 @@ def _run(
     retry: Collection[Status] = (),
 ) -> None:
     console = make_console()
-    protocol = Protocol.from_toml(file)
-    store = Store(folder, create=create)
-    try:
-        with _sigterm_raises(), _live(console) as show:
-            end = run(
-                protocol,
-                store,
-                n_jobs=jobs,
-                time_limit=time_limit,
-                memory_limit=memory_limit,
-                retry=retry,
-                callback=show,
-            )
-    except (KeyboardInterrupt, _Terminated) as error:
-        command = f"lemll bench resume {shlex.quote(str(file))} --store {shlex.quote(str(folder))}"
-        console.print(f"stopped; what was finished is stored. To go on: {command}", soft_wrap=True)
-        number = signal.SIGTERM if isinstance(error, _Terminated) else signal.SIGINT
-        raise typer.Exit(code=_SIGNAL_EXIT + number) from None
+    end = run_with_progress(
+        console,
+        Protocol.from_toml(file),
+        Store(folder, create=create),
+        command=f"lemll bench resume {shlex.quote(str(file))} --store {shlex.quote(str(folder))}",
+        n_jobs=jobs,
+        time_limit=time_limit,
+        memory_limit=memory_limit,
+        retry=retry,
+    )
     console.print(
         f"{end.done} of {end.total} cells done, {end.failed} failed, {end.timeout} out of time; "
         f"store: {folder}",
         soft_wrap=True,
     )
     raise typer.Exit(code=1 if end.failed or end.timeout else 0)
-
-
-class _Terminated(Exception):
-    """SIGTERM has come."""
-
-
-@contextmanager
-def _sigterm_raises() -> Iterator[None]:
-    def stop(number: int, frame: Any) -> None:
-        raise _Terminated
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def _live(console: Console) -> Iterator[Callable[[RunProgress], None]]:
-    """Show a run's progress as it goes: a bar on a terminal, a line a failure elsewhere."""
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-        TextColumn("{task.fields[running]}"),
-        console=console,
-        disable=not console.is_terminal,
-    )
-    task = bar.add_task("cells", total=None, left="", running="")
-
-    def show(progress: RunProgress) -> None:
-        failures = progress.failed + progress.timeout
-        bar.update(
-            task,
-            total=progress.total,
-            completed=progress.ended,
-            description=f"cells, {failures} failed" if failures else "cells",
-            left="" if progress.seconds_left is None else f"{_span(progress.seconds_left)} left",
-            running="; ".join(progress.running[:3]),
-        )
-        last = progress.last
-        if last is not None and last.error is not None:
-            where = f"{last.method} on {last.dataset}, {last.setting[0]} {last.setting[-1]}"
-            console.print(f"{last.status}: {where}: {last.error['message']}", soft_wrap=True)
-
-    with bar:
-        yield show
-
-
-def _span(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}"
 
 
 @app.command("status")

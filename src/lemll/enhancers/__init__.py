@@ -7,6 +7,7 @@ from lemll.enhancers.glle import GLLEEnhancer
 from lemll.enhancers.km import KMEnhancer
 from lemll.enhancers.label_propagation import LabelPropagationEnhancer
 from lemll.enhancers.lemll import LEMLLEnhancer
+from lemll.enhancers.logical import LogicalEnhancer
 from lemll.enhancers.ml2 import ML2Enhancer
 from lemll.enhancers.mlfe import MLFEEnhancer
 from lemll.enhancers.uniform import UniformEnhancer
@@ -21,6 +22,7 @@ ENHANCERS: tuple[type[BaseEnhancer], ...] = (
     MLFEEnhancer,
     GLLEEnhancer,
     UniformEnhancer,
+    LogicalEnhancer,
 )
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "KMEnhancer",
     "LEMLLEnhancer",
     "LabelPropagationEnhancer",
+    "LogicalEnhancer",
     "ML2Enhancer",
     "MLFEEnhancer",
     "UniformEnhancer",

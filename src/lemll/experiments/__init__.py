@@ -8,7 +8,7 @@ from lemll.experiments.published import (
     published_prediction,
     published_reconstruction,
 )
-from lemll.experiments.reconstruction import RecoveredCell, recover_with_lemll
+from lemll.experiments.reconstruction import paper_reconstruction
 from lemll.experiments.runner import Progress, run
 from lemll.experiments.store import Record, Store
 from lemll.experiments.tables import ComparisonTable
@@ -24,15 +24,14 @@ __all__ = [
     "Protocol",
     "ReconstructionCell",
     "Record",
-    "RecoveredCell",
     "Splits",
     "Store",
     "Tuning",
     "get_method",
     "list_methods",
+    "paper_reconstruction",
     "published_prediction",
     "published_reconstruction",
-    "recover_with_lemll",
     "register",
     "run",
     "verify",

@@ -176,7 +176,11 @@ def _recover(task: Task, dataset: Dataset) -> _Result:
     start = time.perf_counter()
     recovered = task.estimator.fit_enhance(dataset.X, Y)
     seconds = {"fit": time.perf_counter() - start}
-    arrays = {"distribution": np.asarray(recovered, dtype=np.float64)}
+    arrays = {
+        "distribution": np.asarray(recovered, dtype=np.float64),
+        # From these a distribution at another scale can be had.
+        "numerical_labels": np.asarray(task.estimator.numerical_labels_, dtype=np.float64),
+    }
     return _Result(task.estimator, arrays, seconds)
 
 

@@ -15,7 +15,7 @@ __all__ = ["parse_protocol"]
 
 _KEYS = (
     "name", "experiment", "datasets", "methods", "metrics", "splits", "thresholds", "tuning",
-    "control",
+    "control", "exceptions",
 )  # fmt: skip
 _SPLITS = ("kind", "n_splits", "random_state")
 _TUNING = ("metric", "folds", "random_state", "grids")
@@ -51,6 +51,12 @@ def parse_protocol(content: Mapping[str, Any], name: str, folder: Path) -> dict[
         "thresholds": tuple(_list(content, "thresholds")),
         "control": content.get("control", ""),
     }
+    if "exceptions" in content:
+        of_dataset = _table(content, "exceptions")
+        parsed["exceptions"] = {
+            dataset: {label: _table(_table(of_dataset, dataset), label) for label in of_method}
+            for dataset, of_method in of_dataset.items()
+        }
     if "splits" in content:
         rule = _table(content, "splits")
         _check_keys("key of [splits]", rule, _SPLITS)

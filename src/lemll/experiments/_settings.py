@@ -17,10 +17,12 @@ from lemll.experiments._nearest import unknown_name
 from lemll.metrics import METRICS
 from lemll.model_selection import IterativeStratifiedKFold, RepeatedHalves
 
-__all__ = ["Setting", "Splits", "Tuning", "rows_sha256", "settings_of"]
+__all__ = ["THRESHOLDS", "Setting", "Splits", "Tuning", "rows_sha256", "settings_of"]
 
 IndexArray = npt.NDArray[np.intp]
 
+# At which the paper binarises distributions.
+THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5)
 _KINDS = ("halves", "kfold", "stratified")
 
 

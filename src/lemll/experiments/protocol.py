@@ -13,7 +13,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -23,10 +23,9 @@ from lemll.experiments._nearest import unknown_name
 from lemll.experiments._parse import parse_protocol
 from lemll.experiments._plain import plain
 from lemll.experiments._provenance import code_version
-from lemll.experiments._settings import Setting, Splits, Tuning, settings_of
+from lemll.experiments._settings import THRESHOLDS, Setting, Splits, Tuning, settings_of
 from lemll.experiments._sources import Source, load_source, make_source
 from lemll.experiments.methods import Kind, MethodSpec, get_method
-from lemll.experiments.reconstruction import THRESHOLDS
 from lemll.metrics import METRICS
 
 __all__ = ["Cell", "MethodSpec", "Protocol", "Splits", "Tuning"]
@@ -118,6 +117,8 @@ class Protocol:
         Of a prediction; by default none.
     control : str, optional
         The label of the method that t-tests compare with the others; by default the first.
+    exceptions : mapping of str to mapping, optional
+        For a data set, by a method's label, parameters that differ on this set alone.
 
     Examples
     --------
@@ -138,6 +139,7 @@ class Protocol:
     thresholds: tuple[float, ...] = ()
     tuning: Tuning | None = None
     control: str = ""
+    exceptions: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.experiment not in ("prediction", "reconstruction"):
@@ -188,6 +190,14 @@ class Protocol:
             if label not in by_label:
                 raise ValueError(unknown_name("method in tuning", label, by_label))
             self._check_parameters(by_label[label], grid)
+        names = [source.name for source in self.datasets]
+        for dataset, of_method in self.exceptions.items():
+            if dataset not in names:
+                raise ValueError(unknown_name("data set in exceptions", dataset, names))
+            for label, parameters in of_method.items():
+                if label not in by_label:
+                    raise ValueError(unknown_name("method in exceptions", label, by_label))
+                self._check_parameters(by_label[label], parameters)
         self._set("methods", specs)
 
     def _check_parameters(self, spec: MethodSpec, given: Iterable[str]) -> None:
@@ -244,13 +254,14 @@ class Protocol:
         Cell
             In the order of data sets, settings, methods.
         """
-        estimators = {spec.label: self.estimator(spec) for spec in self.methods}
-        parameters = {label: plain(made.get_params()) for label, made in estimators.items()}
         for source in self.datasets:
             dataset, data_sha256 = load_source(source)
             self._check_labels(dataset)
+            specs = [self._on(source, spec) for spec in self.methods]
+            estimators = {spec.label: self.estimator(spec) for spec in specs}
+            parameters = {label: plain(made.get_params()) for label, made in estimators.items()}
             for setting in settings_of(self.splits, self.thresholds, dataset):
-                for spec in self.methods:
+                for spec in specs:
                     yield Cell(
                         experiment=self.experiment,
                         source=source,
@@ -262,6 +273,11 @@ class Protocol:
                         tuning=self.tuning,
                         code=code_version(estimators[spec.label]),
                     )
+
+    def _on(self, source: Source, spec: MethodSpec) -> MethodSpec:
+        """Return the method as it is run on a data set."""
+        special = self.exceptions.get(source.name, {}).get(spec.label, {})
+        return replace(spec, parameters={**spec.parameters, **special})
 
     def _check_labels(self, dataset: Dataset) -> None:
         wanted, other = ("Y", "D") if self.experiment == "prediction" else ("D", "Y")

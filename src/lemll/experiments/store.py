@@ -198,7 +198,7 @@ class Store:
         -------
         dict of str to ndarray
             Of a prediction ``scores``, ``predictions`` and ``test``, the test rows; of a
-            reconstruction ``distribution``.
+            reconstruction ``distribution`` and ``numerical_labels``.
 
         Raises
         ------

@@ -1,0 +1,109 @@
+"""A run of the experiment engine as a user sees it: progress, and a clean end when stopped."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from lemll.experiments.protocol import Protocol
+from lemll.experiments.runner import Progress as RunProgress
+from lemll.experiments.runner import run
+from lemll.experiments.store import Store
+
+__all__ = ["run_with_progress"]
+
+_SIGNAL_EXIT = 128  # by convention, a process ended by signal n exits with 128 + n
+
+
+def run_with_progress(
+    console: Console, protocol: Protocol, store: Store, *, command: str, **options: Any
+) -> RunProgress:
+    """Run a protocol, showing how far it is; end without a traceback when stopped.
+
+    Parameters
+    ----------
+    console : Console
+        Where to show it.
+    protocol : Protocol
+        What to run.
+    store : Store
+        Where results go.
+    command : str
+        What goes on with a run that was stopped.
+    **options
+        Of `lemll.experiments.run`.
+
+    Returns
+    -------
+    Progress
+        At the end.
+    """
+    try:
+        with _sigterm_raises(), _live(console) as show:
+            return run(protocol, store, callback=show, **options)
+    except (KeyboardInterrupt, _Terminated) as error:
+        console.print(f"stopped; what was finished is stored. To go on: {command}", soft_wrap=True)
+        number = signal.SIGTERM if isinstance(error, _Terminated) else signal.SIGINT
+        raise typer.Exit(code=_SIGNAL_EXIT + number) from None
+
+
+class _Terminated(Exception):
+    """SIGTERM has come."""
+
+
+@contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    def stop(number: int, frame: Any) -> None:
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _live(console: Console) -> Iterator[Callable[[RunProgress], None]]:
+    """Show a run's progress as it goes: a bar on a terminal, a line a failure elsewhere."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+        TextColumn("{task.fields[running]}"),
+        console=console,
+        disable=not console.is_terminal,
+    )
+    task = bar.add_task("cells", total=None, left="", running="")
+
+    def show(progress: RunProgress) -> None:
+        failures = progress.failed + progress.timeout
+        bar.update(
+            task,
+            total=progress.total,
+            completed=progress.ended,
+            description=f"cells, {failures} failed" if failures else "cells",
+            left="" if progress.seconds_left is None else f"{_span(progress.seconds_left)} left",
+            running="; ".join(progress.running[:3]),
+        )
+        last = progress.last
+        if last is not None and last.error is not None:
+            where = f"{last.method} on {last.dataset}, {last.setting[0]} {last.setting[-1]}"
+            console.print(f"{last.status}: {where}: {last.error['message']}", soft_wrap=True)
+
+    with bar:
+        yield show
+
+
+def _span(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}"
