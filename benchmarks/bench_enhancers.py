@@ -32,9 +32,10 @@ data = np.load({path!r})
 X, Y = data["X"], data["Y"]
 """
 OURS = """
+result = time.process_time()
 D = {enhancer}.fit_enhance(X, Y)
+result = time.process_time() - result
 np.save({out!r}, D)
-result = None
 """
 THEIRS = """
 import json, resource, sys, time
@@ -127,7 +128,7 @@ def compare(python: str, name: str, dataset: str) -> dict[str, Any]:
     ours_cpu = best(
         OURS_SETUP.format(path=str(path)), OURS.format(enhancer=enhancer, out=str(outs[0])),
         repeats=3,
-    )["cpu"]  # fmt: skip
+    )["result"]  # fmt: skip
     their_cpu = theirs(python, name, path, outs[1])
     ours_quality, their_quality = (quality(data.D, out) for out in outs)
     row = {

@@ -21,6 +21,8 @@ LARGEST_FEATURE = 1e100
 SPARSE_DENSITY = 0.1
 # Pieces of this size stay in the cache while several operations pass over them.
 CACHE_BYTES = 1 << 20
+# Asking how much memory is free takes longer than filling less than this.
+WORTH_CHECKING = 1 << 26
 
 
 def check_magnitude(X: Any) -> None:
@@ -69,11 +71,13 @@ def squared_distances(X: Any, others: Any = None) -> FloatArray:
         Not negative.
     """
     Z = X if others is None else others
-    check_memory(
-        8 * X.shape[0] * Z.shape[0],
-        f"The distances of {X.shape[0]} rows to {Z.shape[0]}",
-        "enhance fewer rows at a time",
-    )
+    needed = 8 * X.shape[0] * Z.shape[0]
+    if needed > WORTH_CHECKING:
+        check_memory(
+            needed,
+            f"The distances of {X.shape[0]} rows to {Z.shape[0]}",
+            "enhance fewer rows at a time",
+        )
     if others is not None and not is_sparse(X) and not is_sparse(Z):
         return _by_one_product(X, Z)
     products = X @ Z.T
