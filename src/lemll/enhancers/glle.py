@@ -20,6 +20,8 @@ from lemll.topology import nearest_neighbors
 
 __all__ = ["GLLEEnhancer"]
 
+BLOCK_COLUMNS = 64
+
 
 class GLLEEnhancer(BaseEnhancer):
     r"""Recover label distributions by graph Laplacian label enhancement (GLLE) [1]_.
@@ -131,11 +133,13 @@ class GLLEEnhancer(BaseEnhancer):
         squared = squared_distances(self.X_fit_)
         self.sigma_ = (mean_distance(squared) if sigma is None else sigma) or 1.0
         S = _smoother(self.X_fit_, squared, min(n_neighbors, len(Y) - 1), graph_sigma, smoothness)
-        kernel = np.exp(squared * (-0.5 / self.sigma_**2), out=squared)
-        # K S from the left, then from the right by symmetry: S is sparse, the rest is dense.
-        system = np.ascontiguousarray((S @ (S @ kernel).T).T)
-        system += ridge * S.toarray()
-        factor = linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+        kernel = np.multiply(squared, -0.5 / self.sigma_**2, out=squared)
+        np.exp(kernel, out=kernel)
+        # S K S is symmetric, so that its transpose will do: no copy turns it round again.
+        system = _times(S, _times(S, kernel).T)
+        rows = np.repeat(np.arange(len(Y)), np.diff(S.indptr))
+        system[rows, S.indices] += ridge * S.data
+        factor = linalg.cho_factor(system.T, lower=True, overwrite_a=True, check_finite=False)
         targets = np.column_stack([Y.astype(np.float64), np.ones(len(Y))])
         solved = linalg.cho_solve(factor, targets, check_finite=False)
         of_labels, of_ones = solved[:, :-1], solved[:, -1:]
@@ -154,6 +158,15 @@ class GLLEEnhancer(BaseEnhancer):
         if is_sparse(X):
             return sparse.csr_array(X @ sparse.diags_array(1 / self.feature_scale_))
         return X / self.feature_scale_
+
+
+def _times(S: Any, matrix: FloatArray) -> FloatArray:
+    """Return S times a dense matrix, by blocks of columns that stay in the cache."""
+    product = np.empty(matrix.shape)
+    for start in range(0, matrix.shape[1], BLOCK_COLUMNS):
+        part = slice(start, start + BLOCK_COLUMNS)
+        product[:, part] = S @ np.ascontiguousarray(matrix[:, part])
+    return product
 
 
 def _deviations(X: Any) -> FloatArray:

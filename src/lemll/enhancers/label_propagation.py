@@ -88,8 +88,8 @@ class LabelPropagationEnhancer(BaseEnhancer):
     >>> from lemll.enhancers import LabelPropagationEnhancer
     >>> X, Y = [[0.0], [0.0], [9.0]], [[1, 0], [0, 1], [0, 1]]
     >>> LabelPropagationEnhancer().fit_enhance(X, Y).round(3)
-    array([[0.667, 0.333],
-           [0.333, 0.667],
+    array([[0.533, 0.467],
+           [0.267, 0.733],
            [0.   , 1.   ]])
     """
 

@@ -110,7 +110,7 @@ def admm_codes(
     >>> from lemll.topology.sparse_coding import admm_codes
     >>> admm_codes([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]]).weights.round(2)
     array([[0.  , 0.49, 0.  ],
-           [1.82, 0.  , 0.  ],
+           [1.98, 0.  , 0.  ],
            [0.  , 0.  , 0.  ]])
     """
     _check(share=share, penalty=penalty, relaxation=relaxation, max_iter=max_iter)
