@@ -140,8 +140,9 @@ def test_methods_of_a_module_of_ones_own(files):
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
 )
-def test_a_run_that_is_stopped_says_how_to_resume(files, number, code):
-    command = [*LEMLL, "bench", "--import", "engine_methods", "run", "slow.toml", "--jobs", "2"]
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_run_that_is_stopped_says_how_to_resume(files, number, code, jobs):
+    command = [*LEMLL, "bench", "--import", "engine_methods", "run", "slow.toml", "--jobs", jobs]
     runner = subprocess.Popen(
         command,
         cwd=files,
@@ -161,7 +162,9 @@ def test_a_run_that_is_stopped_says_how_to_resume(files, number, code):
     assert runner.returncode == code, errors
     assert "To go on: lemll bench resume slow.toml --store lemll-results/slow" in output
     assert "Traceback" not in output + errors
-    assert 1 <= len(list(Store(files / "lemll-results" / "slow").records())) < 40
+    records = list(Store(files / "lemll-results" / "slow").records())
+    assert 1 <= len(records) < 40
+    assert {record.status for record in records} == {"done"}
 
 
 def test_a_protocol_finds_files_beside_itself(files):

@@ -53,8 +53,8 @@ def run_with_progress(
         raise typer.Exit(code=_SIGNAL_EXIT + number) from None
 
 
-class _Terminated(Exception):
-    """SIGTERM has come."""
+class _Terminated(BaseException):
+    """SIGTERM has come; like KeyboardInterrupt no `except Exception` may take it for a fault."""
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from lemll.exceptions import (
     UnknownDatasetError,
 )
 
-__all__ = ["app"]
+__all__ = ["Labels", "Missing", "Nominal", "app", "load_named"]
 
 Labels = Annotated[
     str | None,
@@ -91,7 +91,7 @@ def info_command(
     missing: Missing = None,
 ) -> None:
     """Load one data set and describe it."""
-    dataset = _load(name, labels=labels, nominal=nominal, missing=missing)
+    dataset = load_named(name, labels=labels, nominal=nominal, missing=missing)
     console = make_console()
     console.print(repr(dataset))
     summary = describe(dataset)
@@ -180,7 +180,7 @@ def convert_command(
     """Read a data set in one format and write it in another."""
     if out.exists() and not force:
         raise LemllError(f"{out} exists already; choose another name, or pass --force")
-    dataset = _load(file, labels=labels, nominal=nominal, missing=missing)
+    dataset = load_named(file, labels=labels, nominal=nominal, missing=missing)
     write_dataset(dataset, out)
     console = make_console()
     console.print(f"wrote {out}: {dataset!r}")
@@ -198,7 +198,9 @@ def _parse_labels(text: str | None) -> str | int | list[str] | None:
         return [name.strip() for name in text.split(",")]
 
 
-def _load(name: str, *, labels: str | None, nominal: str | None, missing: str | None) -> Dataset:
+def load_named(
+    name: str, *, labels: str | None, nominal: str | None, missing: str | None
+) -> Dataset:
     """Take a file if there is one of that name, or it looks like one; else a registered set."""
     options = {"labels": _parse_labels(labels), "nominal": nominal, "missing": missing}
     given = {key: value for key, value in options.items() if value is not None}

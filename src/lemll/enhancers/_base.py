@@ -44,6 +44,24 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
             "LEMLLEnhancer or GLLEEnhancer, which enhance new rows."
         )
 
+    def make_graph(self, X: Any, n_labels: int) -> Any:
+        """Compute what the method needs to know of the features alone, to be used many times.
+
+        Parameters
+        ----------
+        X : ndarray or csr_array of shape (n_samples, n_features)
+            Features.
+        n_labels : int
+            How many labels there will be.
+
+        Returns
+        -------
+        array or None
+            For the parameter `graph`, with which fits to other labels of the same rows are the
+            same but faster; None where the method has no such parameter.
+        """
+        return None
+
     def fit(self, X: Any, y: Any) -> Self:
         """Recover how much each label matters in each training row.
 

@@ -19,7 +19,7 @@ from lemll.solvers import LemllSolution, Progress, solver_bytes
 from lemll.solvers.logical import solve_logical
 from lemll.topology import check_graph, kernel_reconstruction_weights, reconstruction_weights
 
-__all__ = ["check_fits", "fit_equation9"]
+__all__ = ["check_fits", "fit_equation9", "make_graph"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -99,7 +99,10 @@ def _solve(
         raise ValueError(f"precision={precision!r} must be 'float64' or 'float32'.")
     check_fits(X, Y.shape[1], kernel)
     features = X if kernel is None else kernel.of_training(X, Y.shape[1])
-    W = _graph(X, kernel, n_neighbors, reg_policy, graph)
+    if graph is None:
+        W = _graph(X, kernel, n_neighbors, reg_policy)
+    else:
+        W = check_graph(graph, X.shape[0])
     progress = _ProgressLine(tol) if verbose else None
     solution = solve_logical(
         features,
@@ -118,10 +121,27 @@ def _solve(
     return solution
 
 
-def _graph(X: Any, kernel: Kernel | None, n_neighbors: Any, reg_policy: Any, graph: Any) -> Any:
+def make_graph(estimator: Any, X: Any) -> Any:
+    """Build the graph that an estimator's parameters ask for.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Has n_neighbors, reg_policy and the kernel's parameters.
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Validated features.
+
+    Returns
+    -------
+    csr_array of shape (n_samples, n_samples)
+        The LLE weights W.
+    """
+    kernel = choose_kernel(estimator, X)
+    return _graph(X, kernel, estimator.n_neighbors, estimator.reg_policy)
+
+
+def _graph(X: Any, kernel: Kernel | None, n_neighbors: Any, reg_policy: Any) -> Any:
     n_samples = X.shape[0]
-    if graph is not None:
-        return check_graph(graph, n_samples)
     wanted = check_whole("n_neighbors", n_neighbors, least=1)
     if n_samples < 2:
         raise ValueError(

@@ -6,7 +6,7 @@ from typing import Any
 
 from lemll._validation import LabelArray
 from lemll.enhancers._base import BaseEnhancer, FloatArray
-from lemll.enhancers._equation9 import fit_equation9
+from lemll.enhancers._equation9 import fit_equation9, make_graph
 from lemll.enhancers._kernels import model_outputs
 
 __all__ = ["LEMLLEnhancer"]
@@ -158,6 +158,9 @@ default="linear"
 
     def _numerical_labels(self, X: Any, Y: LabelArray) -> FloatArray:
         return fit_equation9(self, X, Y)
+
+    def make_graph(self, X: Any, n_labels: int) -> Any:  # noqa: D102, in the base
+        return make_graph(self, X)
 
     def _model_outputs(self, X: Any) -> FloatArray:
         return model_outputs(self, X)

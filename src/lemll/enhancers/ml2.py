@@ -126,12 +126,13 @@ class ML2Enhancer(BaseEnhancer):
         if self.upper is not None:
             upper = check_number("upper", self.upper, above=lower, inclusive=True)
         ridge = check_number("ridge", self.ridge, above=0, inclusive=True)
-        W = self._graph(X, Y.shape[1])
+        if self.graph is None:
+            W = self.make_graph(X, Y.shape[1])
+        else:
+            W = check_graph(self.graph, X.shape[0])
         return boxed_labels(self, W, Y, lower=lower, upper=upper, ridge=ridge)
 
-    def _graph(self, X: Any, n_labels: int) -> Any:
-        if self.graph is not None:
-            return check_graph(self.graph, X.shape[0])
+    def make_graph(self, X: Any, n_labels: int) -> Any:  # noqa: D102, in the base
         wanted = n_labels + 1
         if self.n_neighbors is not None:
             wanted = check_whole("n_neighbors", self.n_neighbors, least=1)

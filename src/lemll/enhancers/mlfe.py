@@ -150,7 +150,7 @@ class MLFEEnhancer(BaseEnhancer):
         check_number("tol", self.tol, above=0)
         check_whole("max_iter", self.max_iter, least=1)
         if self.graph is None:
-            W = self._codes(X)
+            W = self.make_graph(X, Y.shape[1])
         else:
             W = check_graph(self.graph, X.shape[0], sum_to_one=False)
         few = W.nnz if is_sparse(W) else np.count_nonzero(W)
@@ -158,7 +158,7 @@ class MLFEEnhancer(BaseEnhancer):
             W = W.toarray() if is_sparse(W) else sparse.csr_array(W)
         return boxed_labels(self, W, Y, lower=lower, upper=upper, ridge=ridge)
 
-    def _codes(self, X: Any) -> Any:
+    def make_graph(self, X: Any, n_labels: int) -> Any:  # noqa: D102, in the base
         if self.coding not in CODINGS:
             raise ValueError(f"coding={self.coding!r} must be one of {', '.join(CODINGS)}.")
         share = check_number("share", self.share, above=0)

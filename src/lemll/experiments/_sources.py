@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from lemll.datasets import (
 )
 from lemll.datasets.files import looks_like_a_file
 
-__all__ = ["EMBEDDED", "Source", "data_sha256", "load_source", "make_source"]
+__all__ = ["EMBEDDED", "Source", "data_sha256", "features_sha256", "load_source", "make_source"]
 
 EMBEDDED: Mapping[str, Callable[[], Dataset]] = {
     "digit-tags": load_digit_tags,
@@ -117,10 +117,21 @@ def data_sha256(dataset: Dataset) -> str:
     str
         Hexadecimal SHA-256.
     """
+    return _sha256([*_parts(dataset.X), dataset.labels])
+
+
+def features_sha256(X: Any) -> str:
+    """Hash features alone, as `data_sha256` does with labels."""
+    return _sha256(_parts(X))
+
+
+def _parts(X: Any) -> list[Any]:
+    return [np.array(X.shape), *((X.indptr, X.indices, X.data) if is_sparse(X) else (X,))]
+
+
+def _sha256(parts: Iterable[Any]) -> str:
     digest = hashlib.sha256()
-    X = dataset.X
-    parts = (X.indptr, X.indices, X.data) if is_sparse(X) else (X,)
-    for part in (np.array(X.shape), *parts, dataset.labels):
+    for part in parts:
         array = np.ascontiguousarray(part)
         # Row pointers are int32 or int64 as SciPy sees fit; that makes no other data.
         if array.dtype.kind == "i":

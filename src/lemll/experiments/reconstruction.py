@@ -193,16 +193,17 @@ def block_ranks(table: ComparisonTable) -> list[Ranks]:
     Returns
     -------
     list of Ranks
-        One for each measure and threshold in which all methods are complete on some set.
+        One for each measure and threshold in which all methods are complete on some set, and
+        printed for all such sets.
     """
     blocks = []
     for panel in table.panels:
-        if not panel.ranked:
-            continue
         printed = [
-            [panel.entries[dataset, method].published[0] for method in panel.methods]
-            for dataset in panel.ranked
+            [figure for method in panel.methods for figure in panel.entries[row, method].published]
+            for row in panel.ranked
         ]
+        if not printed or any(len(row) < len(panel.methods) for row in printed):
+            continue
         better = panel.metric.greater_is_better
         published = average_ranks(printed, greater_is_better=better)
         blocks.append(Ranks(panel.title, panel.methods, panel.ranks(), tuple(published.tolist())))

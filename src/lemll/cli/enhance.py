@@ -1,0 +1,159 @@
+"""``lemll enhance``: how much each label of your own data matters."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from lemll.cli._console import make_console
+from lemll.cli.datasets import Labels, Missing, Nominal, load_named
+from lemll.datasets import Dataset
+from lemll.experiments import get_method, list_methods
+
+__all__ = ["enhance"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_SHOWN = 5
+
+
+def enhance(
+    name: Annotated[str, typer.Argument(help="A file, or a registered name.", metavar="FILE")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="CSV file to write.")] = Path(
+        "label_distribution.csv"
+    ),
+    method: Annotated[
+        str, typer.Option(help=f"One of {', '.join(m.name for m in list_methods('enhancer'))}.")
+    ] = "LEMLL",
+    rated: Annotated[
+        Path | None,
+        typer.Option(help="CSV of rated rows: a column 'row', from 0, and one for each label."),
+    ] = None,
+    *,
+    rate: Annotated[
+        int, typer.Option(help="Ask for the degrees of so many random rows; they fix the scale.")
+    ] = 0,
+    labels: Labels = None,
+    nominal: Nominal = None,
+    missing: Missing = None,
+) -> None:
+    """Recover how much each label matters in each row; rated rows fix the scale."""
+    console = make_console()
+    dataset = load_named(name, labels=labels, nominal=nominal, missing=missing)
+    if dataset.Y is None:
+        raise ValueError(f"{name} has a label distribution already; there is nothing to recover.")
+    enhancer = get_method("enhancer", method).make()
+    enhancer.fit(dataset.X, dataset.Y)
+    ratings: dict[int, FloatArray] = {}
+    if rated is not None:
+        ratings |= _read_ratings(rated, dataset)
+    if rate:
+        ratings |= _ask(console, dataset, rate)
+    if ratings:
+        enhancer.calibrate(list(ratings), np.array(list(ratings.values())), random_state=0)
+        low, high = enhancer.scale_interval_
+        console.print(
+            f"scale {enhancer.scale_:.3g} from {len(ratings)} rated rows (95 % of samples of them: "
+            f"{low:.3g} to {high:.3g})"
+        )
+    else:
+        console.print(
+            "scale 1: which label matters more is recovered, how much more is a convention. "
+            "Rate a few rows (--rate 10, or --rated FILE) to fix it."
+        )
+    _write(output, dataset, enhancer.label_distribution_)
+    _show(console, dataset, enhancer.label_distribution_)
+    console.print(f"wrote {output}: {len(dataset)} rows, {len(dataset.label_names)} labels",
+                  soft_wrap=True)  # fmt: skip
+
+
+def _read_ratings(path: Path, dataset: Dataset) -> dict[int, FloatArray]:
+    with path.open(newline="", encoding="utf-8") as stream:
+        reader = csv.DictReader(stream)
+        columns = reader.fieldnames or []
+        absent = [name for name in ("row", *dataset.label_names) if name not in columns]
+        if absent:
+            raise ValueError(
+                f"{path} lacks the columns {', '.join(absent)}; it needs 'row', counted from 0, "
+                "and one for each label."
+            )
+        ratings = {}
+        for line, entry in enumerate(reader, start=2):
+            where = f"{path}, line {line}"
+            row = _number(entry["row"], where, int)
+            degrees = [_number(entry[name], where, float) for name in dataset.label_names]
+            ratings[row] = _shares(degrees, where)
+    if not ratings:
+        raise ValueError(f"{path} holds no rated row; give one line for each.")
+    return ratings
+
+
+def _number(text: Any, where: str, kind: Any) -> Any:
+    try:
+        return kind(text)
+    except (TypeError, ValueError):
+        raise ValueError(f"{where}: want a number, got {text!r}.") from None
+
+
+def _shares(degrees: list[float], where: str) -> FloatArray:
+    values = np.array(degrees, dtype=np.float64)
+    if not (np.isfinite(values).all() and (values >= 0).all() and values.sum() > 0):
+        raise ValueError(
+            f"{where}: degrees must be finite, not negative and not all zero, got {degrees}."
+        )
+    return np.asarray(values / values.sum())
+
+
+def _ask(console: Console, dataset: Dataset, n_rows: int) -> dict[int, FloatArray]:
+    """Ask for the degrees of random rows; they may be given on any scale, 10 or 100 in all."""
+    assert dataset.Y is not None
+    names = dataset.label_names
+    console.print(f"Degrees of {', '.join(names)}, with blanks between; nothing skips a row.")
+    ratings: dict[int, FloatArray] = {}
+    for row in np.random.RandomState(0).permutation(len(dataset))[:n_rows].tolist():
+        relevant = ", ".join(name for name, on in zip(names, dataset.Y[row], strict=True) if on)
+        while True:
+            answer = typer.prompt(f"row {row} ({relevant or 'no label'})", default="",
+                                  show_default=False)  # fmt: skip
+            if not answer.strip():
+                break
+            try:
+                degrees = [_number(text, f"row {row}", float) for text in answer.split()]
+                if len(degrees) != len(names):
+                    raise ValueError(f"want {len(names)} numbers, got {len(degrees)}.")
+                ratings[row] = _shares(degrees, f"row {row}")
+            except ValueError as error:
+                console.print(str(error), soft_wrap=True)
+                continue
+            break
+    return ratings
+
+
+def _write(path: Path, dataset: Dataset, distribution: FloatArray) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(["row", *dataset.label_names])
+        for row, degrees in enumerate(distribution):
+            writer.writerow([row, *(f"{degree:.6g}" for degree in degrees)])
+
+
+def _show(console: Console, dataset: Dataset, distribution: FloatArray) -> None:
+    assert dataset.Y is not None
+    table = Table("row", "relevant labels, by degree", title="The first rows")
+    for row in range(min(_SHOWN, len(dataset))):
+        order = np.argsort(-distribution[row], kind="stable")
+        shown = [
+            f"{dataset.label_names[label]} {distribution[row, label]:.2f}"
+            for label in order
+            if dataset.Y[row, label]
+        ]
+        table.add_row(str(row), ", ".join(shown) or "none")
+    console.print(table)

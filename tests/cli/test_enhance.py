@@ -1,0 +1,113 @@
+"""``lemll enhance``: files in, degrees out, and ratings that fix the scale."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from lemll.cli.app import app
+from lemll.enhancers import LEMLLEnhancer
+
+NAMES = ["sky", "sea", "sand"]
+
+
+@pytest.fixture
+def file(tmp_path):
+    rng = np.random.RandomState(0)
+    X = rng.rand(30, 2)
+    Y = np.column_stack([X[:, 0] > 0.3, X[:, 1] > 0.5, X.sum(axis=1) > 1]).astype(int)
+    path = tmp_path / "photos.csv"
+    rows = [[*x, *y] for x, y in zip(X.tolist(), Y.tolist(), strict=True)]
+    with path.open("w", newline="") as stream:
+        csv.writer(stream).writerows([["a", "b", *NAMES], *rows])
+    return path, X, Y
+
+
+def run(*arguments, answers=None, fails=False):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=answers)
+    if fails:
+        return result.exception
+    if result.exception is not None:
+        raise result.exception
+    return result.output
+
+
+def read(path):
+    with path.open(newline="") as stream:
+        rows = list(csv.reader(stream))
+    return rows[0], np.array(rows[1:], dtype=float)
+
+
+def test_degrees_are_written_with_the_labels_names(file, tmp_path):
+    path, X, Y = file
+    out = tmp_path / "out" / "degrees.csv"
+    output = run("enhance", path, "--labels", ",".join(NAMES), "-o", out)
+    header, values = read(out)
+    assert header == ["row", *NAMES]
+    expected = LEMLLEnhancer(reg_policy="auto", max_iter=5000).fit_enhance(X, Y)
+    np.testing.assert_allclose(values[:, 1:], expected, rtol=1e-4)
+    assert "30 rows, 3 labels" in output
+    assert "Rate a few rows (--rate 10, or --rated FILE) to fix it." in output
+
+
+@pytest.mark.parametrize("method", ["KM", "Uniform", "GLLE"])
+def test_any_registered_method_will_do(file, tmp_path, method):
+    out = tmp_path / "d.csv"
+    run("enhance", file[0], "--labels", ",".join(NAMES), "--method", method, "-o", out)
+    np.testing.assert_allclose(read(out)[1][:, 1:].sum(axis=1), 1, atol=1e-4)
+
+
+def test_rated_rows_fix_the_scale(file, tmp_path):
+    path, X, Y = file
+    enhancer = LEMLLEnhancer(reg_policy="auto", max_iter=5000, scale=3.0)
+    known = enhancer.fit_enhance(X, Y)
+    rated = tmp_path / "rated.csv"
+    with rated.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["row", *NAMES])
+        # Degrees on any scale: here of 100 points.
+        writer.writerows([i, *(100 * known[i])] for i in range(10))
+    out = tmp_path / "d.csv"
+    output = run("enhance", path, "--labels", ",".join(NAMES), "--rated", rated, "-o", out)
+    assert "scale 3 from 10 rated rows" in output
+    np.testing.assert_allclose(read(out)[1][:, 1:], known, atol=1e-3)
+
+
+def test_rows_can_be_rated_by_answering(file, tmp_path):
+    answers = "5 3 2\n\n1 2\nfive 1 1\n1 1 1\n"
+    output = run(
+        "enhance", file[0], "--labels", ",".join(NAMES), "--rate", 3, "-o", tmp_path / "d.csv",
+        answers=answers,
+    )  # fmt: skip
+    assert "from 2 rated rows" in output
+    assert "want 3 numbers, got 2." in output
+    assert "want a number, got 'five'." in output
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("row,sky,sea\n0,1,2\n", "lacks the columns sand"),
+        ("row,sky,sea,sand\n", "holds no rated row"),
+        ("row,sky,sea,sand\n0,1,x,2\n", "line 2: want a number, got 'x'"),
+        ("row,sky,sea,sand\n0,0,0,0\n", "not negative and not all zero"),
+        ("row,sky,sea,sand\n99,1,1,2\n", "rows must lie between 0 and 29, got 99"),
+    ],
+)
+def test_bad_ratings_are_named(file, tmp_path, content, message):
+    rated = tmp_path / "rated.csv"
+    rated.write_text(content)
+    error = run(
+        "enhance", file[0], "--labels", ",".join(NAMES), "--rated", rated,
+        "-o", tmp_path / "d.csv", fails=True,
+    )  # fmt: skip
+    assert isinstance(error, ValueError)
+    assert message in str(error)
+
+
+def test_an_unknown_method_is_told_the_nearest(file):
+    error = run("enhance", file[0], "--labels", ",".join(NAMES), "--method", "LEML", fails=True)
+    assert "LEMLL" in str(error)
