@@ -14,7 +14,8 @@ from lemll.datasets import (
     load_digit_tags,
     make_artificial_surface,
 )
-from lemll.enhancers import LEMLLEnhancer
+from lemll.enhancers import LEMLLEnhancer, LogicalEnhancer, UniformEnhancer
+from lemll.experiments import list_methods
 from lemll.metrics import METRICS
 from lemll.predictors import LEMLL
 from lemll.report.page import Section, TableData, write_page
@@ -26,6 +27,9 @@ FloatArray = npt.NDArray[np.float64]
 
 _THRESHOLD = 0.5
 _SMALL_BETA = 1 / 16
+_THIN = 2
+_EXPONENTS = (0.5, 4.0)
+_RATED = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +54,12 @@ def make_demo(output: Path) -> DemoResult:
         The page, and the tables for the terminal.
     """
     output.mkdir(parents=True, exist_ok=True)
-    sections = [_artificial_section(output), _digits_section()]
+    sections = [
+        _artificial_section(output),
+        _enhancers_section(output),
+        _scale_section(output),
+        _digits_section(),
+    ]
     page = output / "index.html"
     write_page(page, "What is label enhancement?", sections)
     return DemoResult(
@@ -89,22 +98,100 @@ def _artificial_section(output: Path) -> Section:
         ],
         picture=picture,
         picture_text="Four surfaces: true colours, 0/1 labels as patches, two recoveries",
-        table=_recovery_table(surface.D, logical, recovered),
+        table=_recovery_table(
+            surface.D,
+            {
+                "0/1 labels, shared out": LogicalEnhancer().fit_enhance(surface.X, logical),
+                "uniform: all alike": UniformEnhancer().fit_enhance(surface.X, logical),
+                **recovered,
+            },
+        ),
     )
 
 
-def _recovery_table(
-    true: FloatArray, logical: npt.NDArray[np.int8], recovered: dict[str, FloatArray]
-) -> TableData:
-    candidates = {
-        "0/1 labels, shared out": logical / logical.sum(axis=1, keepdims=True),
-        "uniform: all alike": np.full_like(true, 1 / true.shape[1]),
-        **recovered,
+def _enhancers_section(output: Path) -> Section:
+    surface = make_artificial_surface()
+    # Some methods compare all pairs of rows: every second point of each line is enough to see.
+    side = round(len(surface.X) ** 0.5)
+    kept = np.arange(len(surface.X)).reshape(side, side)[::_THIN, ::_THIN].ravel()
+    X, D = surface.X[kept], surface.D[kept]
+    logical = binarize_distribution(D, _THRESHOLD)
+    recovered = {
+        method.name: method.make().fit_enhance(X, logical) for method in list_methods("enhancer")
     }
+    picture = draw_surfaces(X, {"truth": D, **recovered}, columns=4)
+    (output / "enhancers.png").write_bytes(picture)
+    return Section(
+        heading="Every method side by side",
+        paragraphs=[
+            "The same surface, with fewer points, recovered by every method that lemll has, with "
+            "the parameters its paper uses. Two of them are no methods but yardsticks: Uniform "
+            "gives every label the same degree, Logical shares each point among its relevant "
+            "labels. A method that does not beat them recovers nothing.",
+        ],
+        picture=picture,
+        picture_text="One surface for each method, and the truth",
+        table=_recovery_table(D, recovered),
+    )
+
+
+def _scale_section(output: Path) -> Section:
+    surface = make_artificial_surface()
+    flat, steep = (_power(surface.D, exponent) for exponent in _EXPONENTS)
+    # One label a point: the largest degree, which no power of the degrees changes.
+    logical = (surface.D == surface.D.max(axis=1, keepdims=True)).astype(np.int8)
+    enhancer = LEMLLEnhancer().fit(surface.X, logical)
+    plain = enhancer.label_distribution_
+    rated = np.random.RandomState(0).choice(len(surface.X), _RATED, replace=False)
+    for_flat = enhancer.calibrate(rated, flat[rated], random_state=0).label_distribution_
+    scales = [enhancer.scale_]
+    for_steep = enhancer.calibrate(rated, steep[rated], random_state=0).label_distribution_
+    scales.append(enhancer.scale_)
+    paints = {
+        "flat truth": flat,
+        "steep truth": steep,
+        "LEMLL, for both": plain,
+        "calibrated for flat": for_flat,
+        "calibrated for steep": for_steep,
+    }
+    picture = draw_surfaces(surface.X, paints, shared_colours=True)
+    (output / "scale.png").write_bytes(picture)
+    measure = METRICS["chebyshev"]
+    rows = [
+        [name, f"{measure(flat, D):.3f}", f"{measure(steep, D):.3f}"]
+        for name, D in list(paints.items())[2:]
+    ]
+    return Section(
+        heading="How much more? Ten rated points tell",
+        paragraphs=[
+            "Two truths, one the power of the other: in the first, labels hardly differ in degree, "
+            "in the second one label has nearly all. If only the first label of each point is "
+            "known, both give exactly the same 0/1 labels, so no method can tell them apart: the "
+            "scale of a recovered distribution is a convention.",
+            f"But if somebody rates {_RATED} points, the scale is fixed by them: "
+            f"{scales[0]:.2f} for the flat truth, {scales[1]:.2f} for the steep one, and the same "
+            "numerical labels fit both.",
+        ],
+        picture=picture,
+        picture_text="Flat and steep truth, what LEMLL recovers for both, and two calibrations",
+        table=TableData(
+            f"{measure.title} {measure.arrow} to each truth",
+            ["distribution", "flat truth", "steep truth"],
+            rows,
+        ),
+    )
+
+
+def _power(D: FloatArray, exponent: float) -> FloatArray:
+    powers = D**exponent
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def _recovery_table(true: FloatArray, recovered: dict[str, FloatArray]) -> TableData:
     measures = [METRICS[name] for name in ("chebyshev", "kl_divergence_pred_true", "cosine")]
     rows = [
         [name, *(f"{measure(true, D):.3f}" for measure in measures)]
-        for name, D in candidates.items()
+        for name, D in recovered.items()
     ]
     header = ["distribution", *(f"{measure.title} {measure.arrow}" for measure in measures)]
     return TableData(f"How far from the truth, mean over {len(true)} points", header, rows)

@@ -13,9 +13,16 @@ from lemll.exceptions import import_extra
 
 __all__ = ["draw_surfaces"]
 
+_LEAST_LARGEST = 0.5
+
 
 def draw_surfaces(
-    X: npt.NDArray[np.float64], paints: Mapping[str, npt.NDArray[Any]], *, dpi: int = 130
+    X: npt.NDArray[np.float64],
+    paints: Mapping[str, npt.NDArray[Any]],
+    *,
+    columns: int = 5,
+    shared_colours: bool = False,
+    dpi: int = 130,
 ) -> bytes:
     """Draw one surface a paint, side by side.
 
@@ -26,6 +33,11 @@ def draw_surfaces(
         `lemll.datasets.make_artificial_surface` gives them.
     paints : mapping of str to ndarray of shape (k * k, 3)
         Title and degrees in [0, 1]; the three labels are red, green and blue.
+    columns : int, default=5
+        Most surfaces in a line.
+    shared_colours : bool, default=False
+        Whether the same degree has the same colour in all of them; else each is stretched by its
+        largest degree, which shows most of it.
     dpi : int, default=130
         Resolution.
 
@@ -41,13 +53,21 @@ def draw_surfaces(
             f"want the points of a square grid with 3 coordinates, got shape {X.shape}"
         )
     x1, x2, x3 = (X[:, j].reshape(side, side) for j in range(3))
+    width = min(columns, len(paints))
+    height = -(-len(paints) // width)
+    # Degrees rarely leave [0, .8]; stretched by their largest, the colours can be told apart. Not
+    # further than this: labels that are all alike are grey, not white.
+    largest = {title: max(float(np.max(paint)), _LEAST_LARGEST) for title, paint in paints.items()}
+    if shared_colours:
+        largest = dict.fromkeys(paints, max(largest.values()))
     # The Figure class, not pyplot: no global state, no window, safe in threads and servers.
-    figure = figure_module.Figure(figsize=(4.2 * len(paints), 4.0), dpi=dpi, layout="constrained")
+    figure = figure_module.Figure(
+        figsize=(4.2 * width, 4.0 * height), dpi=dpi, layout="constrained"
+    )
     for place, (title, paint) in enumerate(paints.items(), start=1):
-        axes = figure.add_subplot(1, len(paints), place, projection="3d")
-        colours = np.clip(np.asarray(paint, dtype=np.float64).reshape(side, side, 3), 0, 1)
-        # Degrees rarely leave [0, .8]; stretched by their largest, the colours can be told apart.
-        colours = colours / max(float(colours.max()), np.finfo(float).tiny)
+        axes = figure.add_subplot(height, width, place, projection="3d")
+        colours = np.asarray(paint, dtype=np.float64).reshape(side, side, 3)
+        colours = np.clip(colours / largest[title], 0, 1)
         axes.plot_surface(
             x1, x2, x3, facecolors=colours[:-1, :-1], rstride=1, cstride=1, shade=False,
             antialiased=False,
