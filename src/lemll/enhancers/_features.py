@@ -11,7 +11,14 @@ from scipy import sparse
 from lemll._memory import check_memory
 from lemll._validation import is_sparse
 
-__all__ = ["check_magnitude", "check_two_rows", "lighter", "mean_distance", "squared_distances"]
+__all__ = [
+    "check_magnitude",
+    "check_two_rows",
+    "lighter",
+    "mean_distance",
+    "squared_distances",
+    "squared_lengths",
+]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -82,7 +89,7 @@ def squared_distances(X: Any, others: Any = None) -> FloatArray:
         return _by_one_product(X, Z)
     products = X @ Z.T
     distances: FloatArray = products.toarray() if is_sparse(products) else np.asarray(products)
-    of_rows, of_others = _squared_lengths(X), _squared_lengths(Z)
+    of_rows, of_others = squared_lengths(X), squared_lengths(Z)
     step = max(1, CACHE_BYTES // (8 * Z.shape[0]))
     for start in range(0, X.shape[0], step):
         part = distances[start : start + step]
@@ -97,8 +104,8 @@ def squared_distances(X: Any, others: Any = None) -> FloatArray:
 
 def _by_one_product(X: FloatArray, Z: FloatArray) -> FloatArray:
     # |x|^2 - 2 x'z + |z|^2 as a product of longer rows, instead of passing over the result again.
-    left = np.column_stack([X, _squared_lengths(X), np.ones(len(X))])
-    right = np.column_stack([-2 * Z, np.ones(len(Z)), _squared_lengths(Z)])
+    left = np.column_stack([X, squared_lengths(X), np.ones(len(X))])
+    right = np.column_stack([-2 * Z, np.ones(len(Z)), squared_lengths(Z)])
     distances = left @ right.T
     return np.asarray(np.maximum(distances, 0, out=distances))
 
@@ -113,7 +120,8 @@ def mean_distance(squared: FloatArray) -> float:
     return total / max(1, n_samples * (n_samples - 1))
 
 
-def _squared_lengths(X: Any) -> FloatArray:
+def squared_lengths(X: Any) -> FloatArray:
+    """Return the squared lengths of rows."""
     if is_sparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     return np.asarray(np.einsum("ij,ij->i", X, X))

@@ -12,7 +12,7 @@ from lemll._parameters import check_number, check_whole
 from lemll._validation import LabelArray
 from lemll._warnings import warn_caller
 from lemll.enhancers._base import BaseEnhancer, FloatArray
-from lemll.enhancers._features import lighter, squared_distances
+from lemll.enhancers._features import lighter, squared_lengths
 
 __all__ = ["FCMEnhancer"]
 
@@ -148,6 +148,7 @@ class FCMEnhancer(BaseEnhancer):
         memberships = rng.uniform(size=(X.shape[0], n_clusters))
         memberships /= memberships.sum(axis=1, keepdims=True)
         objective = np.inf
+        lengths = squared_lengths(X)[:, None]
         self.n_iter_ = 0
         while True:
             self.n_iter_ += 1
@@ -155,7 +156,12 @@ class FCMEnhancer(BaseEnhancer):
             # A cluster that no row belongs to any more keeps out of the way, at 0.
             total = weights.sum(axis=0)
             centres = np.asarray((weights / np.where(total > 0, total, 1)).T @ X)
-            squared = squared_distances(X, centres)
+            # Thousands of steps may follow: no more than this is computed in each.
+            squared = np.asarray(X @ centres.T)
+            squared *= -2
+            squared += lengths
+            squared += np.einsum("ij,ij->i", centres, centres)
+            np.maximum(squared, 0, out=squared)
             before, memberships = memberships, _memberships(squared, fuzzifier)
             if self.stop == "memberships":
                 change = float(np.abs(memberships - before).max())
@@ -188,5 +194,6 @@ def _memberships(squared: FloatArray, fuzzifier: float) -> FloatArray:
     # Relative to the nearest centre nothing overflows, and a row on a centre gives 0 / 0 only
     # for that centre.
     ratio = np.divide(nearest, squared, out=np.ones_like(squared), where=squared > 0)
-    ratio **= 1 / (fuzzifier - 1)
+    if fuzzifier != 2:
+        ratio **= 1 / (fuzzifier - 1)
     return np.asarray(ratio / ratio.sum(axis=1, keepdims=True))
