@@ -6,19 +6,23 @@ from lemll.solvers._solution import LemllSolution, Progress
 from lemll.solvers.boxqp import BoxQpSolution, solve_box_qp
 from lemll.solvers.joint import JointProblem, solve_joint
 from lemll.solvers.msvr import MsvrSolution, solve_msvr
+from lemll.solvers.path import GridPoint, PathStep, solve_path
 from lemll.solvers.reference import solve_reference
 
 __all__ = [
     "BoxQpSolution",
     "CentredKernel",
+    "GridPoint",
     "JointProblem",
     "LemllSolution",
     "MsvrSolution",
+    "PathStep",
     "Progress",
     "kernel_bytes",
     "solve_box_qp",
     "solve_joint",
     "solve_msvr",
+    "solve_path",
     "solve_reference",
     "solver_bytes",
 ]

@@ -12,10 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import LinAlgError, cho_factor
-from scipy.linalg.lapack import get_lapack_funcs
 
 from lemll.objective import LemllPoint
+from lemll.solvers._factor import Cholesky, Factor, Spectrum
 from lemll.solvers._features import CentredFeatures
 from lemll.solvers._kernel_features import KernelFeatures
 
@@ -61,6 +60,10 @@ class Model(Protocol):
         """Prepare to solve with ``S = share Xc'Xc + alpha I``."""
         ...
 
+    def expect_many(self) -> None:
+        """Expect many calls of `factorise`, for which one eigendecomposition pays."""
+        ...
+
     def solve(self, alpha: float, V: Array, force: Array) -> tuple[Array, Array, Array]:
         """Solve ``S dTheta' = s``, ``s = alpha Theta' + Xc' force``; leave db zero.
 
@@ -81,6 +84,7 @@ class FeatureModel:
         self.n_rows = features.n_features + 1
         self._diagonal = min(features.n_samples, features.n_features) > MAX_DENSE_ORDER
         self.n_linear_solves = 0 if self._diagonal else 1
+        self._factors: Factor = Cholesky
 
     def encode(self, start: LemllPoint, dual_coef: Array | None) -> Array:
         V = np.empty((self.n_rows, len(start.intercept)), dtype=self._features.dtype)
@@ -113,7 +117,7 @@ class FeatureModel:
             self._inverse = inverse.astype(self._features.dtype)[:, None]
         else:
             gram = self._features.gram(alpha / share)
-            self._factor = _Factor(gram, share, alpha, self._features.dtype)
+            self._factor = self._factors(gram, share, alpha, self._features.dtype)
 
     def solve(self, alpha: float, V: Array, force: Array) -> tuple[Array, Array, Array]:
         s = self._features.transposed_times(force)
@@ -125,6 +129,11 @@ class FeatureModel:
     def force_inner(self, s: Array, dV: Array, image: Array) -> float:
         return float(np.vdot(s[:-1], dV[:-1]))
 
+    def expect_many(self) -> None:
+        if not self._diagonal:
+            self._factors = Spectrum(self._features.gram(0.0), self._features.dtype)
+            self.n_linear_solves = 0
+
 
 class SampleModel:
     """V = [B; b'] with ``Theta' = Xc' B``: systems of order n, and no products with X at all."""
@@ -135,6 +144,7 @@ class SampleModel:
         self._kernel = features.kernel.astype(features.dtype, copy=False)
         self._share = 1.0
         self.n_linear_solves = 1
+        self._factors: Factor = Cholesky
 
     def encode(self, start: LemllPoint, dual_coef: Array | None) -> Array:
         V = np.zeros((self.n_rows, len(start.intercept)), dtype=self._features.dtype)
@@ -169,7 +179,8 @@ class SampleModel:
 
     def factorise(self, share: float, alpha: float) -> None:
         self._share = share
-        self._factor = _Factor(self._features.kernel, share, alpha, self._features.dtype)
+        kernel = self._features.kernel
+        self._factor = self._factors(kernel, share, alpha, self._features.dtype)
 
     def solve(self, alpha: float, V: Array, force: Array) -> tuple[Array, Array, Array]:
         # s = Xc'(force + alpha B), and (share X'X + alpha)^-1 X' = X' (share K + alpha)^-1.
@@ -184,6 +195,10 @@ class SampleModel:
 
     def force_inner(self, s: Array, dV: Array, image: Array) -> float:
         return float(np.vdot(s, image))
+
+    def expect_many(self) -> None:
+        self._factors = Spectrum(self._features.kernel, self._features.dtype)
+        self.n_linear_solves = 0
 
 
 class KernelModel(SampleModel):
@@ -232,26 +247,3 @@ def _constant_image(features: CentredFeatures, V: Array) -> Array:
     image = np.empty((features.n_samples, V.shape[1]), dtype=V.dtype)
     image[...] = features.spread(V[-1])
     return image
-
-
-class _Factor:
-    """Cholesky factor of ``share * matrix + alpha I``, the matrix positive semi-definite."""
-
-    def __init__(self, matrix: Array, share: float, alpha: float, dtype: Any) -> None:
-        diagonal = share * matrix.diagonal() + alpha
-        jitter = 0.0
-        while True:
-            system = share * matrix
-            system.flat[:: len(system) + 1] = diagonal * (1 + jitter)
-            try:
-                factor, _ = cho_factor(system.T, lower=True, overwrite_a=True, check_finite=False)
-                break
-            except LinAlgError:
-                # Beside the rest of the matrix alpha is below rounding.
-                jitter = max(10 * jitter, 1e-15)
-        self._factor = factor.astype(dtype, copy=False)
-        self._solve: Any = get_lapack_funcs("potrs", (self._factor,))
-
-    def solve(self, right: Array) -> Array:
-        solution, _ = self._solve(self._factor, right, lower=True)
-        return np.asarray(solution)

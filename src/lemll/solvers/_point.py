@@ -62,6 +62,8 @@ class Operators:
         exact = ReconstructionOperator.of(W)
         self.roughness: Array = exact.diagonal()
         self.smoothness = exact.astype(self.dtype)
+        # What the preconditioner may use again for the next parameters.
+        self.last_series: tuple[tuple[float, ...], Any] | None = None
 
     @cached_property
     def roughness_bound(self) -> float:
@@ -148,6 +150,13 @@ class Point:
         self.U[...] = U
         self.V = self._model.encode(start, dual_coef)
         self._axpy = get_blas_funcs("axpy", (self.stack,))
+        self.refresh()
+
+    def reweigh(self, weights: Weights, U: Array, V: Array) -> None:
+        """Go to other parameters, and to the unknowns kept from an earlier point."""
+        self.weights = weights
+        self.U[...] = U
+        self.V[...] = V
         self.refresh()
 
     def unknowns(self) -> LemllPoint:

@@ -61,7 +61,7 @@ class Preconditioner:
         # Of the ones kappa is beta, and 1 - 1 / (1 + beta) would lose the digits of a small one.
         self._on_ones, self._kept_on_ones = 1 / (1 + beta), beta / (1 + beta)
         operators.model.factorise(kappa / (1 + kappa), alpha)
-        self._series = ChebyshevSeries(operators, beta, gamma)
+        self._series = series_for(operators, beta, gamma)
         self.decrement = self.conjugacy = 0.0
         self._last: tuple[Array, Array, Array] | None = None
 
@@ -118,10 +118,19 @@ class Preconditioner:
         while float(np.vdot(label_part, step)) < 0:
             # The bound of the spectrum was too low. Directions of the old series are worthless.
             self._operators.raise_roughness_bound()
-            self._series = ChebyshevSeries(self._operators, self._weights.beta, self._weights.gamma)
+            self._series = series_for(self._operators, self._weights.beta, self._weights.gamma)
             self._last, self.conjugacy = None, 0.0
             step = self._series.apply(label_part)
         return step
+
+
+def series_for(operators: Operators, beta: float, gamma: float) -> ChebyshevSeries:
+    """Return the series, or the last one if it was for the same: alpha has no part in it."""
+    key = beta, gamma, operators.roughness_bound
+    if operators.last_series is None or operators.last_series[0] != key:
+        operators.last_series = key, ChebyshevSeries(operators, beta, gamma)
+    series: ChebyshevSeries = operators.last_series[1]
+    return series
 
 
 class ChebyshevSeries:

@@ -78,7 +78,7 @@ class Search:
         while True:
             towards = preconditioner.direction(point)
             if schedule.due(preconditioner.decrement / max(point.objective, self.floor)):
-                self.optimality = self._certify(point)
+                self.optimality = self.certify(point)
                 if self.optimality <= self.tol:
                     return "converged"
                 if schedule.hopeless(self.optimality):
@@ -94,7 +94,7 @@ class Search:
             self.trace.append(point.objective)
             self._report()
 
-    def _certify(self, point: Point) -> float:
+    def certify(self, point: Point) -> float:
         """Certified relative gap; in float32 from scratch and in float64."""
         if point.U.dtype == np.float32:
             unknowns = point.unknowns()
@@ -104,7 +104,7 @@ class Search:
         return point.certified_gap() / max(point.objective, self.floor)
 
     def _last_word(self, point: Point) -> Status:
-        self.optimality = self._certify(point)
+        self.optimality = self.certify(point)
         return "converged" if self.optimality <= self.tol else "stalled"
 
     def _report(self) -> None:

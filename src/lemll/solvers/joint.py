@@ -174,7 +174,7 @@ class JointProblem:
         weights = Weights(alpha, beta, gamma, epsilon)
         check_weights(**weights._asdict(), precision=precision)
         search = Search((self.X, self.Y, self.M), weights, tol, max_iter, callback)
-        unknowns, dual_coef = self._start(U0), None
+        unknowns, dual_coef = self.start(U0), None
         if start is not None:
             check_start(start.numerical_labels, self.Y, name="start.numerical_labels")
             unknowns, dual_coef = start.point, start.dual_coef
@@ -197,7 +197,8 @@ class JointProblem:
         solution = solution_at(unknowns, certificate, search.trace, status, search.n_linear_solves)
         return replace(solution, dual_coef=dual_coef)
 
-    def _start(self, U0: Array | None) -> LemllPoint:
+    def start(self, U0: Array | None = None) -> LemllPoint:
+        """Return where a search begins: labels Y, or those given, and no model."""
         # Theta = 0 and, but for the tube, its best intercept; U = Y is optimal for large beta.
         U = self.Y if U0 is None else check_start(U0, self.Y)
         return LemllPoint(U, np.zeros((U.shape[1], self.X.shape[1])), U.mean(axis=0))

@@ -1,0 +1,195 @@
+"""Eq. (9) for many (alpha, beta, gamma): one preparation, and each solution starts the next.
+
+All parameters share the graph, the centred features and one eigendecomposition of their Gram
+matrix. Neighbours on the grid have solutions that are near: with alpha changing fastest, then
+gamma, then beta, a point takes two or three iterations to a certified gap of 1e-3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lemll.objective import DualityGap
+from lemll.solvers._checks import Precision, check_precision, check_stopping, check_weights
+from lemll.solvers._point import Point, Weights
+from lemll.solvers._search import Search
+from lemll.solvers._solution import LemllSolution, Status, solution_at
+from lemll.solvers.joint import RECHECKS, JointProblem
+
+__all__ = ["GridPoint", "PathStep", "path_order", "solve_path"]
+
+Array = npt.NDArray[Any]
+
+
+class GridPoint(NamedTuple):
+    """The three weights of Eq. (9) that are tuned."""
+
+    alpha: float
+    beta: float
+    gamma: float
+
+
+class PathStep(NamedTuple):
+    """A solution on the path.
+
+    Attributes
+    ----------
+    place : int
+        Place of its parameters in the sequence given.
+    solution : LemllSolution
+        The minimiser, certified.
+    """
+
+    place: int
+    solution: LemllSolution
+
+
+class _Kept(NamedTuple):
+    """Unknowns to start from again."""
+
+    U: Array
+    V: Array
+
+
+def path_order(points: Sequence[GridPoint]) -> list[int]:
+    """Order parameters so that neighbours follow one another, alpha changing fastest.
+
+    Parameters
+    ----------
+    points : sequence of GridPoint
+        The parameters.
+
+    Returns
+    -------
+    list of int
+        Their places, in the order in which to solve.
+
+    Examples
+    --------
+    >>> from lemll.solvers.path import GridPoint, path_order
+    >>> path_order([GridPoint(4, 1, 1), GridPoint(1, 1, 1), GridPoint(1, 4, 1)])
+    [2, 1, 0]
+    """
+    # Labels that may hardly move from Y (large beta) are where the path begins.
+    return sorted(
+        range(len(points)), key=lambda i: (-points[i].beta, points[i].gamma, points[i].alpha)
+    )
+
+
+def solve_path(
+    problem: JointProblem,
+    points: Sequence[GridPoint],
+    *,
+    epsilon: float = 0.1,
+    tol: float = 1e-3,
+    max_iter: int = 1000,
+    precision: Precision = "float64",
+) -> Iterator[PathStep]:
+    """Minimise Eq. (9) for each of many parameters, up to a certified gap.
+
+    Parameters
+    ----------
+    problem : JointProblem
+        The data.
+    points : sequence of GridPoint
+        The weights alpha, beta and gamma.
+    epsilon : float, default=0.1
+        Radius of the tube.
+    tol : float, default=1e-3
+        Certified relative gap at which to stop, at each point.
+    max_iter : int, default=1000
+        Cap on the iterations at each point.
+    precision : {"float64", "float32"}, default="float64"
+        Precision of the iterates; certificates are always float64.
+
+    Yields
+    ------
+    PathStep
+        One for each of `points`, in the order of `path_order`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lemll.solvers import JointProblem
+    >>> from lemll.solvers.path import GridPoint, solve_path
+    >>> from lemll.topology import reconstruction_weights
+    >>> X = np.random.default_rng(0).standard_normal((30, 3))
+    >>> problem = JointProblem(X, np.where(X > 0, 1.0, -1.0), reconstruction_weights(X))
+    >>> grid = [GridPoint(alpha, 1.0, 1.0) for alpha in (0.1, 1.0, 10.0)]
+    >>> [step.place for step in solve_path(problem, grid) if step.solution.optimality <= 1e-3]
+    [0, 1, 2]
+    """
+    check_precision(precision)
+    check_stopping(tol=tol, max_iter=max_iter)
+    for alpha, beta, gamma in points:
+        check_weights(alpha=alpha, beta=beta, gamma=gamma, epsilon=epsilon, precision=precision)
+    solver = _Solver(problem, epsilon, tol, max_iter, precision)
+    last = GridPoint(np.nan, np.nan, np.nan)
+    # Where the present line of alphas, and the present plane of one beta, began.
+    line = plane = solver.keep()
+    for index in path_order(points):
+        point = points[index]
+        if point.beta != last.beta:
+            start = plane
+        elif point.gamma != last.gamma:
+            start = line
+        else:
+            start = solver.keep()
+        solution = solver.solve(Weights(*point, epsilon), start)
+        if point.beta != last.beta:
+            plane = solver.keep()
+        if (point.beta, point.gamma) != (last.beta, last.gamma):
+            line = solver.keep()
+        last = point
+        yield PathStep(index, solution)
+
+
+class _Solver:
+    """One search after the other, on the same operators and the same point."""
+
+    def __init__(
+        self,
+        problem: JointProblem,
+        epsilon: float,
+        tol: float,
+        max_iter: int,
+        precision: Precision,
+    ) -> None:
+        self._data = problem.X, problem.Y, problem.M
+        self._tol, self._max_iter = tol, max_iter
+        operators = problem.operators(precision)
+        operators.model.expect_many()
+        start = Weights(1.0, 1.0, 1.0, epsilon)
+        self._point = Point(operators, start, problem.start())
+
+    def keep(self) -> _Kept:
+        """Copy the present unknowns."""
+        return _Kept(self._point.U.copy(), self._point.V.copy())
+
+    def solve(self, weights: Weights, start: _Kept) -> LemllSolution:
+        """Search from `start`."""
+        point = self._point
+        point.reweigh(weights, *start)
+        search = Search(self._data, weights, self._tol, self._max_iter, None)
+        status: Status = "stalled"
+        for _ in range(RECHECKS):
+            status = search.run(point)
+            # Kept by sums the products drift: the last word belongs to products made afresh.
+            point.refresh()
+            optimality = search.certify(point)
+            if optimality <= self._tol:
+                status = "converged"
+                break
+            if status != "converged":
+                break
+            status = "stalled"
+        certificate = DualityGap(point.objective, point.objective * (1 - optimality), optimality)
+        solution = solution_at(
+            point.unknowns(), certificate, search.trace, status, search.n_linear_solves
+        )
+        return replace(solution, dual_coef=point.dual_coef())

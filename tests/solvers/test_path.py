@@ -1,0 +1,111 @@
+"""Many parameters on one path: each point as if it were alone."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.metrics.pairwise import rbf_kernel
+
+from lemll.objective import duality_gap
+from lemll.solvers import CentredKernel, GridPoint, JointProblem, solve_joint, solve_path
+from lemll.solvers._factor import Cholesky, Spectrum
+from lemll.solvers.path import path_order
+
+GRID = [GridPoint(*point) for point in itertools.product((1 / 64, 1.0, 64.0), repeat=3)]
+
+FORMS = {
+    "n > d": (3, np.asarray),
+    "n < d": (50, np.asarray),
+    "sparse": (3, sparse.csr_array),
+    "kernel": (3, lambda X: CentredKernel(rbf_kernel(X))),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_point_is_the_optimum_that_a_solve_of_its_own_finds(form, make_problem):
+    d, features = FORMS[form]
+    X, Y, W = make_problem(0, d=d)
+    problem = JointProblem(features(X), Y, W)
+    seen = set()
+    for index, solution in solve_path(problem, GRID, tol=1e-12, max_iter=20_000):
+        seen.add(index)
+        weights = GRID[index]._asdict() | {"epsilon": 0.1}
+        alone = solve_joint(features(X), Y, W, **weights, tol=1e-12, max_iter=20_000)
+        assert solution.converged
+        assert solution.objective == pytest.approx(alone.objective, rel=1e-10)
+        np.testing.assert_allclose(solution.numerical_labels, alone.numerical_labels, atol=1e-4)
+        afresh = duality_gap(features(X), Y, W, solution.point, **weights)
+        assert solution.optimality == pytest.approx(afresh.relative, rel=1e-3, abs=1e-13)
+        assert solution.objective == pytest.approx(afresh.objective, rel=1e-12)
+    assert seen == set(range(27))
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_a_loose_path_is_certified_all_the_same(precision, make_problem):
+    X, Y, W = make_problem(1)
+    for index, solution in solve_path(JointProblem(X, Y, W), GRID, precision=precision):
+        weights = GRID[index]._asdict() | {"epsilon": 0.1}
+        assert solution.converged
+        assert duality_gap(X, Y, W, solution.point, **weights).relative <= 1e-3 * (1 + 1e-9)
+
+
+def test_warm_starts_save_iterations(make_problem):
+    X, Y, W = make_problem(2, n=100)
+    values = [4.0**k for k in range(-3, 4)]
+    grid = [GridPoint(*point) for point in itertools.product(values, repeat=3)]
+    warm = sum(step.solution.n_iter for step in solve_path(JointProblem(X, Y, W), grid))
+    cold = sum(
+        solve_joint(X, Y, W, **point._asdict(), epsilon=0.1, tol=1e-3).n_iter for point in grid[::8]
+    )
+    assert warm / len(grid) < 0.7 * cold / len(grid[::8])
+
+
+def test_the_order_of_the_grid_given_does_not_matter(make_problem):
+    X, Y, W = make_problem(3)
+    shuffled = [GRID[i] for i in np.random.default_rng(0).permutation(27)]
+    first = {GRID[i]: s.objective for i, s in solve_path(JointProblem(X, Y, W), GRID)}
+    second = {shuffled[i]: s.objective for i, s in solve_path(JointProblem(X, Y, W), shuffled)}
+    assert first == second
+
+
+def test_alpha_changes_fastest_then_gamma_then_beta():
+    ordered = [GRID[i] for i in path_order(GRID)]
+    assert [point.alpha for point in ordered[:4]] == [1 / 64, 1.0, 64.0, 1 / 64]
+    assert [point.gamma for point in ordered[:9:3]] == [1 / 64, 1.0, 64.0]
+    assert [point.beta for point in ordered[::9]] == [64.0, 1.0, 1 / 64]
+
+
+def test_what_is_not_solved_in_time_says_so(make_problem):
+    X, Y, W = make_problem(4)
+    steps = list(solve_path(JointProblem(X, Y, W), GRID[:3], tol=1e-12, max_iter=1))
+    assert {step.solution.status for step in steps} == {"max_iter"}
+    assert all(step.solution.n_iter == 1 for step in steps)
+
+
+def test_one_eigendecomposition_solves_all_shifts():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((8, 5))
+    matrix, right = A @ A.T, rng.standard_normal((8, 3))
+    spectrum = Spectrum(matrix, np.float64)
+    for share, alpha in itertools.product((0.1, 1.0), (1e-3, 1.0, 100.0)):
+        expected = np.linalg.solve(share * matrix + alpha * np.eye(8), right)
+        for factor in (Cholesky, spectrum):
+            solved = factor(matrix, share, alpha, np.float64).solve(right)
+            np.testing.assert_allclose(solved, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"points": [GridPoint(0.0, 1.0, 1.0)]}, "alpha must be finite and > 0"),
+        ({"tol": 0.0}, "tol must be finite"),
+        ({"precision": "half"}, 'precision must be "float64" or "float32"'),
+    ],
+)
+def test_bad_settings_are_named(wrong, message, make_problem):
+    settings = {"points": GRID} | wrong
+    with pytest.raises(ValueError, match=message):
+        list(solve_path(JointProblem(*make_problem(5)), **settings))
