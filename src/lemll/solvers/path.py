@@ -160,36 +160,50 @@ class _Solver:
         max_iter: int,
         precision: Precision,
     ) -> None:
-        self._data = problem.X, problem.Y, problem.M
+        self._problem, self._epsilon = problem, epsilon
         self._tol, self._max_iter = tol, max_iter
         operators = problem.operators(precision)
         operators.model.expect_many()
-        start = Weights(1.0, 1.0, 1.0, epsilon)
-        self._point = Point(operators, start, problem.start())
+        self._point = Point(operators, Weights(1.0, 1.0, 1.0, epsilon), problem.start())
+        self._exact = self if precision == "float64" else None
 
     def keep(self) -> _Kept:
         """Copy the present unknowns."""
         return _Kept(self._point.U.copy(), self._point.V.copy())
 
     def solve(self, weights: Weights, start: _Kept) -> LemllSolution:
-        """Search from `start`."""
+        """Search from `start`; where float32 cannot reach the tolerance, float64 goes on."""
         point = self._point
         point.reweigh(weights, *start)
-        search = Search(self._data, weights, self._tol, self._max_iter, None)
-        status: Status = "stalled"
-        for _ in range(RECHECKS):
-            status = search.run(point)
-            # Kept by sums the products drift: the last word belongs to products made afresh.
-            point.refresh()
-            optimality = search.certify(point)
-            if optimality <= self._tol:
-                status = "converged"
-                break
-            if status != "converged":
-                break
-            status = "stalled"
-        certificate = DualityGap(point.objective, point.objective * (1 - optimality), optimality)
+        data = self._problem.X, self._problem.Y, self._problem.M
+        search = Search(data, weights, self._tol, self._max_iter, None)
+        status, optimality = self._run(search, point)
+        if status == "stalled" and self._exact is not self:
+            if self._exact is None:
+                self._exact = _Solver(
+                    self._problem, self._epsilon, self._tol, self._max_iter, "float64"
+                )
+            exact = self._exact._point
+            exact.reweigh(weights, *self.keep())
+            status, optimality = self._run(search, exact)
+            point.reweigh(weights, exact.U, exact.V)
+            point = exact
+        bound = point.objective * (1 - optimality)
+        certificate = DualityGap(point.objective, bound, optimality)
         solution = solution_at(
             point.unknowns(), certificate, search.trace, status, search.n_linear_solves
         )
         return replace(solution, dual_coef=point.dual_coef())
+
+    def _run(self, search: Search, point: Point) -> tuple[Status, float]:
+        """Search until a certificate that holds for products made afresh, or in vain."""
+        for _ in range(RECHECKS):
+            status = search.run(point)
+            # Kept by sums the products drift.
+            point.refresh()
+            optimality = search.certify(point)
+            if optimality <= self._tol:
+                return "converged", optimality
+            if status != "converged":
+                return status, optimality
+        return "stalled", optimality
