@@ -19,7 +19,7 @@ from lemll.solvers import LemllSolution, Progress, solver_bytes
 from lemll.solvers.logical import solve_logical
 from lemll.topology import check_graph, kernel_reconstruction_weights, reconstruction_weights
 
-__all__ = ["check_fits", "fit_equation9", "make_graph"]
+__all__ = ["check_fits", "fit_equation9", "local_graph", "make_graph"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -100,7 +100,7 @@ def _solve(
     check_fits(X, Y.shape[1], kernel)
     features = X if kernel is None else kernel.of_training(X, Y.shape[1])
     if graph is None:
-        W = _graph(X, kernel, n_neighbors, reg_policy)
+        W = local_graph(X, kernel, n_neighbors, reg_policy)
     else:
         W = check_graph(graph, X.shape[0])
     progress = _ProgressLine(tol) if verbose else None
@@ -137,10 +137,26 @@ def make_graph(estimator: Any, X: Any) -> Any:
         The LLE weights W.
     """
     kernel = choose_kernel(estimator, X)
-    return _graph(X, kernel, estimator.n_neighbors, estimator.reg_policy)
+    return local_graph(X, kernel, estimator.n_neighbors, estimator.reg_policy)
 
 
-def _graph(X: Any, kernel: Kernel | None, n_neighbors: Any, reg_policy: Any) -> Any:
+def local_graph(X: Any, kernel: Kernel | None, n_neighbors: Any, reg_policy: Any) -> Any:
+    """Build the graph of rows near in X, or in the feature space of a precomputed kernel.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Validated features, or values of a precomputed kernel.
+    kernel : Kernel or None
+        The kernel.
+    n_neighbors, reg_policy
+        As in `lemll.LEMLL`.
+
+    Returns
+    -------
+    csr_array of shape (n_samples, n_samples)
+        The LLE weights W.
+    """
     n_samples = X.shape[0]
     wanted = check_whole("n_neighbors", n_neighbors, least=1)
     if n_samples < 2:

@@ -16,7 +16,7 @@ from lemll._parameters import check_number, check_whole
 from lemll._validation import check_finite, is_sparse
 from lemll.solvers import kernel_bytes
 
-__all__ = ["KERNELS", "Kernel", "choose_kernel", "model_outputs", "store_model"]
+__all__ = ["KERNELS", "Kernel", "choose_kernel", "inverse_variance", "model_outputs", "store_model"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -144,7 +144,7 @@ def choose_kernel(estimator: Any, X: Any, sample_weight: Any = None) -> Kernel |
     if isinstance(gamma, str):
         if gamma != "variance":
             raise ValueError(f"kernel_gamma={gamma!r} must be 'variance' or a number > 0.")
-        gamma = 1.0 if name == "precomputed" or function else _inverse_variance(X, sample_weight)
+        gamma = 1.0 if name == "precomputed" or function else inverse_variance(X, sample_weight)
     return Kernel(
         name="callable" if function else str(name),
         gamma=check_number("kernel_gamma", gamma, above=0),
@@ -215,8 +215,21 @@ def _parts(n_rows: int, n_columns: int) -> list[slice]:
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
-def _inverse_variance(X: Any, sample_weight: Any) -> float:
-    """One over the sum of the features' variances; 1 where they do not vary."""
+def inverse_variance(X: Any, sample_weight: Any = None) -> float:
+    """Return one over the sum of the features' variances; 1 where they do not vary.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Rows.
+    sample_weight : array-like of shape (n_samples,), optional
+        Their weights.
+
+    Returns
+    -------
+    float
+        The default of ``kernel_gamma``.
+    """
     weights = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, float)
     if weights.shape != (X.shape[0],) or not weights.sum() > 0:
         return 1.0

@@ -1,6 +1,7 @@
 """Multi-label learning: scikit-learn estimators, one file each."""
 
 from lemll.predictors.lemll import LEMLL
+from lemll.predictors.lemll_cv import LEMLLCV
 from lemll.predictors.msvr import MSVR, MSVRClassifier
 
-__all__ = ["LEMLL", "MSVR", "MSVRClassifier"]
+__all__ = ["LEMLL", "LEMLLCV", "MSVR", "MSVRClassifier"]

@@ -56,6 +56,14 @@ class MultilabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self
             The fitted classifier.
         """
+        X, Y, coding = self._validated(X, y)
+        thresholds = self._tuned_thresholds(X, Y, coding)
+        self._fit(X, Y)
+        self._store(coding, thresholds)
+        return self
+
+    def _validated(self, X: Any, y: Any) -> tuple[Any, LabelArray, LabelCoding]:
+        """Check what `fit` was given; return features, 0/1 labels and how to turn them back."""
         if self.thresholds != "zero" and self.thresholds not in CRITERIA:
             raise ValueError(
                 f"thresholds={self.thresholds!r} must be 'zero', {', '.join(map(repr, CRITERIA))}."
@@ -67,13 +75,14 @@ class MultilabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             )
         Y, coding = code_labels(y)
         check_consistent_length(X, Y)
-        thresholds = self._tuned_thresholds(X, Y, coding)
-        self._fit(X, Y)
+        return X, Y, coding
+
+    def _store(self, coding: LabelCoding, thresholds: FloatArray) -> None:
+        """Keep what predictions need beside the scores."""
         self._coding = coding
         self.classes_ = coding.classes
         self.label_names_ = np.array(coding.names, dtype=object)
         self.thresholds_ = thresholds
-        return self
 
     def _tuned_thresholds(self, X: Any, Y: LabelArray, coding: LabelCoding) -> FloatArray:
         if self.thresholds == "zero" or not coding.multilabel:

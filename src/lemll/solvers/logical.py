@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +11,10 @@ import numpy as np
 from lemll._validation import LabelArray
 from lemll.objective import DualityGap, LemllPoint, duality_gap, smallest_objective
 from lemll.solvers._solution import LemllSolution, solution_at
-from lemll.solvers.joint import solve_joint
+from lemll.solvers.joint import JointProblem, solve_joint
+from lemll.solvers.path import GridPoint, PathStep, solve_path
 
-__all__ = ["solve_logical"]
+__all__ = ["solve_logical", "solve_logical_path"]
 
 
 def solve_logical(
@@ -81,3 +83,55 @@ def solve_logical(
         objective=certificate.objective,
         optimality=certificate.relative,
     )
+
+
+def solve_logical_path(
+    X: Any, Y: LabelArray, W: Any, points: Sequence[GridPoint], **options: Any
+) -> Iterator[PathStep]:
+    """Minimise Eq. (9) for logical labels 0/1 and each of many parameters.
+
+    Labels that are the same in every row are left out and put back, as in `solve_logical`; the
+    certificates are those of the labels that vary.
+
+    Parameters
+    ----------
+    X, W : arrays
+        As in `lemll.solvers.solve_joint`.
+    Y : ndarray of shape (n_samples, n_labels), int8
+        Logical labels, 0/1.
+    points : sequence of GridPoint
+        The weights alpha, beta and gamma.
+    **options
+        Of `lemll.solvers.solve_path`: epsilon, tol, max_iter, precision.
+
+    Yields
+    ------
+    PathStep
+        One for each of `points`, with all labels.
+    """
+    coded = 2.0 * Y.astype(np.float64) - 1.0
+    varies = Y.min(axis=0) != Y.max(axis=0)
+    fixed = LemllPoint(coded, np.zeros((Y.shape[1], X.shape[1])), coded[0])
+    if not varies.any():
+        nothing = solution_at(fixed, DualityGap(0.0, 0.0, 0.0), [0.0], "converged", 0)
+        yield from (PathStep(place, nothing) for place in range(len(points)))
+        return
+    problem = JointProblem(X, np.ascontiguousarray(coded[:, varies]), W)
+    for step in solve_path(problem, points, **options):
+        if varies.all():
+            yield step
+            continue
+        whole = LemllPoint(*(array.copy() for array in fixed))
+        whole.numerical_labels[:, varies] = step.solution.numerical_labels
+        whole.coef[varies] = step.solution.coef
+        whole.intercept[varies] = step.solution.intercept
+        yield PathStep(
+            step.place,
+            replace(
+                step.solution,
+                coef=whole.coef,
+                intercept=whole.intercept,
+                numerical_labels=whole.numerical_labels,
+                dual_coef=None,
+            ),
+        )
