@@ -3,5 +3,6 @@
 from lemll.predictors.lemll import LEMLL
 from lemll.predictors.lemll_cv import LEMLLCV
 from lemll.predictors.msvr import MSVR, MSVRClassifier
+from lemll.predictors.msvr_cv import MSVRCV
 
-__all__ = ["LEMLL", "LEMLLCV", "MSVR", "MSVRClassifier"]
+__all__ = ["LEMLL", "LEMLLCV", "MSVR", "MSVRCV", "MSVRClassifier"]

@@ -14,7 +14,7 @@ from lemll._validation import LabelArray
 from lemll.enhancers._equation9 import local_graph
 from lemll.enhancers._kernels import Kernel, choose_kernel
 from lemll.metrics import METRICS
-from lemll.solvers import GridPoint
+from lemll.solvers import GridPoint, solve_msvr_path
 from lemll.solvers.logical import solve_logical_path
 
 __all__ = ["Fold", "FoldScores", "Measure", "Space", "held_out_scores", "measures_of", "score_fold"]
@@ -139,7 +139,8 @@ def score_fold(
     measures : mapping of str to callable
         Of `measures_of`.
     options : mapping
-        ``n_neighbors`` and ``reg_policy`` of the graph, and options of `solve_path`.
+        ``n_neighbors`` and ``reg_policy`` of the graph, and options of `solve_path`; without
+        them, of `solve_msvr_path`.
 
     Returns
     -------
@@ -171,7 +172,7 @@ def held_out_scores(
         In the order of the path.
     """
     options = dict(options)
-    n_neighbors, reg_policy = options.pop("n_neighbors"), options.pop("reg_policy")
+    n_neighbors, reg_policy = options.pop("n_neighbors", None), options.pop("reg_policy", None)
     pairwise = space.kernel == "precomputed"
     known, new = (
         space.rows(fold.X[rows][:, fold.train] if pairwise else fold.X[rows])
@@ -181,8 +182,13 @@ def held_out_scores(
     kernel: Kernel | None = choose_kernel(space, known)
     features = known if kernel is None else kernel.of_training(known, Y.shape[1])
     across = new if kernel is None else kernel.values(new, known)
-    W = local_graph(known, kernel, n_neighbors, reg_policy)
-    for step in solve_logical_path(features, Y, W, points, **options):
-        solution = step.solution
+    steps: Iterator[tuple[int, Any]]
+    if n_neighbors is None:
+        # Labels that may not move: nothing but the model is left to find.
+        steps = solve_msvr_path(features, 2.0 * Y - 1.0, [p.alpha for p in points], **options)
+    else:
+        W = local_graph(known, kernel, n_neighbors, reg_policy)
+        steps = solve_logical_path(features, Y, W, points, **options)
+    for place, solution in steps:
         scores = np.asarray(across @ solution.coef.T + solution.intercept)
-        yield step.place, scores, solution.optimality
+        yield place, scores, solution.optimality

@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
-from joblib import Parallel, delayed
-from sklearn.model_selection import check_cv
-
-from lemll._labels import LabelCoding
-from lemll._parameters import check_number, check_whole
-from lemll._validation import LabelArray
-from lemll.enhancers._kernels import inverse_variance
-from lemll.model_selection import IterativeStratifiedKFold
-from lemll.predictors._base import FloatArray, MultilabelClassifier
-from lemll.predictors._folds import (
-    Fold,
-    FoldScores,
-    Measure,
-    Space,
-    measures_of,
-    score_fold,
-)
-from lemll.predictors._grid import coarse_to_fine, one_standard_error, results_table
+from lemll.predictors._path_cv import PAPER_GRID, PathCV, check_axis
 from lemll.predictors.lemll import LEMLL
 from lemll.solvers import GridPoint
 
-__all__ = ["LEMLLCV", "PAPER_GRID"]
-
-PAPER_GRID = tuple(4.0**power for power in range(-3, 4))
-# Widths to try, as multiples of one over the sum of the features' variances.
-_WIDTHS = (0.25, 1.0, 4.0)
+__all__ = ["LEMLLCV"]
 
 
-class LEMLLCV(MultilabelClassifier):
+class LEMLLCV(PathCV):
     r"""LEMLL with alpha, beta and gamma, and if wanted the kernel, chosen by cross-validation.
 
     For every fold and kernel all parameters are solved on one path (`lemll.solvers.solve_path`),
@@ -153,143 +129,19 @@ class LEMLLCV(MultilabelClassifier):
         self.precision = precision
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Choose the parameters, then learn with them from all rows.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
-            Features.
-        y : array-like, sparse matrix or frame of shape (n_samples, n_labels)
-            Logical labels, 0/1; or a 1-D target as scikit-learn's classifiers take it.
-        groups : array-like of shape (n_samples,), optional
-            For splitters that keep groups together.
-
-        Returns
-        -------
-        self
-            The fitted classifier.
-        """
-        X, Y, coding = self._validated(X, y)
-        measures = measures_of(self.scoring)
-        folds = self._folds(X, Y, groups)
-        spaces = self._spaces(X)
-        axes = self._axes()
-        tried: list[tuple[Space, GridPoint]] = []
-        scores: list[FoldScores] = []
-
-        def evaluate(space: Space, points: Sequence[GridPoint]) -> FloatArray:
-            """Try points and return their mean scores by the first measure."""
-            found = self._evaluate(folds, space, points, measures)
-            tried.extend((space, point) for point in points)
-            scores.extend(found)
-            return np.array([entry.values[:, 0].mean() for entry in found])
-
-        for space in spaces:
-            if self.search == "grid":
-                evaluate(space, [GridPoint(*point) for point in itertools.product(*axes)])
-            else:
-                coarse_to_fine(axes, partial(evaluate, space))
-        results = results_table(tried, scores, list(measures))
-        best = int(results["mean_test_" + next(iter(measures))].argmax())
-        if self.one_standard_error:
-            best = one_standard_error(tried, [entry.values[:, 0] for entry in scores])
-        self._learn(X, Y, tried[best], coding)
-        self.cv_results_, self.best_index_ = results, best
-        self.best_score_ = float(results["mean_test_" + next(iter(measures))][best])
-        self.n_splits_ = len(folds)
-        return self
-
     def _axes(self) -> list[list[float]]:
-        if self.search not in ("grid", "coarse"):
-            raise ValueError(f"search={self.search!r} must be 'grid' or 'coarse'.")
-        axes = []
-        for name in ("alphas", "betas", "gammas"):
-            given = np.atleast_1d(np.asarray(getattr(self, name), dtype=object)).tolist()
-            inclusive = name == "gammas"
-            values = {check_number(name, value, above=0, inclusive=inclusive) for value in given}
-            if not values:
-                raise ValueError(f"{name} must hold at least one value, got none.")
-            axes.append(sorted(values))
-        return axes
-
-    def _spaces(self, X: Any) -> list[Space]:
-        spaces = []
-        for scaled in (False, True) if self.normalize_rows == "auto" else (self.normalize_rows,):
-            plain = Space(self.kernel, self.kernel_gamma, scaled, self.degree, self.coef0)
-            if not (isinstance(self.kernel, str) and self.kernel == "auto"):
-                spaces.append(plain)
-                continue
-            spaces.append(plain._replace(kernel="linear"))
-            middle = inverse_variance(plain.rows(X))
-            spaces += [plain._replace(kernel="rbf", kernel_gamma=middle * w) for w in _WIDTHS]
-        return spaces
-
-    def _folds(self, X: Any, Y: LabelArray, groups: Any) -> list[Fold]:
-        if isinstance(self.cv, int) and not isinstance(self.cv, bool):
-            splitter: Any = IterativeStratifiedKFold(check_whole("cv", self.cv, least=2))
-        else:
-            splitter = check_cv(self.cv)
         return [
-            Fold(X, Y, np.asarray(train), np.asarray(test))
-            for train, test in splitter.split(X, Y, groups)
+            check_axis("alphas", self.alphas),
+            check_axis("betas", self.betas),
+            check_axis("gammas", self.gammas, inclusive=True),
         ]
 
-    def _evaluate(
-        self,
-        folds: Sequence[Fold],
-        space: Space,
-        points: Sequence[GridPoint],
-        measures: Mapping[str, Measure],
-    ) -> list[FoldScores]:
-        """Return for each point its scores over the folds."""
-        options = {
+    def _graph_options(self) -> dict[str, Any]:
+        return {
             "n_neighbors": self.n_neighbors,
             "reg_policy": self.reg_policy,
-            "epsilon": check_number("epsilon", self.epsilon, above=0, inclusive=True),
-            "tol": check_number("tol_search", self.tol_search, above=0),
-            "max_iter": check_whole("max_iter", self.max_iter, least=1),
             "precision": self.precision,
         }
-        by_fold = Parallel(self.n_jobs)(
-            delayed(score_fold)(fold, space, points, measures, options) for fold in folds
-        )
-        values = np.stack([scores.values for scores in by_fold], axis=1)
-        gaps = np.stack([scores.optimality for scores in by_fold], axis=1)
-        return [FoldScores(*entry) for entry in zip(values, gaps, strict=True)]
 
-    def _learn(
-        self, X: Any, Y: LabelArray, best: tuple[Space, GridPoint], coding: LabelCoding
-    ) -> None:
-        space, point = best
-        model = LEMLL(
-            **point._asdict(),
-            kernel=space.kernel,
-            kernel_gamma=space.kernel_gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            epsilon=self.epsilon,
-            n_neighbors=self.n_neighbors,
-            reg_policy=self.reg_policy,
-            thresholds=self.thresholds if coding.multilabel else "zero",
-            tol=self.tol_final,
-            max_iter=self.max_iter,
-        )
-        self.best_estimator_ = model.fit(space.rows(X), Y)
-        self.best_params_ = point._asdict() | {
-            name: getattr(space, name) for name in ("kernel", "kernel_gamma", "normalize_rows")
-        }
-        self._space = space
-        self._store(coding, model.thresholds_)
-
-    def _fit(self, X: Any, Y: LabelArray) -> None:
-        raise NotImplementedError  # `fit` does more than this
-
-    def _score(self, X: Any) -> FloatArray:
-        return self.best_estimator_._score(self._space.rows(X))
-
-    def __getattr__(self, name: str) -> Any:
-        """Give the final model's attributes as if they were this one's."""
-        if name.endswith("_") and not name.startswith("_") and "best_estimator_" in vars(self):
-            return getattr(self.best_estimator_, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    def _model(self, point: GridPoint) -> LEMLL:
+        return LEMLL(**point._asdict(), n_neighbors=self.n_neighbors, reg_policy=self.reg_policy)

@@ -5,7 +5,7 @@ from lemll.solvers._bytes import kernel_bytes, solver_bytes
 from lemll.solvers._solution import LemllSolution, Progress
 from lemll.solvers.boxqp import BoxQpSolution, solve_box_qp
 from lemll.solvers.joint import JointProblem, solve_joint
-from lemll.solvers.msvr import MsvrSolution, solve_msvr
+from lemll.solvers.msvr import MsvrSolution, solve_msvr, solve_msvr_path
 from lemll.solvers.path import GridPoint, PathStep, solve_path
 from lemll.solvers.reference import solve_reference
 
@@ -22,6 +22,7 @@ __all__ = [
     "solve_box_qp",
     "solve_joint",
     "solve_msvr",
+    "solve_msvr_path",
     "solve_path",
     "solve_reference",
     "solver_bytes",

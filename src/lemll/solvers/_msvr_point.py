@@ -26,8 +26,7 @@ class MsvrProblem:
     ) -> None:
         self.features = features_for(X, np.float64, weights)
         self.model: Model = model_for(self.features)
-        self.model.factorise(1.0, alpha)
-        self.alpha = alpha
+        self.set_alpha(alpha)
         self.roots = np.ones(len(T)) if weights is None else np.sqrt(weights)
         self.radii = epsilon * self.roots
         scaled = self.roots[:, None] * T
@@ -35,6 +34,11 @@ class MsvrProblem:
         # Best intercept without a tube; centred targets keep the digits of small residuals.
         self.centre = self.features.gather(scaled) / self.features.total_weight
         self.T = self.roots[:, None] * (T - self.centre)
+
+    def set_alpha(self, alpha: float) -> None:
+        """Go to another weight of the penalty."""
+        self.model.factorise(1.0, alpha)
+        self.alpha = alpha
 
 
 class MsvrPoint:

@@ -12,6 +12,7 @@ the weight, ``w max(0, r - epsilon)^2 = max(0, sqrt(w) r - sqrt(w) epsilon)^2``.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,7 +33,7 @@ from lemll.solvers._msvr_newton import Direction, NewtonSystem
 from lemll.solvers._msvr_point import MsvrPoint, MsvrProblem
 from lemll.solvers._solution import Callback, Progress, Status
 
-__all__ = ["MsvrSolution", "solve_msvr"]
+__all__ = ["MsvrSolution", "solve_msvr", "solve_msvr_path"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -161,6 +162,55 @@ def solve_msvr(
     return replace(solution, coef=coef)
 
 
+def solve_msvr_path(
+    X: Any,
+    targets: Any,
+    alphas: Sequence[float],
+    *,
+    epsilon: float = 0.1,
+    tol: float = 1e-10,
+    max_iter: int = 1000,
+) -> Iterator[tuple[int, MsvrSolution]]:
+    """Minimise Eq. (10) for each of many alphas: one eigendecomposition, and warm starts.
+
+    Parameters
+    ----------
+    X, targets : arrays
+        As in `solve_msvr`.
+    alphas : sequence of float
+        Weights of ``|Theta|_F^2``, positive.
+    epsilon, tol, max_iter
+        As in `solve_msvr`, for each alpha.
+
+    Yields
+    ------
+    tuple of int and MsvrSolution
+        Place in `alphas`, and the minimiser; from the largest alpha to the smallest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lemll.solvers import solve_msvr_path
+    >>> X = np.array([[0.0], [1.0], [2.0]])
+    >>> [float(s.coef[0, 0].round(6)) for _, s in solve_msvr_path(X, 2 * X, [0.5, 2.0], epsilon=0)]
+    [1.0, 1.6]
+    """
+    X, T = _check_arrays(X, targets)
+    check_stopping(tol=tol, max_iter=max_iter)
+    for alpha in alphas:
+        check_weights(alpha=alpha, beta=1.0, gamma=0.0, epsilon=epsilon)
+    if not len(alphas):
+        return
+    problem = MsvrProblem(X, T, None, float(max(alphas)), epsilon)
+    problem.model.expect_many()
+    V: FloatArray | None = None
+    for place in sorted(range(len(alphas)), key=lambda i: -alphas[i]):
+        problem.set_alpha(float(alphas[place]))
+        search = _Search(problem, tol, max_iter, None, time.perf_counter(), start=V)
+        yield place, search.solution()
+        V = search.point.V
+
+
 def _check_arrays(X: Any, targets: Any) -> tuple[Any, FloatArray]:
     X, T = as_features(X.tocsr() if is_sparse(X) else X), np.asarray(targets)
     check_real(T, "targets")
@@ -195,7 +245,7 @@ def _check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray | Non
 
 
 class _Search:
-    """Newton steps from ``Theta = 0`` on, with their trace."""
+    """Newton steps from ``Theta = 0``, or a given start, on, with their trace."""
 
     def __init__(
         self,
@@ -204,10 +254,13 @@ class _Search:
         max_iter: int,
         callback: Callback | None,
         clock: float,
+        *,
+        start: FloatArray | None = None,
     ) -> None:
         self.problem, self.tol, self.max_iter = problem, tol, max_iter
         self.callback, self.clock = callback, clock
-        start = np.zeros((problem.model.n_rows, problem.T.shape[1]))
+        if start is None:
+            start = np.zeros((problem.model.n_rows, problem.T.shape[1]))
         self.point = MsvrPoint(problem, start)
         self.trace = [self.point.objective]
         self.optimality = float("inf")

@@ -1,0 +1,99 @@
+"""MSVR on labels with alpha, and if wanted the kernel, chosen by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lemll.predictors._path_cv import PAPER_GRID, PathCV, check_axis
+from lemll.predictors.msvr import MSVRClassifier
+from lemll.solvers import GridPoint
+
+__all__ = ["MSVRCV"]
+
+# Labels that may not move are those of an infinite beta, and then gamma has no say.
+_FIXED_LABELS = ([float("inf")], [0.0])
+
+
+class MSVRCV(PathCV):
+    """`MSVRClassifier` with alpha, and if wanted the kernel, chosen by cross-validation.
+
+    The same search as :class:`LEMLLCV` with the labels as they are: what label enhancement adds is
+    the difference between the two.
+
+    Parameters
+    ----------
+    alphas : sequence of float, default={1/64, 1/16, 1/4, 1, 4, 16, 64}
+        Values to try.
+    scoring, cv, search, one_standard_error, kernel, kernel_gamma, degree, coef0, normalize_rows
+        As in :class:`LEMLLCV`.
+    epsilon, thresholds, max_iter
+        As in :class:`MSVRClassifier`.
+    tol_search, tol_final : float, default=1e-3, 1e-10
+        Certified relative gaps, while searching and of the final model.
+    n_jobs : int, optional
+        Folds worked on at a time, as in joblib. The result does not depend on it.
+
+    Attributes
+    ----------
+    best_params_, best_score_, best_index_, cv_results_, n_splits_
+        As in :class:`LEMLLCV`.
+    best_estimator_ : MSVRClassifier
+        The final model; its attributes are this one's too.
+
+    See Also
+    --------
+    LEMLLCV : The search that may move the labels too.
+
+    Examples
+    --------
+    >>> from lemll import MSVRCV
+    >>> from lemll.datasets import load_digit_tags
+    >>> digits = load_digit_tags()
+    >>> model = MSVRCV(cv=2).fit(digits.X[:300], digits.Y[:300])
+    >>> sorted(model.best_params_)
+    ['alpha', 'kernel', 'kernel_gamma', 'normalize_rows']
+    """
+
+    def __init__(
+        self,
+        alphas: Sequence[float] = PAPER_GRID,
+        *,
+        scoring: Any = "average_precision",
+        cv: Any = 5,
+        search: Any = "grid",
+        one_standard_error: bool = False,
+        kernel: Any = "linear",
+        kernel_gamma: Any = "variance",
+        degree: int = 3,
+        coef0: float = 1.0,
+        normalize_rows: Any = False,
+        epsilon: float = 0.1,
+        thresholds: Any = "zero",
+        tol_search: float = 1e-3,
+        tol_final: float = 1e-10,
+        max_iter: int = 1000,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.alphas = alphas
+        self.scoring = scoring
+        self.cv = cv
+        self.search = search
+        self.one_standard_error = one_standard_error
+        self.kernel = kernel
+        self.kernel_gamma = kernel_gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.normalize_rows = normalize_rows
+        self.epsilon = epsilon
+        self.thresholds = thresholds
+        self.tol_search = tol_search
+        self.tol_final = tol_final
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+
+    def _axes(self) -> list[list[float]]:
+        return [check_axis("alphas", self.alphas), *_FIXED_LABELS]
+
+    def _model(self, point: GridPoint) -> MSVRClassifier:
+        return MSVRClassifier(point.alpha)
