@@ -34,7 +34,14 @@ ALLOWED: dict[str, set[str]] = {
     "objective": {"_certificate", "_kernel", "_shift", "_tube", "topology"},
     "solvers": {"_kernel", "_shift", "objective", "topology"},
     "enhancers": {"_kernel", "solvers", "objective", "topology"},
-    "predictors": {"enhancers", "solvers", "objective", "topology"},
+    "predictors": {
+        "enhancers",
+        "solvers",
+        "objective",
+        "topology",
+        "metrics",
+        "model_selection",
+    },
     "experiments": {
         "predictors",
         "enhancers",

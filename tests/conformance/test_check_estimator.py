@@ -5,13 +5,19 @@ from __future__ import annotations
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from lemll import LEMLL, MSVR, MSVRClassifier
+from lemll import LEMLL, LEMLLCV, MSVR, MSVRCV, MSVRClassifier
 from lemll.enhancers import ENHANCERS, LEMLLEnhancer
 
 PREDICTORS = [LEMLL(), MSVR(), MSVRClassifier()]
 WITH_KERNEL = [clone(made).set_params(kernel="rbf") for made in (*PREDICTORS, LEMLLEnhancer())]
+SEARCHES = [
+    LEMLLCV((0.25, 4.0), (1.0,), (1.0,), cv=2, search="coarse"),
+    MSVRCV((0.25, 4.0), cv=2),
+]
 
 
-@parametrize_with_checks([*PREDICTORS, *(enhancer() for enhancer in ENHANCERS), *WITH_KERNEL])
+@parametrize_with_checks(
+    [*PREDICTORS, *(enhancer() for enhancer in ENHANCERS), *WITH_KERNEL, *SEARCHES]
+)
 def test_check_estimator(estimator, check):
     check(estimator)

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.linear_model import RidgeClassifier
 from sklearn.multiclass import OneVsRestClassifier
 
-from lemll import LEMLL, MSVRClassifier
+from lemll import LEMLL, LEMLLCV, MSVRCV, MSVRClassifier
 from lemll.testing import MULTILABEL_CHECKS, check_multilabel_estimator
 
 CLASSIFIERS = [
@@ -18,6 +18,8 @@ CLASSIFIERS = [
     LEMLL(kernel="rbf"),
     MSVRClassifier(),
     MSVRClassifier(kernel="poly"),
+    LEMLLCV((0.25, 4.0), (1.0,), (1.0,), cv=2, search="coarse"),
+    MSVRCV((0.25, 4.0), cv=2),
 ]
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from lemll.objective import duality_gap
-from lemll.solvers import solve_joint
-from lemll.solvers.logical import solve_logical
+from lemll.solvers import GridPoint, solve_joint
+from lemll.solvers.logical import LogicalPath, solve_logical
 
 ONES = {"alpha": 1.0, "beta": 1.0, "gamma": 1.0, "epsilon": 0.1}
 
@@ -54,3 +56,44 @@ def test_a_solution_cut_short_is_not_begun_again(labelled):
     solution = solve_logical(X, Y, W, **ONES, tol=1e-12, max_iter=1)
     assert (solution.status, solution.n_iter) == ("max_iter", 1)
     assert solution.optimality > 1e-12
+
+
+GRID = [GridPoint(*point) for point in itertools.product((1 / 4, 4.0), repeat=3)]
+
+
+def test_a_path_puts_constant_labels_back(labelled):
+    X, Y, W = labelled
+    path = LogicalPath(X, Y, W)
+    places = []
+    for place, solution in path.solve(GRID, tol=1e-10, max_iter=10_000):
+        places.append(place)
+        weights = GRID[place]._asdict() | {"epsilon": 0.1}
+        alone = solve_logical(X, Y, W, **weights, tol=1e-10, max_iter=10_000)
+        assert solution.converged
+        np.testing.assert_array_equal(solution.coef[[0, 3]], 0)
+        np.testing.assert_array_equal(solution.intercept[[0, 3]], [-1, 1])
+        np.testing.assert_array_equal(solution.numerical_labels[:, 0], -1)
+        np.testing.assert_allclose(solution.coef, alone.coef, atol=1e-4)
+        np.testing.assert_allclose(solution.numerical_labels, alone.numerical_labels, atol=1e-3)
+        certificate = duality_gap(X, 2.0 * Y - 1, W, solution.point, **weights)
+        assert certificate.relative <= 1e-9
+    assert sorted(places) == list(range(8))
+
+
+def test_a_path_of_nothing_but_constant_labels(labelled):
+    X, Y, W = labelled
+    steps = list(LogicalPath(X, Y[:, [0, 3]], W).solve(GRID[:2]))
+    assert [step.place for step in steps] == [0, 1]
+    for _, solution in steps:
+        assert solution.converged
+        assert solution.objective == solution.optimality == 0
+        np.testing.assert_array_equal(solution.intercept, [-1, 1])
+
+
+def test_a_path_prepared_once_goes_on_with_more_points(labelled, monkeypatch):
+    X, Y, W = labelled
+    path = LogicalPath(X, Y, W)
+    first = list(path.solve(GRID[:1]))
+    monkeypatch.setattr("lemll.solvers._factor.eigh", None)  # a second decomposition would fail
+    again = list(path.solve(GRID[:1]))
+    np.testing.assert_array_equal(first[0].solution.coef, again[0].solution.coef)

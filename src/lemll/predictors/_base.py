@@ -17,50 +17,25 @@ from lemll._validation import LabelArray
 from lemll.enhancers._normalize import normalize
 from lemll.predictors._thresholds import CRITERIA, best_thresholds
 
-__all__ = ["MultilabelClassifier"]
+__all__ = ["LabelScorer", "MultilabelClassifier"]
 
 FloatArray = npt.NDArray[np.float64]
 
 _FOLDS = 5
 
 
-class MultilabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
-    """Base of multi-label classifiers that score labels, with scores above 0 meaning relevant.
+class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+    """Base of multi-label classifiers that score labels, however they learn to.
 
-    A subclass implements `_fit` and `_score`, and has the parameter `thresholds`.
+    A subclass implements `fit` and `_score`, and has the parameter `thresholds`.
     """
 
     thresholds: Any
     _coding: LabelCoding
 
     @abstractmethod
-    def _fit(self, X: Any, Y: LabelArray) -> None:
-        """Learn from validated X and 0/1 labels of shape (n_samples, n_labels)."""
-
-    @abstractmethod
     def _score(self, X: Any) -> FloatArray:
         """Score the labels of validated rows: (n_samples, n_labels)."""
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn to predict labels.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
-            Features; sparse ones are never made dense.
-        y : array-like, sparse matrix or frame of shape (n_samples, n_labels)
-            Logical labels, 0/1; or a 1-D target as scikit-learn's classifiers take it.
-
-        Returns
-        -------
-        self
-            The fitted classifier.
-        """
-        X, Y, coding = self._validated(X, y)
-        thresholds = self._tuned_thresholds(X, Y, coding)
-        self._fit(X, Y)
-        self._store(coding, thresholds)
-        return self
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, LabelArray, LabelCoding]:
         """Check what `fit` was given; return features, 0/1 labels and how to turn them back."""
@@ -84,32 +59,10 @@ class MultilabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self.label_names_ = np.array(coding.names, dtype=object)
         self.thresholds_ = thresholds
 
-    def _tuned_thresholds(self, X: Any, Y: LabelArray, coding: LabelCoding) -> FloatArray:
-        if self.thresholds == "zero" or not coding.multilabel:
-            return np.zeros(Y.shape[1])
-        if len(Y) < 2 * _FOLDS:
-            raise ValueError(
-                f"thresholds={self.thresholds!r} needs at least {2 * _FOLDS} rows, got {len(Y)}; "
-                "use thresholds='zero'."
-            )
-        scores = np.empty(Y.shape)
-        # A fixed seed: the same data give the same model, and no global state is touched.
-        for seen, unseen in KFold(_FOLDS, shuffle=True, random_state=0).split(X):
-            member = clone(self).set_params(thresholds="zero", **self._fold_parameters())
-            known, new = (
-                X[rows][:, seen] if self._pairwise else X[rows] for rows in (seen, unseen)
-            )
-            scores[unseen] = member.fit(known, Y[seen]).decision_function(new)
-        return best_thresholds(scores, Y, self.thresholds)
-
     @property
     def _pairwise(self) -> bool:
         """Whether X holds kernel values, one column for each training row."""
         return bool(getattr(self, "kernel", None) == "precomputed")
-
-    def _fold_parameters(self) -> dict[str, Any]:
-        """Parameters that must change where only some of the rows are fitted."""
-        return {}
 
     def decision_function(self, X: Any) -> FloatArray:
         """Score every label; the higher, the more relevant.
@@ -222,3 +175,57 @@ class MultilabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
         return tags
+
+
+class MultilabelClassifier(LabelScorer):
+    """Base of multi-label classifiers that score labels, with scores above 0 meaning relevant.
+
+    A subclass implements `_fit` and `_score`, and has the parameter `thresholds`.
+    """
+
+    @abstractmethod
+    def _fit(self, X: Any, Y: LabelArray) -> None:
+        """Learn from validated X and 0/1 labels of shape (n_samples, n_labels)."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn to predict labels.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Features; sparse ones are never made dense.
+        y : array-like, sparse matrix or frame of shape (n_samples, n_labels)
+            Logical labels, 0/1; or a 1-D target as scikit-learn's classifiers take it.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
+        """
+        X, Y, coding = self._validated(X, y)
+        thresholds = self._tuned_thresholds(X, Y, coding)
+        self._fit(X, Y)
+        self._store(coding, thresholds)
+        return self
+
+    def _tuned_thresholds(self, X: Any, Y: LabelArray, coding: LabelCoding) -> FloatArray:
+        if self.thresholds == "zero" or not coding.multilabel:
+            return np.zeros(Y.shape[1])
+        if len(Y) < 2 * _FOLDS:
+            raise ValueError(
+                f"thresholds={self.thresholds!r} needs at least {2 * _FOLDS} rows, got {len(Y)}; "
+                "use thresholds='zero'."
+            )
+        scores = np.empty(Y.shape)
+        # A fixed seed: the same data give the same model, and no global state is touched.
+        for seen, unseen in KFold(_FOLDS, shuffle=True, random_state=0).split(X):
+            member = clone(self).set_params(thresholds="zero", **self._fold_parameters())
+            known, new = (
+                X[rows][:, seen] if self._pairwise else X[rows] for rows in (seen, unseen)
+            )
+            scores[unseen] = member.fit(known, Y[seen]).decision_function(new)
+        return best_thresholds(scores, Y, self.thresholds)
+
+    def _fold_parameters(self) -> dict[str, Any]:
+        """Parameters that must change where only some of the rows are fitted."""
+        return {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,16 +12,17 @@ import numpy.typing as npt
 from sklearn.preprocessing import normalize as normalize_rows
 
 from lemll._validation import LabelArray
-from lemll.enhancers._equation9 import local_graph
-from lemll.enhancers._kernels import Kernel, choose_kernel
+from lemll.enhancers._equation9 import check_fits, local_graph
+from lemll.enhancers._kernels import choose_kernel
 from lemll.metrics import METRICS
-from lemll.solvers import GridPoint, solve_msvr_path
-from lemll.solvers.logical import solve_logical_path
+from lemll.solvers import GridPoint, MsvrSolution, solve_msvr_path
+from lemll.solvers.logical import LogicalPath
 
-__all__ = ["Fold", "FoldScores", "Measure", "Space", "held_out_scores", "measures_of", "score_fold"]
+__all__ = ["Fold", "FoldPath", "FoldScores", "Measure", "Space", "measures_of"]
 
 FloatArray = npt.NDArray[np.float64]
 Measure = Callable[[LabelArray, FloatArray], float]
+_Path = Callable[[Sequence[GridPoint]], Iterator[tuple[int, Any]]]
 
 
 class Space(NamedTuple):
@@ -95,7 +97,7 @@ def measures_of(scoring: Any) -> dict[str, Measure]:
     """
     if callable(scoring):
         return {"score": scoring}
-    names = [scoring] if isinstance(scoring, str) else list(scoring)
+    names = list(scoring) if isinstance(scoring, (list, tuple)) else [scoring]
     known = [name for name, metric in METRICS.items() if metric.kind == "multilabel"]
     for name in names:
         if name not in known:
@@ -113,20 +115,18 @@ def _measure(name: str) -> Measure:
     sign = 1.0 if metric.greater_is_better else -1.0
 
     def measure(Y: LabelArray, scores: FloatArray) -> float:
-        prediction = (scores > 0).astype(np.int8) if metric.prediction == "labels" else scores
-        return sign * float(metric(Y, prediction))
+        if metric.prediction == "labels":
+            return sign * float(metric(Y, (scores > 0).astype(np.int8)))
+        if Y.shape[1] == 1:
+            # One label has no order; but it has its opposite.
+            Y, scores = np.hstack([1 - Y, Y]), np.hstack([-scores, scores])
+        return sign * float(metric(Y, scores))
 
     return measure
 
 
-def score_fold(
-    fold: Fold,
-    space: Space,
-    points: Sequence[GridPoint],
-    measures: Mapping[str, Measure],
-    options: Mapping[str, Any],
-) -> FoldScores:
-    """Fit every point on the training rows and measure it on the test rows.
+class FoldPath:
+    """One fold in one space: prepared at its first points, and ready for more.
 
     Parameters
     ----------
@@ -134,61 +134,69 @@ def score_fold(
         The rows.
     space : Space
         Where the model is linear.
-    points : sequence of GridPoint
-        The weights to try.
-    measures : mapping of str to callable
-        Of `measures_of`.
     options : mapping
         ``n_neighbors`` and ``reg_policy`` of the graph, and options of `solve_path`; without
-        them, of `solve_msvr_path`.
-
-    Returns
-    -------
-    FoldScores
-        In the order of `points` and `measures`.
+        those of the graph the labels stay as they are, and the options are of `solve_msvr_path`.
     """
-    values = np.empty((len(points), len(measures)))
-    optimality = np.empty(len(points))
-    truth = fold.Y[fold.test]
-    for place, scores, gap in held_out_scores(fold, space, points, options):
-        values[place] = [measure(truth, scores) for measure in measures.values()]
-        optimality[place] = gap
-    return FoldScores(values, optimality)
+
+    def __init__(self, fold: Fold, space: Space, options: Mapping[str, Any]) -> None:
+        self._fold, self._space = fold, space
+        self._options = dict(options)
+        self._n_neighbors = self._options.pop("n_neighbors", None)
+        self._reg_policy = self._options.pop("reg_policy", None)
+        self._prepared: tuple[Any, _Path] | None = None
+
+    def score(
+        self, points: Sequence[GridPoint], measures: Mapping[str, Measure], *, keep: bool = False
+    ) -> FoldScores:
+        """Fit every point on the training rows and measure it on the test rows.
+
+        Parameters
+        ----------
+        points : sequence of GridPoint
+            The weights to try.
+        measures : mapping of str to callable
+            Of `measures_of`.
+        keep : bool, default=False
+            Whether to keep what was prepared, for more points.
+
+        Returns
+        -------
+        FoldScores
+            In the order of `points` and `measures`.
+        """
+        values = np.empty((len(points), len(measures)))
+        optimality = np.empty(len(points))
+        truth = self._fold.Y[self._fold.test]
+        across, path = self._prepared or self._prepare()
+        self._prepared = (across, path) if keep else None
+        for place, solution in path(points):
+            scores = np.asarray(across @ solution.coef.T + solution.intercept)
+            values[place] = [measure(truth, scores) for measure in measures.values()]
+            optimality[place] = solution.optimality
+        return FoldScores(values, optimality)
+
+    def _prepare(self) -> tuple[Any, _Path]:
+        """Return what turns coefficients into scores of the test rows, and the path."""
+        fold, space = self._fold, self._space
+        pairwise = space.kernel == "precomputed"
+        known, new = (
+            space.rows(fold.X[rows][:, fold.train] if pairwise else fold.X[rows])
+            for rows in (fold.train, fold.test)
+        )
+        Y = fold.Y[fold.train]
+        kernel = choose_kernel(space, known)
+        check_fits(known, Y.shape[1], kernel)
+        features = known if kernel is None else kernel.of_training(known, Y.shape[1])
+        across = new if kernel is None else kernel.values(new, known)
+        if self._n_neighbors is None:
+            return across, partial(_fixed_labels, features, Y, self._options)
+        W = local_graph(known, kernel, self._n_neighbors, self._reg_policy)
+        return across, partial(LogicalPath(features, Y, W).solve, **self._options)
 
 
-def held_out_scores(
-    fold: Fold, space: Space, points: Sequence[GridPoint], options: Mapping[str, Any]
-) -> Iterator[tuple[int, FloatArray, float]]:
-    """Yield the place of each point, its scores of the test rows, and its certified gap.
-
-    Parameters
-    ----------
-    fold, space, points, options
-        As in `score_fold`.
-
-    Yields
-    ------
-    tuple of int, ndarray and float
-        In the order of the path.
-    """
-    options = dict(options)
-    n_neighbors, reg_policy = options.pop("n_neighbors", None), options.pop("reg_policy", None)
-    pairwise = space.kernel == "precomputed"
-    known, new = (
-        space.rows(fold.X[rows][:, fold.train] if pairwise else fold.X[rows])
-        for rows in (fold.train, fold.test)
-    )
-    Y = fold.Y[fold.train]
-    kernel: Kernel | None = choose_kernel(space, known)
-    features = known if kernel is None else kernel.of_training(known, Y.shape[1])
-    across = new if kernel is None else kernel.values(new, known)
-    steps: Iterator[tuple[int, Any]]
-    if n_neighbors is None:
-        # Labels that may not move: nothing but the model is left to find.
-        steps = solve_msvr_path(features, 2.0 * Y - 1.0, [p.alpha for p in points], **options)
-    else:
-        W = local_graph(known, kernel, n_neighbors, reg_policy)
-        steps = solve_logical_path(features, Y, W, points, **options)
-    for place, solution in steps:
-        scores = np.asarray(across @ solution.coef.T + solution.intercept)
-        yield place, scores, solution.optimality
+def _fixed_labels(
+    features: Any, Y: LabelArray, options: dict[str, Any], points: Sequence[GridPoint]
+) -> Iterator[tuple[int, MsvrSolution]]:
+    """Labels that may not move: nothing but the model is left to find."""
+    return solve_msvr_path(features, 2.0 * Y - 1.0, [point.alpha for point in points], **options)

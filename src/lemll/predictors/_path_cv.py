@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
 from functools import partial
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import check_cv
 
 from lemll._labels import LabelCoding
 from lemll._parameters import check_number, check_whole
 from lemll._validation import LabelArray
+from lemll._warnings import warn_caller
 from lemll.enhancers._kernels import inverse_variance
 from lemll.model_selection import IterativeStratifiedKFold
-from lemll.predictors._base import FloatArray, MultilabelClassifier
-from lemll.predictors._folds import Fold, FoldScores, Measure, Space, measures_of, score_fold
+from lemll.predictors._base import FloatArray, LabelScorer
+from lemll.predictors._folds import Fold, Space, measures_of
 from lemll.predictors._grid import coarse_to_fine, one_standard_error, results_table
+from lemll.predictors._trials import Trials
 from lemll.solvers import GridPoint
 
 __all__ = ["PAPER_GRID", "PathCV", "check_axis"]
@@ -29,7 +31,7 @@ PAPER_GRID = tuple(4.0**power for power in range(-3, 4))
 _WIDTHS = (0.25, 1.0, 4.0)
 
 
-class PathCV(MultilabelClassifier):
+class PathCV(LabelScorer):
     """Base of classifiers that choose their parameters by cross-validation.
 
     A subclass has the parameters read here, and implements `_axes` and `_model`.
@@ -37,7 +39,7 @@ class PathCV(MultilabelClassifier):
 
     scoring: Any
     cv: Any
-    search: Any
+    search: Any = "grid"
     one_standard_error: Any
     kernel: Any
     kernel_gamma: Any
@@ -48,7 +50,9 @@ class PathCV(MultilabelClassifier):
     tol_search: Any
     tol_final: Any
     max_iter: Any
+    refit: Any
     n_jobs: Any
+    callback: Any
 
     @abstractmethod
     def _axes(self) -> list[list[float]]:
@@ -65,6 +69,8 @@ class PathCV(MultilabelClassifier):
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Choose the parameters, then learn with them from all rows.
 
+        If it does not come to its end, what an earlier call has learnt stays.
+
         Parameters
         ----------
         X : array-like, sparse matrix or frame of shape (n_samples, n_features)
@@ -79,39 +85,76 @@ class PathCV(MultilabelClassifier):
         self
             The fitted classifier.
         """
-        X, Y, coding = self._validated(X, y)
+        before = dict(vars(self))
+        try:
+            X, Y, coding = self._validated(X, y)
+            found = self._search(X, Y, groups)
+            self._learn(X, Y, found.pop("_best"), coding)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        self.__dict__.update(found)
+        return self
+
+    def _search(self, X: Any, Y: LabelArray, groups: Any) -> dict[str, Any]:
+        """Try the parameters; return the attributes to set, and where the best one is."""
         measures = measures_of(self.scoring)
         if self.search not in ("grid", "coarse"):
             raise ValueError(f"search={self.search!r} must be 'grid' or 'coarse'.")
-        folds = self._folds(X, Y, groups)
-        spaces = self._spaces(X)
         axes = self._axes()
-        tried: list[tuple[Space, GridPoint]] = []
-        scores: list[FoldScores] = []
-
-        def evaluate(space: Space, points: Sequence[GridPoint]) -> FloatArray:
-            """Try points and return their mean scores by the first measure."""
-            found = self._evaluate(folds, space, points, measures)
-            tried.extend((space, point) for point in points)
-            scores.extend(found)
-            return np.array([entry.values[:, 0].mean() for entry in found])
-
-        for space in spaces:
+        options = {
+            **self._graph_options(),
+            "epsilon": check_number("epsilon", self.epsilon, above=0, inclusive=True),
+            "tol": check_number("tol_search", self.tol_search, above=0),
+            "max_iter": check_whole("max_iter", self.max_iter, least=1),
+        }
+        folds, spaces = self._folds(X, Y, groups), self._spaces(X)
+        trials = Trials(folds, measures, options, n_jobs=self.n_jobs, callback=self.callback)
+        grid = [GridPoint(*point) for point in itertools.product(*axes)]
+        for number, space in enumerate(spaces):
             if self.search == "grid":
-                evaluate(space, [GridPoint(*point) for point in itertools.product(*axes)])
+                trials.expect(len(grid), len(spaces) - number)
+                trials.evaluate(space, grid)
             else:
-                coarse_to_fine(axes, partial(evaluate, space))
-        results = results_table(tried, scores, list(measures))
-        best = int(results["mean_test_" + next(iter(measures))].argmax())
+                trials.expect(None, len(spaces) - number)
+                coarse_to_fine(axes, partial(trials.evaluate, space, keep=True))
+            trials.forget()
+        self._warn(trials)
+        results = results_table(trials.tried, trials.scores, list(measures))
+        means = results["mean_test_" + next(iter(measures))]
+        best = int(means.argmax())
         if self.one_standard_error:
-            best = one_standard_error(tried, [entry.values[:, 0] for entry in scores])
-        self._learn(X, Y, tried[best], coding)
-        self.cv_results_, self.best_index_ = results, best
-        self.best_score_ = float(results["mean_test_" + next(iter(measures))][best])
-        self.n_splits_ = len(folds)
-        return self
+            best = one_standard_error(trials.tried, [s.values[:, 0] for s in trials.scores])
+        space, point = trials.tried[best]
+        return {
+            "_best": trials.tried[best],
+            "_space": space,
+            "cv_results_": results,
+            "best_index_": best,
+            "best_score_": float(means[best]),
+            "best_params_": {
+                **{n: value for n, value in point._asdict().items() if hasattr(self, n + "s")},
+                **{n: getattr(space, n) for n in ("kernel", "kernel_gamma", "normalize_rows")},
+            },
+            "n_splits_": len(folds),
+        }
+
+    def _warn(self, trials: Trials) -> None:
+        gaps = [float(scores.optimality.max()) for scores in trials.scores]
+        missed = sum(gap > self.tol_search for gap in gaps)
+        if missed:
+            warn_caller(
+                f"{missed} of {len(gaps)} combinations tried by {type(self).__name__} did not "
+                f"reach the certified gap tol_search={self.tol_search:.2e} in every fold, the "
+                f"largest being {max(gaps):.2e}; raise max_iter or tol_search. "
+                "cv_results_['optimality'] tells which.",
+                ConvergenceWarning,
+            )
 
     def _spaces(self, X: Any) -> list[Space]:
+        if self.normalize_rows not in (True, False, "auto"):
+            raise ValueError(f"normalize_rows={self.normalize_rows!r} must be a bool or 'auto'.")
         spaces = []
         for scaled in (False, True) if self.normalize_rows == "auto" else (self.normalize_rows,):
             plain = Space(self.kernel, self.kernel_gamma, scaled, self.degree, self.coef0)
@@ -121,42 +164,38 @@ class PathCV(MultilabelClassifier):
             spaces.append(plain._replace(kernel="linear"))
             middle = inverse_variance(plain.rows(X))
             spaces += [plain._replace(kernel="rbf", kernel_gamma=middle * w) for w in _WIDTHS]
+        if self._pairwise and self.normalize_rows:
+            raise ValueError(
+                "normalize_rows must be False with a precomputed kernel, whose rows are no "
+                "features."
+            )
         return spaces
 
     def _folds(self, X: Any, Y: LabelArray, groups: Any) -> list[Fold]:
-        if isinstance(self.cv, int) and not isinstance(self.cv, bool):
+        if isinstance(self.cv, Integral):
             splitter: Any = IterativeStratifiedKFold(check_whole("cv", self.cv, least=2))
+            if len(Y) < self.cv:
+                raise ValueError(
+                    f"cv={self.cv} folds need at least as many rows, got n_samples={len(Y)}."
+                )
         else:
             splitter = check_cv(self.cv)
-        return [
+        folds = [
             Fold(X, Y, np.asarray(train), np.asarray(test))
             for train, test in splitter.split(X, Y, groups)
         ]
-
-    def _evaluate(
-        self,
-        folds: Sequence[Fold],
-        space: Space,
-        points: Sequence[GridPoint],
-        measures: Mapping[str, Measure],
-    ) -> list[FoldScores]:
-        """Return for each point its scores over the folds."""
-        options = {
-            **self._graph_options(),
-            "epsilon": check_number("epsilon", self.epsilon, above=0, inclusive=True),
-            "tol": check_number("tol_search", self.tol_search, above=0),
-            "max_iter": check_whole("max_iter", self.max_iter, least=1),
-        }
-        by_fold = Parallel(self.n_jobs)(
-            delayed(score_fold)(fold, space, points, measures, options) for fold in folds
-        )
-        values = np.stack([scores.values for scores in by_fold], axis=1)
-        gaps = np.stack([scores.optimality for scores in by_fold], axis=1)
-        return [FoldScores(*entry) for entry in zip(values, gaps, strict=True)]
+        if not folds:
+            raise ValueError(f"cv={self.cv!r} must give at least one split, got none.")
+        return folds
 
     def _learn(
         self, X: Any, Y: LabelArray, best: tuple[Space, GridPoint], coding: LabelCoding
     ) -> None:
+        """Fit the final model, unless there is to be none."""
+        self.__dict__.pop("best_estimator_", None)
+        if not self.refit:
+            self._store(coding, np.zeros(Y.shape[1]))
+            return
         space, point = best
         model = self._model(point).set_params(
             kernel=space.kernel,
@@ -169,17 +208,14 @@ class PathCV(MultilabelClassifier):
             max_iter=self.max_iter,
         )
         self.best_estimator_ = model.fit(space.rows(X), Y)
-        tuned = {name: value for name, value in point._asdict().items() if hasattr(model, name)}
-        self.best_params_ = tuned | {
-            name: getattr(space, name) for name in ("kernel", "kernel_gamma", "normalize_rows")
-        }
-        self._space = space
         self._store(coding, model.thresholds_)
 
-    def _fit(self, X: Any, Y: LabelArray) -> None:
-        raise NotImplementedError  # `fit` does more than this
-
     def _score(self, X: Any) -> FloatArray:
+        if not self.refit:
+            raise NotFittedError(
+                f"this {type(self).__name__} was fitted with refit=False, so there is no model to "
+                "predict with; fit it with refit=True, or a model of your own with best_params_."
+            )
         scores: FloatArray = self.best_estimator_._score(self._space.rows(X))
         return scores
 

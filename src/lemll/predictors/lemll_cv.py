@@ -27,13 +27,15 @@ class LEMLLCV(PathCV):
         Names in ``lemll.metrics.METRICS``, of which the first decides, or a function of the true
         labels and the scores, of which greater is better.
     cv : int, splitter or iterable, default=5
-        A number of folds, stratified for all labels together; or what scikit-learn takes.
+        A number of folds, stratified for all labels together; or a splitter, or pairs of
+        training and test rows, as scikit-learn takes them.
     search : {"grid", "coarse"}, default="grid"
         All combinations; or every third value first, then the surroundings of the best, until
         nothing around it is better: about a quarter of the work.
     one_standard_error : bool, default=False
-        Whether to take, among the parameters within one standard error of the best, those with
-        the largest alpha, then beta, then gamma: the plainest model that is as good.
+        Whether to take, among the parameters within one standard error of the best and with its
+        kernel, those with the largest alpha, then the largest beta, then the smallest gamma: the
+        plainest model that is as good.
     kernel : "auto", str or callable, default="linear"
         As in :class:`LEMLL`; "auto" tries the linear and the RBF kernel, of three widths.
     kernel_gamma, degree, coef0 : object
@@ -48,8 +50,12 @@ class LEMLLCV(PathCV):
         Certified relative gaps, while searching and of the final model.
     precision : {"float64", "float32"}, default="float64"
         Of the iterates while searching.
+    refit : bool, default=True
+        Whether to fit the final model; without it there are no predictions.
     n_jobs : int, optional
-        Folds and kernels worked on at a time, as in joblib. The result does not depend on it.
+        Folds worked on at a time, as in joblib, by threads. The result does not depend on it.
+    callback : callable, optional
+        Called with a `SearchProgress` (done, expected, best_score, elapsed) after each fold.
 
     Attributes
     ----------
@@ -57,18 +63,22 @@ class LEMLLCV(PathCV):
         alpha, beta, gamma, kernel, kernel_gamma and normalize_rows of the final model.
     best_score_ : float
         Mean over the folds of the first measure, greater being better.
+    best_index_ : int
+        Where the best parameters are in `cv_results_`.
     cv_results_ : dict of str to ndarray
         One entry for each combination tried: the parameters (``param_...``), and for each measure
         (``mean_test_...``, ``std_test_...``, ``split0_test_...``), losses negated; the rank; the
         largest certified gap of the folds (``optimality``).
     best_estimator_ : LEMLL
-        The final model; its attributes are this one's too.
+        The final model; its attributes (``coef_``, ``label_distribution_``, ...) are this one's
+        too. Where `normalize_rows` was chosen, it wants rows of length 1.
     n_splits_ : int
         Number of folds.
 
     See Also
     --------
     LEMLL : One model.
+    MSVRCV : The same search, with the labels as they are.
 
     Examples
     --------
@@ -105,7 +115,9 @@ class LEMLLCV(PathCV):
         tol_final: float = 1e-4,
         max_iter: int = 1000,
         precision: Any = "float64",
+        refit: bool = True,
         n_jobs: int | None = None,
+        callback: Any = None,
     ) -> None:
         self.alphas = alphas
         self.betas = betas
@@ -127,7 +139,9 @@ class LEMLLCV(PathCV):
         self.tol_final = tol_final
         self.max_iter = max_iter
         self.precision = precision
+        self.refit = refit
         self.n_jobs = n_jobs
+        self.callback = callback
 
     def _axes(self) -> list[list[float]]:
         return [

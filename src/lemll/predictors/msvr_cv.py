@@ -25,14 +25,14 @@ class MSVRCV(PathCV):
     ----------
     alphas : sequence of float, default={1/64, 1/16, 1/4, 1, 4, 16, 64}
         Values to try.
-    scoring, cv, search, one_standard_error, kernel, kernel_gamma, degree, coef0, normalize_rows
+    scoring, cv, one_standard_error, kernel, kernel_gamma, degree, coef0, normalize_rows
         As in :class:`LEMLLCV`.
     epsilon, thresholds, max_iter
         As in :class:`MSVRClassifier`.
     tol_search, tol_final : float, default=1e-3, 1e-10
         Certified relative gaps, while searching and of the final model.
-    n_jobs : int, optional
-        Folds worked on at a time, as in joblib. The result does not depend on it.
+    refit, n_jobs, callback
+        As in :class:`LEMLLCV`.
 
     Attributes
     ----------
@@ -61,7 +61,6 @@ class MSVRCV(PathCV):
         *,
         scoring: Any = "average_precision",
         cv: Any = 5,
-        search: Any = "grid",
         one_standard_error: bool = False,
         kernel: Any = "linear",
         kernel_gamma: Any = "variance",
@@ -73,12 +72,13 @@ class MSVRCV(PathCV):
         tol_search: float = 1e-3,
         tol_final: float = 1e-10,
         max_iter: int = 1000,
+        refit: bool = True,
         n_jobs: int | None = None,
+        callback: Any = None,
     ) -> None:
         self.alphas = alphas
         self.scoring = scoring
         self.cv = cv
-        self.search = search
         self.one_standard_error = one_standard_error
         self.kernel = kernel
         self.kernel_gamma = kernel_gamma
@@ -90,7 +90,9 @@ class MSVRCV(PathCV):
         self.tol_search = tol_search
         self.tol_final = tol_final
         self.max_iter = max_iter
+        self.refit = refit
         self.n_jobs = n_jobs
+        self.callback = callback
 
     def _axes(self) -> list[list[float]]:
         return [check_axis("alphas", self.alphas), *_FIXED_LABELS]

@@ -130,7 +130,7 @@ class FeatureModel:
         return float(np.vdot(s[:-1], dV[:-1]))
 
     def expect_many(self) -> None:
-        if not self._diagonal:
+        if not self._diagonal and not isinstance(self._factors, Spectrum):
             self._factors = Spectrum(self._features.gram(0.0), self._features.dtype)
             self.n_linear_solves = 0
 
@@ -197,8 +197,9 @@ class SampleModel:
         return float(np.vdot(s, image))
 
     def expect_many(self) -> None:
-        self._factors = Spectrum(self._features.kernel, self._features.dtype)
-        self.n_linear_solves = 0
+        if not isinstance(self._factors, Spectrum):
+            self._factors = Spectrum(self._features.kernel, self._features.dtype)
+            self.n_linear_solves = 0
 
 
 class KernelModel(SampleModel):

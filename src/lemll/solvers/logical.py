@@ -14,7 +14,7 @@ from lemll.solvers._solution import LemllSolution, solution_at
 from lemll.solvers.joint import JointProblem, solve_joint
 from lemll.solvers.path import GridPoint, PathStep, solve_path
 
-__all__ = ["solve_logical", "solve_logical_path"]
+__all__ = ["LogicalPath", "solve_logical"]
 
 
 def solve_logical(
@@ -85,10 +85,8 @@ def solve_logical(
     )
 
 
-def solve_logical_path(
-    X: Any, Y: LabelArray, W: Any, points: Sequence[GridPoint], **options: Any
-) -> Iterator[PathStep]:
-    """Minimise Eq. (9) for logical labels 0/1 and each of many parameters.
+class LogicalPath:
+    """Eq. (9) for logical labels 0/1 and many parameters, prepared once.
 
     Labels that are the same in every row are left out and put back, as in `solve_logical`; the
     certificates are those of the labels that vary.
@@ -96,42 +94,48 @@ def solve_logical_path(
     Parameters
     ----------
     X, W : arrays
-        As in `lemll.solvers.solve_joint`.
+        As in `lemll.solvers.solve_joint`; the rows of W must sum to one up to rounding.
     Y : ndarray of shape (n_samples, n_labels), int8
         Logical labels, 0/1.
-    points : sequence of GridPoint
-        The weights alpha, beta and gamma.
-    **options
-        Of `lemll.solvers.solve_path`: epsilon, tol, max_iter, precision.
-
-    Yields
-    ------
-    PathStep
-        One for each of `points`, with all labels.
     """
-    coded = 2.0 * Y.astype(np.float64) - 1.0
-    varies = Y.min(axis=0) != Y.max(axis=0)
-    fixed = LemllPoint(coded, np.zeros((Y.shape[1], X.shape[1])), coded[0])
-    if not varies.any():
-        nothing = solution_at(fixed, DualityGap(0.0, 0.0, 0.0), [0.0], "converged", 0)
-        yield from (PathStep(place, nothing) for place in range(len(points)))
-        return
-    problem = JointProblem(X, np.ascontiguousarray(coded[:, varies]), W)
-    for step in solve_path(problem, points, **options):
-        if varies.all():
-            yield step
-            continue
-        whole = LemllPoint(*(array.copy() for array in fixed))
-        whole.numerical_labels[:, varies] = step.solution.numerical_labels
-        whole.coef[varies] = step.solution.coef
-        whole.intercept[varies] = step.solution.intercept
-        yield PathStep(
-            step.place,
-            replace(
-                step.solution,
-                coef=whole.coef,
-                intercept=whole.intercept,
-                numerical_labels=whole.numerical_labels,
-                dual_coef=None,
-            ),
+
+    def __init__(self, X: Any, Y: LabelArray, W: Any) -> None:
+        coded = 2.0 * Y.astype(np.float64) - 1.0
+        self._varies = Y.min(axis=0) != Y.max(axis=0)
+        self._fixed = LemllPoint(coded, np.zeros((Y.shape[1], X.shape[1])), coded[0])
+        self._problem = None
+        if self._varies.any():
+            self._problem = JointProblem(X, np.ascontiguousarray(coded[:, self._varies]), W)
+
+    def solve(self, points: Sequence[GridPoint], **options: Any) -> Iterator[PathStep]:
+        """Minimise Eq. (9) for each of many parameters.
+
+        Parameters
+        ----------
+        points : sequence of GridPoint
+            The weights alpha, beta and gamma.
+        **options
+            Of `lemll.solvers.solve_path`: epsilon, tol, max_iter, precision.
+
+        Yields
+        ------
+        PathStep
+            One for each of `points`, with all labels.
+        """
+        if self._problem is None:
+            certificate = DualityGap(0.0, 0.0, 0.0)
+            nothing = solution_at(self._fixed, certificate, [0.0], "converged", 0)
+            yield from (PathStep(place, nothing) for place in range(len(points)))
+            return
+        for place, solution in solve_path(self._problem, points, **options):
+            yield PathStep(place, solution if self._varies.all() else self._whole(solution))
+
+    def _whole(self, solution: LemllSolution) -> LemllSolution:
+        """Put the constant labels back."""
+        labels, coef, intercept = (array.copy() for array in self._fixed)
+        labels[:, self._varies] = solution.numerical_labels
+        coef[self._varies] = solution.coef
+        intercept[self._varies] = solution.intercept
+        return replace(
+            solution, numerical_labels=labels, coef=coef, intercept=intercept, dual_coef=None
         )

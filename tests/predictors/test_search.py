@@ -1,0 +1,303 @@
+"""How LEMLLCV and MSVRCV search, and what they are as estimators."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, normalize
+
+from lemll import LEMLL, LEMLLCV, MSVRCV
+from lemll.predictors import _trials
+from lemll.predictors._folds import Space
+from lemll.predictors._grid import coarse_to_fine, one_standard_error
+from lemll.solvers import GridPoint
+
+AXIS = (1 / 16, 1.0, 16.0)
+SMALL = {"alphas": AXIS, "betas": AXIS, "gammas": (0.0, 4.0), "cv": 3}
+SEVEN = tuple(range(7))
+
+
+@pytest.mark.parametrize("top", list(itertools.product((0, 2, 5, 6), repeat=3)))
+def test_coarse_to_fine_finds_the_top_of_a_hill(top):
+    asked = []
+
+    def evaluate(points):
+        asked.extend(points)
+        return np.array([-sum((a - b) ** 2 for a, b in zip(p, top, strict=True)) for p in points])
+
+    coarse_to_fine([SEVEN] * 3, evaluate)
+    assert len(asked) == len(set(asked)) <= 27 + 26 + 2 * 19
+    assert GridPoint(*top) in asked
+
+
+@pytest.mark.parametrize("value", [0.0, float("nan")])
+def test_coarse_to_fine_ends_on_a_plain(value):
+    asked = []
+
+    def evaluate(points):
+        asked.extend(points)
+        return np.full(len(points), value)
+
+    coarse_to_fine([SEVEN, [1.0], [1.0, 2.0]], evaluate)
+    assert len(asked) == len(set(asked)) <= 14
+
+
+def test_the_coarse_search_tries_no_point_twice(labelled):
+    X, Y = labelled
+    coarse = LEMLLCV(search="coarse", cv=3).fit(X, Y)
+    table = pd.DataFrame(coarse.cv_results_)
+    names = [f"param_{name}" for name in ("alpha", "beta", "gamma")]
+    assert not table.duplicated(names).any()
+    assert 27 <= len(table) < 200
+    grid = LEMLLCV(cv=3).fit(X, Y)
+    both = table.merge(pd.DataFrame(grid.cv_results_), on=names)
+    assert len(both) == len(table)
+    # Other neighbours on the path, other iterates: within what a gap of 1e-3 leaves open.
+    np.testing.assert_allclose(
+        both["mean_test_average_precision_x"], both["mean_test_average_precision_y"], atol=0.02
+    )
+
+
+def test_a_fold_is_prepared_once_a_kernel(labelled, monkeypatch):
+    X, Y = labelled
+    prepared = []
+    prepare = _trials.FoldPath._prepare
+    monkeypatch.setattr(
+        _trials.FoldPath, "_prepare", lambda self: prepared.append(self) or prepare(self)
+    )
+    settings = {"search": "coarse", "kernel": "auto", "cv": 2}
+    LEMLLCV(**settings).fit(X, Y)
+    assert len(prepared) == 4 * 2
+    # Without memory to keep it in, it is prepared again, to the same result.
+    kept = LEMLLCV(**settings).fit(X, Y)
+    monkeypatch.setattr(_trials, "available_bytes", lambda: 0)
+    del prepared[:]
+    again = LEMLLCV(**settings).fit(X, Y)
+    assert len(prepared) > 4 * 2
+    assert again.best_params_ == kept.best_params_
+    np.testing.assert_array_equal(again.cv_results_["optimality"], kept.cv_results_["optimality"])
+
+
+def test_auto_tries_kernels_and_scaled_rows(labelled):
+    X, Y = labelled
+    model = LEMLLCV(**SMALL, kernel="auto", normalize_rows="auto").fit(X, Y)
+    table = pd.DataFrame(model.cv_results_)
+    tried = table.groupby(["param_kernel", "param_kernel_gamma", "param_normalize_rows"]).size()
+    assert (tried == 18).all()
+    assert len(tried) == 8
+    widths = table.loc[~table["param_normalize_rows"].astype(bool), "param_kernel_gamma"].unique()
+    middle = 1 / X.var(axis=0).sum()
+    np.testing.assert_allclose(sorted(widths[1:]), [middle / 4, middle, 4 * middle])
+    best = model.best_params_
+    alone = LEMLL(**{name: best[name] for name in best if name != "normalize_rows"})
+    rows = normalize(X) if best["normalize_rows"] else X
+    np.testing.assert_array_equal(
+        model.decision_function(X), alone.fit(rows, Y).decision_function(rows)
+    )
+
+
+def test_scaled_rows_are_scaled_when_predicting(labelled):
+    X, Y = labelled
+    scaled = LEMLLCV(**SMALL, normalize_rows=True).fit(X, Y)
+    plain = LEMLLCV(**SMALL).fit(normalize(X), Y)
+    assert scaled.best_params_ == plain.best_params_ | {"normalize_rows": True}
+    np.testing.assert_allclose(
+        scaled.decision_function(7 * X), plain.decision_function(normalize(X))
+    )
+
+
+def test_one_standard_error_takes_the_plainest():
+    space, other = Space("linear", "variance", False), Space("rbf", 1.0, False)
+    tried = [
+        (space, GridPoint(1.0, 1.0, 1.0)),  # the best: mean 0.8, standard error 0.1
+        (space, GridPoint(4.0, 1.0, 1.0)),
+        (space, GridPoint(4.0, 4.0, 1.0)),
+        (space, GridPoint(4.0, 4.0, 0.25)),
+        (space, GridPoint(16.0, 1.0, 1.0)),  # too far below
+        (other, GridPoint(64.0, 1.0, 1.0)),  # another kernel
+    ]
+    values = [[0.7, 0.9], [0.7, 0.75], [0.7, 0.75], [0.7, 0.75], [0.6, 0.7], [0.75, 0.75]]
+    assert one_standard_error(tried, [np.array(v) for v in values]) == 3
+
+
+def test_the_one_standard_error_rule_is_applied(labelled):
+    X, Y = labelled
+    best = LEMLLCV(**SMALL).fit(X, Y)
+    plain = LEMLLCV(**SMALL, one_standard_error=True).fit(X, Y)
+    assert plain.best_params_["alpha"] >= best.best_params_["alpha"]
+    assert plain.best_index_ != best.best_index_
+    splits = [best.cv_results_[f"split{i}_test_average_precision"] for i in range(3)]
+    error = np.std([split[best.best_index_] for split in splits], ddof=1) / np.sqrt(3)
+    assert best.best_score_ - error <= plain.best_score_ <= best.best_score_
+
+
+def test_attributes_of_the_final_model_are_its_own(labelled):
+    X, Y = labelled
+    model = LEMLLCV(**SMALL)
+    for name in ("coef_", "label_distribution_", "best_estimator_", "__deepcopy__", "nonsense"):
+        assert not hasattr(model, name)
+    with pytest.raises(AttributeError, match="'LEMLLCV' object has no attribute 'coef_'"):
+        model.coef_  # noqa: B018
+    model.fit(X, Y)
+    assert model.coef_ is model.best_estimator_.coef_
+    assert model.label_distribution_.shape == Y.shape
+    assert model.optimality_ <= 1e-4
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense_'"):
+        model.nonsense_  # noqa: B018
+    with pytest.raises(AttributeError, match="'LEMLLCV' object has no attribute 'nonsense'"):
+        model.nonsense  # noqa: B018
+
+
+def pickled(model):
+    return pickle.loads(pickle.dumps(model))  # noqa: S301
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, clone, pickled])
+@pytest.mark.parametrize("fitted", [False, True])
+def test_copies(labelled, duplicate, fitted):
+    X, Y = labelled
+    model = LEMLLCV(**SMALL)
+    if fitted:
+        model.fit(X, Y)
+    other = duplicate(model)
+    assert other.get_params() == model.get_params()
+    if not fitted or duplicate is clone:
+        with pytest.raises(NotFittedError):
+            other.predict(X)
+    else:
+        np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
+
+
+def test_it_works_in_a_pipeline_and_in_cross_validation(labelled):
+    X, Y = labelled
+    model = make_pipeline(StandardScaler(), LEMLLCV(**SMALL))
+    assert cross_val_predict(model, X, Y, cv=2).shape == Y.shape
+
+
+def test_frames_in_frames_out(labelled):
+    X, Y = labelled
+    rows = [f"row {i}" for i in range(60)]
+    frame = pd.DataFrame(X, columns=list("abcd"), index=rows)
+    tags = pd.DataFrame(Y, columns=["sky", "sea", "sun"], index=rows)
+    model = LEMLLCV(**SMALL).fit(frame, tags)
+    predicted = model.predict(frame)
+    assert list(predicted.columns) == ["sky", "sea", "sun"]
+    assert list(predicted.index) == rows
+    assert list(model.feature_names_in_) == list("abcd")
+    np.testing.assert_array_equal(predicted, LEMLLCV(**SMALL).fit(X, Y).predict(X))
+
+
+def test_thresholds_are_those_of_the_final_model(labelled):
+    X, Y = labelled
+    model = LEMLLCV(**SMALL, thresholds="f1").fit(X, Y)
+    names = ("alpha", "beta", "gamma")
+    alone = LEMLL(**{n: model.best_params_[n] for n in names}, thresholds="f1").fit(X, Y)
+    assert (model.thresholds_ != 0).any()
+    np.testing.assert_array_equal(model.thresholds_, alone.thresholds_)
+    np.testing.assert_array_equal(model.predict(X), alone.predict(X))
+
+
+def test_without_refit_there_is_a_choice_but_no_model(labelled):
+    X, Y = labelled
+    model = LEMLLCV(**SMALL).fit(X, Y)
+    best = model.best_params_
+    model.set_params(refit=False).fit(X, Y)
+    assert model.best_params_ == best
+    assert not hasattr(model, "best_estimator_")
+    assert not hasattr(model, "coef_")
+    with pytest.raises(NotFittedError, match="fitted with refit=False, so there is no model"):
+        model.predict(X)
+
+
+@pytest.mark.parametrize(("search", "n_points"), [("grid", 18), ("coarse", None)])
+def test_progress_is_reported(labelled, search, n_points):
+    X, Y = labelled
+    reports = []
+    model = LEMLLCV(**SMALL, search=search, kernel="auto", callback=reports.append).fit(X, Y)
+    done = [report.done for report in reports]
+    assert done == sorted(set(done))
+    assert done[-1] == 3 * len(model.cv_results_["optimality"])
+    assert all(report.done <= report.expected for report in reports)
+    if n_points:
+        assert {report.expected for report in reports} == {4 * 3 * n_points}
+    assert np.isnan(reports[0].best_score)
+    assert reports[-1].elapsed >= reports[0].elapsed > 0
+    assert max(r.best_score for r in reports[3:]) <= model.best_score_
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, MemoryError])
+def test_an_interrupted_search_leaves_the_earlier_model(labelled, make_labelled, stop):
+    X, Y = labelled
+    model = LEMLLCV(**SMALL).fit(X, Y)
+    before = model.decision_function(X)
+    attributes = set(vars(model))
+
+    def interrupt(progress):
+        if progress.done > 18:
+            raise stop
+
+    model.set_params(callback=interrupt)
+    with pytest.raises(stop):
+        model.fit(*make_labelled(1, d=6, n_labels=5))
+    assert set(vars(model)) == attributes
+    assert model.n_features_in_ == 4
+    np.testing.assert_array_equal(model.decision_function(X), before)
+    untouched = LEMLLCV(**SMALL, callback=interrupt)
+    with pytest.raises(stop):
+        untouched.fit(X, Y)
+    with pytest.raises(NotFittedError):
+        untouched.predict(X)
+
+
+def test_points_that_miss_the_tolerance_are_counted(labelled):
+    X, Y = labelled
+    with pytest.warns(ConvergenceWarning, match=r"18 of 18 combinations tried by LEMLLCV did not"):
+        LEMLLCV(**SMALL, max_iter=1, tol_search=1e-9, tol_final=0.9).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"alphas": []}, "alphas must hold at least one value, got none"),
+        ({"betas": [1.0, 0.0]}, "betas must be finite and > 0, got 0.0"),
+        ({"gammas": ["many"]}, "gammas must be a number >= 0, got 'many'"),
+        (
+            {"scoring": "accuracy"},
+            "scoring='accuracy' must be one of hamming_loss, .*or a function",
+        ),
+        ({"scoring": []}, "scoring must name at least one measure, got none"),
+        ({"scoring": None}, "scoring=None must be one of"),
+        ({"search": "random"}, "search='random' must be 'grid' or 'coarse'"),
+        ({"cv": 1}, "cv must be a whole number >= 2, got 1"),
+        ({"cv": []}, r"cv=\[\] must give at least one split, got none"),
+        ({"cv": "many"}, "Expected .*cv.* as an integer"),
+        ({"cv": 61}, "cv=61 folds need at least as many rows, got n_samples=60"),
+        ({"normalize_rows": "yes"}, "normalize_rows='yes' must be a bool or 'auto'"),
+        ({"kernel": "cubic"}, "kernel='cubic' must be one of"),
+        ({"tol_search": 0}, "tol_search must be finite and > 0, got 0"),
+        ({"tol_final": 0}, "tol must be finite and > 0, got 0"),
+        ({"epsilon": -1}, "epsilon must be finite and >= 0, got -1"),
+        ({"max_iter": 0}, "max_iter must be a whole number >= 1, got 0"),
+        ({"n_neighbors": 0}, "n_neighbors must be a whole number >= 1, got 0"),
+        ({"precision": "half"}, "precision must be"),
+        ({"thresholds": "best"}, "thresholds='best' must be"),
+    ],
+)
+def test_bad_settings_are_named(labelled, wrong, message):
+    with pytest.raises(ValueError, match=message):
+        LEMLLCV(**SMALL | wrong).fit(*labelled)
+
+
+def test_rows_of_a_precomputed_kernel_are_not_scaled(labelled):
+    X, Y = labelled
+    with pytest.raises(ValueError, match="normalize_rows must be False with a precomputed kernel"):
+        MSVRCV(cv=2, kernel="precomputed", normalize_rows="auto").fit(X @ X.T, Y)
