@@ -174,7 +174,7 @@ class PathCV(LabelScorer):
     def _folds(self, X: Any, Y: LabelArray, groups: Any) -> list[Fold]:
         if isinstance(self.cv, Integral):
             splitter: Any = IterativeStratifiedKFold(check_whole("cv", self.cv, least=2))
-            if len(Y) < self.cv:
+            if len(Y) < splitter.n_splits:
                 raise ValueError(
                     f"cv={self.cv} folds need at least as many rows, got n_samples={len(Y)}."
                 )
