@@ -4,9 +4,9 @@ Three halves (seeds 0 to 2). The search is for average precision, coarse to fine
 and three RBF kernels, rows scaled or not; each measure is of the parameters that are best by it
 among those tried. Beside it: `OneVsRestClassifier(LogisticRegressionCV)` on features scaled to at
 most 1, labels with fewer positives than folds being scored by their frequency; labels by frequency
-alone, which every model must beat; and `MSVRCV` with the same search, which is LEMLL with its labels fixed: the difference is what
-label enhancement adds. A cell counts where LEMLLCV is no worse than both others, means being compared
-with the paper's after rounding to three decimals.
+alone, which every model must beat; and `MSVRCV` with the same kernels, which is LEMLL with its
+labels fixed: the difference is what label enhancement adds. A cell counts where LEMLLCV is no worse
+than the logistic regressions and than the paper's LEMLL, after rounding to three decimals.
 
 A set of `BUDGETED` is tuned on as many of its training rows as given, and fitted to all of them.
 """

@@ -52,7 +52,15 @@ ALLOWED: dict[str, set[str]] = {
     },
     "report": {"experiments", "predictors", "enhancers", "datasets", "metrics"},
     "testing": set(),
-    "cli": {"report", "experiments", "predictors", "enhancers", "datasets", "metrics"},
+    "cli": {
+        "report",
+        "experiments",
+        "predictors",
+        "enhancers",
+        "datasets",
+        "metrics",
+        "model_selection",
+    },
 }
 
 

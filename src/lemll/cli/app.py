@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from lemll import __version__
-from lemll.cli import bench, datasets, demo, enhance, reproduce
+from lemll.cli import bench, datasets, demo, enhance, reproduce, tune
 
 __all__ = ["app"]
 
@@ -20,6 +20,7 @@ app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(bench.app, name="bench")
 app.command(name="demo")(demo.demo)
 app.command(name="enhance")(enhance.enhance)
+app.command(name="tune")(tune.tune)
 
 
 def _print_version(wanted: bool) -> None:
