@@ -24,7 +24,7 @@ from lemll.datasets import Dataset
 from lemll.exceptions import LemllError
 from lemll.metrics import METRICS
 from lemll.model_selection import IterativeStratifiedKFold
-from lemll.predictors import LEMLL, LEMLLCV
+from lemll.predictors import LEMLL, LEMLLCV, SearchProgress
 from lemll.report.tuning import draw_label_movement, draw_scores, score_surface
 
 __all__ = ["tune"]
@@ -85,14 +85,14 @@ def tune(
 
 
 @contextmanager
-def _progress(console: Console) -> Iterator[Callable[[Any], None]]:
+def _progress(console: Console) -> Iterator[Callable[[SearchProgress], None]]:
     """Show how many fits are done and how long the rest may take; only on a terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} fits"),
                TimeElapsedColumn(), TextColumn("left about"), TimeRemainingColumn())  # fmt: skip
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("Searching", total=None)
 
-        def report(progress: Any) -> None:
+        def report(progress: SearchProgress) -> None:
             bar.update(task, completed=progress.done, total=progress.expected)
 
         yield report
