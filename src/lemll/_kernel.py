@@ -69,12 +69,18 @@ class CentredKernel:
         self.matrix -= self.shift - self.shift.mean()
         self.matrix -= self.shift[:, None]
 
-    def check_positive(self) -> None:
+    def check_positive(self, *, rounding: float = 0.0) -> None:
         """Refuse a kernel with a negative eigenvalue: Eq. (9) would not be convex.
 
         Directions that the intercept takes care of do not count.
+
+        Parameters
+        ----------
+        rounding : float, default=0.0
+            Relative rounding of the values, where they were given in a lower precision.
         """
-        slack = NEGATIVE_SHARE * _largest_eigenvalue(self.matrix)
+        share = max(NEGATIVE_SHARE, len(self.matrix) * rounding)
+        slack = share * _largest_eigenvalue(self.matrix)
         shifted = self.matrix.copy()
         shifted.flat[:: len(shifted) + 1] += max(slack, np.finfo(np.float64).tiny)
         try:

@@ -94,7 +94,10 @@ def test_rows_can_be_rated_by_answering(file, tmp_path):
         ("row,sky,sea,sand\n", "holds no rated row"),
         ("row,sky,sea,sand\n0,1,x,2\n", "line 2: want a number, got 'x'"),
         ("row,sky,sea,sand\n0,0,0,0\n", "not negative and not all zero"),
-        ("row,sky,sea,sand\n99,1,1,2\n", "rows must lie between 0 and 29, got 99"),
+        ("row,sky,sea,sand\n99,1,1,2\n", "line 2: row 99 is none of 30; rows are counted from 0"),
+        ("row,sky,sea,sand\n1,1,1,2\n1,2,2,1\n", "line 3: row 1 is rated twice"),
+        ("row,sky,sea,sand\n1,1,1,nan\n", "not negative and not all zero"),
+        ('row,sky,sea,sand\n1,1,1,"' + 200_000 * "x" + '"\n', "is no CSV file in UTF-8"),
     ],
 )
 def test_bad_ratings_are_named(file, tmp_path, content, message):
@@ -108,6 +111,23 @@ def test_bad_ratings_are_named(file, tmp_path, content, message):
     assert message in str(error)
 
 
+def test_a_file_of_a_spreadsheet_and_answers_that_end_early_will_do(file, tmp_path):
+    rated = tmp_path / "rated.csv"
+    rated.write_text("row,sky,sea,sand\n1,5,3,2\n", encoding="utf-8-sig")
+    common = ["enhance", file[0], "--labels", ",".join(NAMES), "-o", tmp_path / "d.csv"]
+    assert "from 1 rated rows (how sure that is, one row cannot tell)" in run(
+        *common, "--rated", rated
+    )
+    assert "from 2 rated rows" in run(*common, "--rate", 9, answers="5 3 2\n4 4 2\n")
+
+
+def test_a_label_called_row_is_refused(tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_text("a,row,b\n1,0,1\n2,1,0\n3,1,1\n")
+    error = run("enhance", path, "--labels", "row,b", fails=True)
+    assert "has a label called 'row'" in str(error)
+
+
 def test_an_unknown_method_is_told_the_nearest(file):
     error = run("enhance", file[0], "--labels", ",".join(NAMES), "--method", "LEML", fails=True)
-    assert "LEMLL" in str(error)
+    assert "did you mean 'LEMLL'?" in str(error)

@@ -93,11 +93,21 @@ def test_more_rows_make_it_surer(data):
     assert widths[1] < 0.7 * widths[0]
 
 
-def test_one_row_is_enough_and_has_no_spread(data):
+def test_one_row_is_enough_but_says_nothing_of_how_sure_it_is(data):
     X, D, Y = data
     enhancer = LEMLLEnhancer().fit(X, Y).calibrate([4], D[[4]])
-    low, high = enhancer.scale_interval_
-    assert low == high == pytest.approx(enhancer.scale_, rel=0.03)
+    assert enhancer.scale_ > 0
+    assert enhancer.scale_interval_ is None
+
+
+def test_ratings_that_contradict_the_labels_are_told(data):
+    X, _, Y = data
+    enhancer = LEMLLEnhancer().fit(X, Y)
+    rows = np.arange(10)
+    against = np.exp(-5 * enhancer.numerical_labels_[rows])
+    against /= against.sum(axis=1, keepdims=True)
+    with pytest.warns(UserWarning, match="a scale at the end of its range, .* look at the ratings"):
+        enhancer.calibrate(rows, against)
 
 
 def test_divided_by_sums_the_scale_is_a_power(data):

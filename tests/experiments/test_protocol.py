@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from engine_methods import Logged, make_protocol
 
 from lemll.datasets import Dataset, write_dataset
 from lemll.experiments import _provenance
+from lemll.experiments._parse import parse_protocol
 from lemll.experiments._provenance import code_version
 from lemll.experiments._sources import Source, data_sha256, load_source
 from lemll.experiments.methods import MethodSpec
@@ -252,3 +254,65 @@ def test_stratified_folds_hold_every_row_once():
     ]
     rows = [test for _, test in Splits("stratified", 3).rows(load_source(cells[0].source)[0])]
     np.testing.assert_array_equal(np.sort(np.concatenate(rows)), np.arange(1797))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("thresholds = [[0.1]]", "thresholds must be numbers, got"),
+        ('thresholds = ["0.1"]', "thresholds must be numbers, got '0.1'"),
+        ("thresholds = [0.1, 0.1]", "thresholds must differ"),
+        ("exceptions = {a = 1}", "a must be a table"),
+        ("name = 5", "name must be a text, got 5"),
+        ("exceptions = {artificial = {KN = {delta = 1}}}", "did you mean 'KM'"),
+        ("exceptions = {artifical = {KM = {delta = 1}}}", "did you mean 'artificial'"),
+    ],
+)
+def test_values_of_the_wrong_type_are_named(line, message, tmp_path):
+    file = tmp_path / "p.toml"
+    head = 'experiment = "reconstruction"\ndatasets = ["artificial"]\nmethods = ["KM"]\n'
+    file.write_text(head + line)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Protocol.from_toml(file)
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("{path = 5}", "path of a data set must be a text, got 5"),
+        ('{path = "a.csv", name = 5}', "name of a data set must be a text, got 5"),
+        ('{path = "a.csv", labels = {a = 1}}', "labels of a data set must be a text"),
+        ('{path = "a.csv", labels = [["x"]]}', "labels of a data set must be a text"),
+        ('{path = "a.csv", lables = "x"}', "did you mean 'labels'"),
+    ],
+)
+def test_data_sets_of_the_wrong_type_are_named(entry, message, tmp_path):
+    file = tmp_path / "p.toml"
+    file.write_text(f'experiment = "prediction"\ndatasets = [{entry}]\nmethods = ["MSVR"]\n')
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Protocol.from_toml(file)
+
+
+def test_more_splits_than_anyone_runs_are_refused():
+    with pytest.raises(ValueError, match="n_splits must be at most 10000, got 100000000"):
+        Splits("halves", 100_000_000)
+    with pytest.raises(ValueError, match="a method must be a text"):
+        parse_protocol({"experiment": "x", "datasets": [], "methods": [{}]}, "p", Path())
+
+
+def test_exceptions_change_one_method_on_one_set():
+    protocol = Protocol(
+        name="p",
+        experiment="reconstruction",
+        datasets=("artificial", "artificial-surface"),
+        methods=("KM", "Uniform"),
+        thresholds=(0.5,),
+        exceptions={"artificial": {"KM": {"delta": 0.5}}},
+    )
+    deltas = {
+        cell.source.name: cell.parameters["delta"]
+        for cell in protocol.cells()
+        if cell.method.label == "KM"
+    }
+    assert deltas["artificial"] == 0.5
+    assert deltas["artificial-surface"] != 0.5

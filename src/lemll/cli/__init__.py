@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 from lemll.exceptions import LemllError, MissingExtraError, import_extra
@@ -22,3 +23,6 @@ def main() -> None:
         app()
     except (LemllError, ValueError, OSError) as error:
         sys.exit(f"lemll: {error}")
+    except KeyboardInterrupt:
+        sys.stderr.write("lemll: stopped\n")
+        sys.exit(128 + signal.SIGINT)

@@ -26,13 +26,12 @@ app = typer.Typer(help="Experiments that can be stopped and resumed.", no_args_i
 
 File = Annotated[Path, typer.Argument(help="The protocol, a TOML file.", metavar="P.toml")]
 Folder = Annotated[
-    Path | None, typer.Option("--store", help="Results; by default lemll-results/NAME.")
+    Path | None,
+    typer.Option("--store", help="Results; by default lemll-results/P, after the file."),
 ]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Cells to run at a time.")]
 Seconds = Annotated[float | None, typer.Option("--time-limit", help="Seconds for a cell.")]
 Gibibytes = Annotated[float | None, typer.Option("--memory-limit", help="GiB for a cell.")]
-
-_SIGNAL_EXIT = 128  # by convention, a process ended by signal n exits with 128 + n
 
 
 class Format(StrEnum):
@@ -51,7 +50,10 @@ def _options(
     ] = None,
 ) -> None:
     for module in modules or ():
-        importlib.import_module(module)
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            raise ValueError(f"--import {module}: {error}; it must be on PYTHONPATH.") from error
 
 
 @app.command("run")
@@ -167,7 +169,10 @@ def verify_command(
     result = verify(Protocol.from_toml(file), _open(file, store), discard=discard)
     for problem in result.problems:
         console.print(problem, soft_wrap=True)
-    console.print(f"{result.figures} figures computed again, {len(result.problems)} problems")
+    console.print(
+        f"{result.figures} figures computed again, {len(result.problems)} problems; "
+        f"{result.missing} cells have no result to verify"
+    )
     raise typer.Exit(code=1 if result.problems else 0)
 
 
@@ -197,7 +202,8 @@ def export_command(
     out: Annotated[Path, typer.Argument(help="Where to: .csv or .parquet.")],
     store: Folder = None,
 ) -> None:
-    """Write all records of the store as one flat table."""
+    """Write all records of the store, also of other protocols, as one flat table."""
+    Protocol.from_toml(file)
     rows = _open(file, store).export(out)
     make_console().print(f"wrote {out}: {rows} cells", soft_wrap=True)
 

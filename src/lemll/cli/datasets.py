@@ -34,7 +34,10 @@ __all__ = ["Labels", "Missing", "Nominal", "app", "load_named"]
 
 Labels = Annotated[
     str | None,
-    typer.Option(help="Label columns: an XML file, names with commas between, or a count."),
+    typer.Option(
+        help="Label columns: an XML file, names with commas between, or a count: 3 for the first "
+        "three columns, -3 for the last three."
+    ),
 ]
 Nominal = Annotated[str | None, typer.Option(help="ARFF: codes or onehot.")]
 Missing = Annotated[str | None, typer.Option(help="Missing values: error or nan.")]

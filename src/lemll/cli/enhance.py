@@ -22,6 +22,7 @@ __all__ = ["enhance"]
 FloatArray = npt.NDArray[np.float64]
 
 _SHOWN = 5
+_LARGEST_DEGREE = 1e100
 
 
 def enhance(
@@ -38,31 +39,35 @@ def enhance(
     ] = None,
     *,
     rate: Annotated[
-        int, typer.Option(help="Ask for the degrees of so many random rows; they fix the scale.")
+        int,
+        typer.Option(min=0, help="Ask for the degrees of so many random rows; they fix the scale."),
     ] = 0,
     labels: Labels = None,
     nominal: Nominal = None,
     missing: Missing = None,
 ) -> None:
-    """Recover how much each label matters in each row; rated rows fix the scale."""
+    """Recover how much each label matters in each row, with the settings of the method's paper."""
     console = make_console()
     dataset = load_named(name, labels=labels, nominal=nominal, missing=missing)
     if dataset.Y is None:
         raise ValueError(f"{name} has a label distribution already; there is nothing to recover.")
+    if "row" in dataset.label_names:
+        raise ValueError(
+            f"{name} has a label called 'row', as the column of row numbers; rename it."
+        )
     enhancer = get_method("enhancer", method).make()
-    enhancer.fit(dataset.X, dataset.Y)
-    ratings: dict[int, FloatArray] = {}
-    if rated is not None:
-        ratings |= _read_ratings(rated, dataset)
+    # Before the fit: a mistake in the ratings should not cost it.
+    ratings = {} if rated is None else _read_ratings(rated, dataset)
     if rate:
         ratings |= _ask(console, dataset, rate)
+    enhancer.fit(dataset.X, dataset.Y)
     if ratings:
         enhancer.calibrate(list(ratings), np.array(list(ratings.values())), random_state=0)
-        low, high = enhancer.scale_interval_
-        console.print(
-            f"scale {enhancer.scale_:.3g} from {len(ratings)} rated rows (95 % of samples of them: "
-            f"{low:.3g} to {high:.3g})"
-        )
+        sure = "how sure that is, one row cannot tell"
+        if enhancer.scale_interval_ is not None:
+            low, high = enhancer.scale_interval_
+            sure = f"95 % of samples of them: {low:.3g} to {high:.3g}"
+        console.print(f"scale {enhancer.scale_:.3g} from {len(ratings)} rated rows ({sure})")
     else:
         console.print(
             "scale 1: which label matters more is recovered, how much more is a convention. "
@@ -75,7 +80,15 @@ def enhance(
 
 
 def _read_ratings(path: Path, dataset: Dataset) -> dict[int, FloatArray]:
-    with path.open(newline="", encoding="utf-8") as stream:
+    try:
+        return _parse_ratings(path, dataset)
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is no CSV file in UTF-8: {error}.") from error
+
+
+def _parse_ratings(path: Path, dataset: Dataset) -> dict[int, FloatArray]:
+    # With the mark that spreadsheets put at the beginning, or without.
+    with path.open(newline="", encoding="utf-8-sig") as stream:
         reader = csv.DictReader(stream)
         columns = reader.fieldnames or []
         absent = [name for name in ("row", *dataset.label_names) if name not in columns]
@@ -84,10 +97,13 @@ def _read_ratings(path: Path, dataset: Dataset) -> dict[int, FloatArray]:
                 f"{path} lacks the columns {', '.join(absent)}; it needs 'row', counted from 0, "
                 "and one for each label."
             )
-        ratings = {}
+        ratings: dict[int, FloatArray] = {}
         for line, entry in enumerate(reader, start=2):
             where = f"{path}, line {line}"
             row = _number(entry["row"], where, int)
+            if not 0 <= row < len(dataset) or row in ratings:
+                problem = "is rated twice" if row in ratings else f"is none of {len(dataset)}"
+                raise ValueError(f"{where}: row {row} {problem}; rows are counted from 0.")
             degrees = [_number(entry[name], where, float) for name in dataset.label_names]
             ratings[row] = _shares(degrees, where)
     if not ratings:
@@ -104,9 +120,9 @@ def _number(text: Any, where: str, kind: Any) -> Any:
 
 def _shares(degrees: list[float], where: str) -> FloatArray:
     values = np.array(degrees, dtype=np.float64)
-    if not (np.isfinite(values).all() and (values >= 0).all() and values.sum() > 0):
+    if not ((values >= 0).all() and 0 < values.max() < _LARGEST_DEGREE):
         raise ValueError(
-            f"{where}: degrees must be finite, not negative and not all zero, got {degrees}."
+            f"{where}: degrees must be numbers, not negative and not all zero, got {degrees}."
         )
     return np.asarray(values / values.sum())
 
@@ -115,13 +131,19 @@ def _ask(console: Console, dataset: Dataset, n_rows: int) -> dict[int, FloatArra
     """Ask for the degrees of random rows; they may be given on any scale, 10 or 100 in all."""
     assert dataset.Y is not None
     names = dataset.label_names
-    console.print(f"Degrees of {', '.join(names)}, with blanks between; nothing skips a row.")
+    console.print(
+        f"Degrees of {', '.join(names)}, with blanks between; an empty line skips the row."
+    )
     ratings: dict[int, FloatArray] = {}
     for row in np.random.RandomState(0).permutation(len(dataset))[:n_rows].tolist():
         relevant = ", ".join(name for name, on in zip(names, dataset.Y[row], strict=True) if on)
         while True:
-            answer = typer.prompt(f"row {row} ({relevant or 'no label'})", default="",
-                                  show_default=False)  # fmt: skip
+            try:
+                answer = typer.prompt(
+                    f"row {row} ({relevant or 'no label'})", default="", show_default=False
+                )
+            except typer.Abort:  # the answers end here; those given count
+                return ratings
             if not answer.strip():
                 break
             try:

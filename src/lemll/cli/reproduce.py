@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -57,9 +58,10 @@ def reconstruction(
     names, absent = _at_hand(wanted, download=datasets is not None)
     protocol = paper_reconstruction(names, thresholds=_QUICK_THRESHOLDS if quick else THRESHOLDS)
     opened = Store(store)
-    end = run_with_progress(
-        console, protocol, opened, n_jobs=jobs, command="lemll reproduce reconstruction"
-    )
+    command = ["lemll", "reproduce", "reconstruction", *(datasets or ())]
+    command += ["--quick"] * quick + ["--store", str(store), "--jobs", str(jobs)]
+    command += ["--output", str(output)] if output else []
+    end = run_with_progress(console, protocol, opened, n_jobs=jobs, command=shlex.join(command))
     report = make_report(protocol, opened)
     folder = output or store.with_name(f"{store.name}-tables")
     files = report.write(folder)

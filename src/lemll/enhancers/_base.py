@@ -92,7 +92,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
                 f"a distribution over {Y.shape[1]} class or label says nothing; "
                 "give at least 2 labels."
             )
-        self.numerical_labels_ = self._numerical_labels(X, Y)
+        self.numerical_labels_ = self._checked_labels(X, Y)
         self.scale_ = scale
         # Of an earlier calibration nothing stays.
         self.scale_interval_: tuple[float, float] | None = None
@@ -100,6 +100,23 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         self.classes_ = coding.classes
         self.label_names_ = np.array(coding.names, dtype=object)
         return self
+
+    def _checked_labels(self, X: Any, Y: LabelArray) -> FloatArray:
+        """Compute U, or say that numbers have left the range in which that can be done."""
+        try:
+            # What overflows shows itself in the result.
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = self._numerical_labels(X, Y)
+        except np.linalg.LinAlgError as error:
+            reason = str(error)
+        else:
+            if np.isfinite(found).all():
+                return found
+            reason = "the numerical labels are not finite"
+        raise ValueError(
+            f"{type(self).__name__} cannot be computed for these data and parameters: {reason}; "
+            "centre and rescale the features, or bring the parameters closer to their defaults."
+        )
 
     def fit_enhance(self, X: Any, y: Any) -> FloatArray:
         """Fit and return the label distribution of the training rows.

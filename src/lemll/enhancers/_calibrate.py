@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from lemll._parameters import check_whole
 from lemll._validation import check_distribution
+from lemll._warnings import warn_caller
 from lemll.enhancers._normalize import normalize
 
 __all__ = ["ChosenScale", "check_rated_rows", "choose_scale", "rated_losses"]
@@ -22,6 +23,8 @@ IndexArray = npt.NDArray[np.intp]
 SMALLEST, LARGEST = 2.0**-6, 2.0**6
 GRID = np.linspace(np.log2(SMALLEST), np.log2(LARGEST), 385)
 INTERVAL = (2.5, 97.5)
+# So near to an end of the range a scale is the end.
+EDGE = 1e-3
 
 
 class ChosenScale(NamedTuple):
@@ -31,12 +34,13 @@ class ChosenScale(NamedTuple):
     ----------
     scale : float
         The minimiser of the mean loss over the rated rows.
-    interval : tuple of float
-        Its 2.5 and 97.5 percentiles over samples of these rows.
+    interval : tuple of float or None
+        Its 2.5 and 97.5 percentiles over samples of these rows; None for a single row, of which
+        there are no samples.
     """
 
     scale: float
-    interval: tuple[float, float]
+    interval: tuple[float, float] | None
 
 
 def check_rated_rows(
@@ -128,11 +132,19 @@ def choose_scale(
     rng = check_random_state(random_state)
     samples = rng.multinomial(len(known), np.full(len(known), 1 / len(known)), size=n_bootstrap)
     found = GRID[np.argmin(samples @ losses.T, axis=1)]
+    scale = _refine(numerical_labels, known, normalization, losses.mean(axis=1))
+    if not SMALLEST * (1 + EDGE) < scale < LARGEST * (1 - EDGE):
+        end = "nearly uniform" if scale < 1 else "nearly one label a row"
+        warn_caller(
+            f"the rated rows ask for a scale at the end of its range, {scale:.3g}: {end} fits them "
+            "best, so they hardly agree with the numerical labels; look at the ratings.",
+            UserWarning,
+        )
+    if len(known) == 1:
+        return ChosenScale(scale, None)
+    # The samples are compared on a grid, the scale lies between its points.
     low, high = 2.0 ** np.percentile(found, INTERVAL)
-    return ChosenScale(
-        _refine(numerical_labels, known, normalization, losses.mean(axis=1)),
-        (float(low), float(high)),
-    )
+    return ChosenScale(scale, (min(float(low), scale), max(float(high), scale)))
 
 
 def rated_losses(

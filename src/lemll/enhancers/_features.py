@@ -14,6 +14,7 @@ from lemll._validation import is_sparse
 __all__ = [
     "check_magnitude",
     "check_two_rows",
+    "check_width",
     "lighter",
     "mean_distance",
     "squared_distances",
@@ -24,6 +25,7 @@ FloatArray = npt.NDArray[np.float64]
 
 # Squares of larger features, summed over rows and columns, would leave the range of float64.
 LARGEST_FEATURE = 1e100
+WIDTHS = (1e-100, 1e100)
 # Below this share of nonzeros a dense X is multiplied faster as a sparse one.
 SPARSE_DENSITY = 0.1
 # Pieces of this size stay in the cache while several operations pass over them.
@@ -41,6 +43,15 @@ def check_magnitude(X: Any) -> None:
             f"X holds values up to {largest:.1e}, whose squares leave the range of floating-point "
             "numbers; rescale the features first, for example with "
             "sklearn.preprocessing.StandardScaler."
+        )
+
+
+def check_width(name: str, width: Any) -> None:
+    """Refuse a width whose square, or its inverse, is no number any more; None is none."""
+    if isinstance(width, int | float) and not WIDTHS[0] <= width <= WIDTHS[1]:
+        raise ValueError(
+            f"{name} must lie between {WIDTHS[0]:.0e} and {WIDTHS[1]:.0e}, got {width!r}; a usual "
+            "width is the mean distance of two rows."
         )
 
 
@@ -85,8 +96,12 @@ def squared_distances(X: Any, others: Any = None) -> FloatArray:
             f"The distances of {X.shape[0]} rows to {Z.shape[0]}",
             "enhance fewer rows at a time",
         )
-    if others is not None and not is_sparse(X) and not is_sparse(Z):
-        return _by_one_product(X, Z)
+    if not is_sparse(X) and not is_sparse(Z):
+        # Distances do not see a shift of all rows, but products lose digits to it.
+        centre = Z.mean(axis=0)
+        if others is not None:
+            return _by_one_product(X - centre, Z - centre)
+        X = Z = X - centre
     products = X @ Z.T
     distances: FloatArray = products.toarray() if is_sparse(products) else np.asarray(products)
     of_rows, of_others = squared_lengths(X), squared_lengths(Z)

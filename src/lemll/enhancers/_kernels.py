@@ -65,6 +65,10 @@ class Kernel:
         if self.name == "callable":
             return self._called(rows, others)
         if self.name == "rbf":
+            if not is_sparse(rows) and not is_sparse(others):
+                # Distances do not see a shift of all rows, but products lose digits to it.
+                centre = others.mean(axis=0)
+                rows, others = rows - centre, others - centre
             return np.asarray(rbf_kernel(rows, others, gamma=self.gamma))
         if self.name == "cosine":
             return np.asarray(cosine_similarity(rows, others))
@@ -75,7 +79,12 @@ class Kernel:
     def _called(self, rows: Any, others: Any) -> FloatArray:
         assert self.function is not None
         values = self.function(rows, others)
-        values = np.asarray(values.toarray() if is_sparse(values) else values, dtype=np.float64)
+        values = np.asarray(values.toarray() if is_sparse(values) else values)
+        if values.dtype.kind not in "biuf":
+            raise ValueError(
+                f"the callable kernel must return real numbers, got dtype {values.dtype}."
+            )
+        values = values.astype(np.float64, copy=False)
         wanted = (rows.shape[0], others.shape[0])
         if values.shape != wanted:
             raise ValueError(
@@ -110,7 +119,7 @@ class Kernel:
             )
         centred = CentredKernel(K, overwrite=True)
         if not self.surely_positive:
-            centred.check_positive()
+            centred.check_positive(rounding=float(np.finfo(X.dtype).eps))
         return centred
 
 
@@ -236,7 +245,11 @@ def inverse_variance(X: Any, sample_weight: Any = None) -> float:
     weights = weights / weights.sum()
     mean = X.T @ weights
     if is_sparse(X):
-        total = float((X.multiply(X).T @ weights - mean**2).sum())
+        # What is stored, about the mean; and the zeros, each of which is a mean away from it.
+        of_entries = np.repeat(weights, np.diff(X.indptr))
+        off = X.data - mean[X.indices]
+        zeros = 1 - np.bincount(X.indices, weights=of_entries, minlength=len(mean))
+        total = float(of_entries @ (off * off) + np.maximum(zeros, 0) @ mean**2)
     else:
         total = sum(
             float(weights[part] @ np.square(X[part] - mean).sum(axis=1))

@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from lemll._memory import check_memory
 from lemll._parameters import check_number, check_whole
-from lemll._validation import LabelArray
+from lemll._validation import LabelArray, is_sparse
 from lemll._warnings import warn_caller
 from lemll.enhancers._base import BaseEnhancer, FloatArray
 from lemll.enhancers._features import lighter, squared_lengths
@@ -132,7 +133,9 @@ class FCMEnhancer(BaseEnhancer):
                 raise ValueError(
                     f"{name}={getattr(self, name)!r} must be one of {', '.join(known)}."
                 )
-        self.memberships_ = self._cluster(lighter(X))
+        rows = lighter(X)
+        # Distances do not see a shift of all rows, but products lose digits to it.
+        self.memberships_ = self._cluster(rows if is_sparse(rows) else rows - rows.mean(axis=0))
         A = self._connected(Y.T.astype(np.float64) @ self.memberships_)
         if self.composition == "product":
             return np.asarray((A * self.memberships_[:, None, :]).max(axis=2))
@@ -141,6 +144,11 @@ class FCMEnhancer(BaseEnhancer):
     def _cluster(self, X: Any) -> FloatArray:
         """Return the memberships at which fuzzy c-means stops."""
         n_clusters = check_whole("n_clusters", self.n_clusters, least=1)
+        check_memory(
+            48 * X.shape[0] * n_clusters,
+            f"{n_clusters} clusters of {X.shape[0]} rows",
+            "lower n_clusters, or enhance fewer rows at a time",
+        )
         fuzzifier = check_number("fuzzifier", self.fuzzifier, above=1)
         tol = check_number("tol", self.tol, above=0)
         max_iter = check_whole("max_iter", self.max_iter, least=1)

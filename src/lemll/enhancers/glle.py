@@ -12,6 +12,7 @@ from lemll._validation import LabelArray, is_sparse
 from lemll.enhancers._base import BaseEnhancer, FloatArray
 from lemll.enhancers._features import (
     check_two_rows,
+    check_width,
     lighter,
     mean_distance,
     squared_distances,
@@ -123,6 +124,8 @@ class GLLEEnhancer(BaseEnhancer):
     def _numerical_labels(self, X: Any, Y: LabelArray) -> FloatArray:
         check_two_rows(X, "GLLE")
         smoothness = check_number("smoothness", self.smoothness, above=0, inclusive=True)
+        check_width("sigma", self.sigma)
+        check_width("graph_sigma", self.graph_sigma)
         ridge = check_number("ridge", self.ridge, above=0)
         n_neighbors = check_whole("n_neighbors", self.n_neighbors, least=1)
         graph_sigma = check_number("graph_sigma", self.graph_sigma, above=0)
@@ -173,8 +176,11 @@ def _deviations(X: Any) -> FloatArray:
     """Return the features' standard deviations, 1 for constant ones."""
     if is_sparse(X):
         mean = np.asarray(X.mean(axis=0)).ravel()
-        squares = np.asarray(X.multiply(X).mean(axis=0)).ravel()
-        deviations = np.sqrt(np.maximum(squares - mean**2, 0))
+        # What is stored, about the mean; and the zeros, each of which is a mean away from it.
+        off = np.square(X.data - mean[X.indices])
+        squares = np.bincount(X.indices, weights=off, minlength=len(mean))
+        zeros = X.shape[0] - np.bincount(X.indices, minlength=len(mean))
+        deviations = np.sqrt((squares + zeros * mean**2) / X.shape[0])
     else:
         mean, deviations = X.mean(axis=0), X.std(axis=0)
     # What is constant up to rounding must not be blown up.

@@ -11,7 +11,7 @@ from lemll._parameters import check_number, check_whole
 from lemll._validation import LabelArray
 from lemll._warnings import warn_caller
 from lemll.enhancers._base import BaseEnhancer, FloatArray
-from lemll.enhancers._features import lighter, squared_distances
+from lemll.enhancers._features import check_width, lighter, squared_distances
 
 __all__ = ["LabelPropagationEnhancer"]
 
@@ -121,6 +121,7 @@ class LabelPropagationEnhancer(BaseEnhancer):
                 f"alpha must be smaller than 1, or the labels are forgotten; got {alpha:g}."
             )
         sigma = check_number("sigma", self.sigma, above=0)
+        check_width("sigma", sigma)
         tol = check_number("tol", self.tol, above=0)
         max_iter = check_whole("max_iter", self.max_iter, least=1)
         if self.transition not in TRANSITIONS:

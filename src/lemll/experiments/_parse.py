@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from lemll.datasets.files import find_reader
 from lemll.experiments._nearest import unknown_name
 from lemll.experiments._settings import Splits, Tuning
 from lemll.experiments._sources import Source, make_source
@@ -43,7 +45,7 @@ def parse_protocol(content: Mapping[str, Any], name: str, folder: Path) -> dict[
         if needed not in content:
             raise ValueError(f"the key {needed!r} is missing.")
     parsed: dict[str, Any] = {
-        "name": content.get("name", name),
+        "name": _text(content.get("name", name), "name"),
         "experiment": content["experiment"],
         "datasets": tuple(_source(entry, folder) for entry in _list(content, "datasets")),
         "methods": _methods(content["methods"]),
@@ -54,8 +56,11 @@ def parse_protocol(content: Mapping[str, Any], name: str, folder: Path) -> dict[
     if "exceptions" in content:
         of_dataset = _table(content, "exceptions")
         parsed["exceptions"] = {
-            dataset: {label: _table(_table(of_dataset, dataset), label) for label in of_method}
-            for dataset, of_method in of_dataset.items()
+            dataset: {
+                label: _table(_table(of_dataset, dataset), label)
+                for label in _table(of_dataset, dataset)
+            }
+            for dataset in of_dataset
         }
     if "splits" in content:
         rule = _table(content, "splits")
@@ -102,18 +107,39 @@ def _source(entry: Any, folder: Path) -> Source:
             f"a data set must be a name, a path, or a table with a path, got {entry!r}."
         )
     options = {key: value for key, value in entry.items() if key not in ("path", "name")}
-    path = (folder / Path(entry["path"]).expanduser()).resolve()
+    for key, value in options.items():
+        texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not (texts or whole or isinstance(value, str)):
+            raise ValueError(
+                f"{key} of a data set must be a text, a whole number or a list of texts, "
+                f"got {value!r}."
+            )
+    path = (folder / Path(_text(entry["path"], "path of a data set")).expanduser()).resolve()
+    _check_options(path, options)
     hashable = (
         (key, tuple(value) if isinstance(value, list) else value)
         for key, value in sorted(options.items())
     )
-    return Source(entry.get("name", path.name.split(".")[0]), str(path), tuple(hashable))
+    name = _text(entry.get("name", path.name.split(".")[0]), "name of a data set")
+    return Source(name, str(path), tuple(hashable))
+
+
+def _check_options(path: Path, options: Mapping[str, Any]) -> None:
+    known = tuple(inspect.signature(find_reader(path)).parameters)[1:]
+    _check_keys(f"option to read {path.name}", options, known)
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{what} must be a text, got {value!r}.")
+    return value
 
 
 def _methods(methods: Any) -> tuple[MethodSpec, ...]:
     """Take a list of names; or a table of tables, ``[methods.LABEL]``, that set parameters."""
     if isinstance(methods, list):
-        return tuple(MethodSpec(name) for name in methods)
+        return tuple(MethodSpec(_text(name, "a method")) for name in methods)
     if not isinstance(methods, dict):
         raise ValueError(
             f"methods must be a list of names or tables [methods.NAME], got {methods!r}."

@@ -14,10 +14,9 @@ from typing import Any, Literal
 
 from lemll.exceptions import StoreError
 
-__all__ = ["FINISHED", "Record", "Status", "decode", "encode"]
+__all__ = ["Record", "Status", "decode", "encode"]
 
 Status = Literal["done", "failed", "timeout"]
-FINISHED: tuple[Status, ...] = ("done", "failed", "timeout")
 
 _FORMAT = 1
 _HEAD = b'{"sha256":"%s","record":'

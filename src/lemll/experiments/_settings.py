@@ -23,6 +23,8 @@ IndexArray = npt.NDArray[np.intp]
 
 # At which the paper binarises distributions.
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5)
+# Every split is a cell for every method and data set, expanded before anything is run.
+_MOST_SPLITS = 10_000
 _KINDS = ("halves", "kfold", "stratified")
 
 
@@ -49,6 +51,8 @@ class Splits:
         if self.kind not in _KINDS:
             raise ValueError(unknown_name("kind of splits", self.kind, _KINDS))
         check_whole("n_splits", self.n_splits, least=1 if self.kind == "halves" else 2)
+        if self.n_splits > _MOST_SPLITS:
+            raise ValueError(f"n_splits must be at most {_MOST_SPLITS}, got {self.n_splits}.")
         check_whole("random_state", self.random_state, least=0)
 
     def rows(self, dataset: Dataset) -> Iterator[tuple[IndexArray, IndexArray]]:

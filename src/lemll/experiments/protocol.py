@@ -159,9 +159,11 @@ class Protocol:
         if predicts and self.splits is None:
             self._set("splits", Splits())
         if not predicts:
-            thresholds = tuple(float(rho) for rho in self.thresholds) or THRESHOLDS
+            thresholds = tuple(_number(rho) for rho in self.thresholds) or THRESHOLDS
             if not all(0 < rho < 1 for rho in thresholds):
                 raise ValueError(f"thresholds must lie between 0 and 1, got {thresholds}.")
+            if len(set(thresholds)) < len(thresholds):
+                raise ValueError(f"thresholds must differ, got {thresholds}.")
             self._set("thresholds", thresholds)
         labels = [spec.label for spec in self.methods]
         if self.control and self.control not in labels:
@@ -309,6 +311,12 @@ class Protocol:
             With the registered defaults and the protocol's parameters.
         """
         return get_method(self.kind, spec.method).make().set_params(**spec.parameters)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"thresholds must be numbers, got {value!r}.")
+    return float(value)
 
 
 def _refuse_repeats(what: str, names: list[str]) -> None:

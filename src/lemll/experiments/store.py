@@ -184,7 +184,11 @@ class Store:
 
     def _ids(self) -> list[str]:
         with os.scandir(self._cells) as entries:
-            return sorted(entry.name[:-5] for entry in entries if entry.name.endswith(".json"))
+            return sorted(
+                entry.name[:-5]
+                for entry in entries
+                if entry.name.endswith(".json") and entry.is_file()
+            )
 
     def arrays(self, record: Record) -> dict[str, npt.NDArray[Any]]:
         """Read what a cell computed.

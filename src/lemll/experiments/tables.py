@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lemll.experiments._execute import measure
 from lemll.experiments._latex import latex_panel
@@ -144,9 +144,9 @@ class ComparisonTable:
         ComparisonTable
             Incomplete entries say how many of their cells are done.
         """
+        chosen = replace(protocol, metrics=tuple(metrics) or protocol.metrics).metrics
         cells = list(protocol.cells())
         overview = store.overview(cells)
-        chosen = tuple(metrics) or protocol.metrics
         keys = {
             (name, cell.setting.threshold, cell.source.name, cell.method.label): None
             for name in chosen
@@ -185,7 +185,8 @@ class ComparisonTable:
             lines += [f"### {panel.title}", ""]
             header = ["data set", *panel.methods]
             for row in (header, ["---"] * len(header), *panel.rows()):
-                escaped = [text.replace("|", "\\|") for text in row]
+                # A cell is one line, whatever a name holds.
+                escaped = [" ".join(text.replace("|", "\\|").split()) for text in row]
                 line = "|".join(escaped) if row[0] == "---" else " | ".join(escaped)
                 lines.append(f"|{line}|" if row[0] == "---" else f"| {line} |")
             lines.append("")

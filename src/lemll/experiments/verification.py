@@ -28,10 +28,13 @@ class Verification:
         Metrics that were computed again.
     problems : tuple of str
         Where the store holds something else; empty if all is well.
+    missing : int
+        Cells that are not done, so that there is nothing to verify.
     """
 
     figures: int
     problems: tuple[str, ...]
+    missing: int
 
 
 def verify(protocol: Protocol, store: Store, *, discard: bool = False) -> Verification:
@@ -78,7 +81,7 @@ def verify(protocol: Protocol, store: Store, *, discard: bool = False) -> Verifi
         stored = ComparisonTable.from_store(protocol, store)
         if stored.to_csv() != ComparisonTable.from_store(protocol, store, recompute=True).to_csv():
             problems.append("the table of the stored metrics is not that of the stored arrays")
-    return Verification(figures, tuple(problems))
+    return Verification(figures, tuple(problems), len(cells) - overview.count("done"))
 
 
 def _equal(stored: float | None, again: float | None) -> bool:
