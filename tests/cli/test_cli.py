@@ -134,10 +134,17 @@ def test_check_shows_what_cannot_be_read_and_goes_on(monkeypatch, tmp_path):
     assert "yeast cannot be read" in result.output
 
 
-def test_reproduce_prints_ours_beside_the_published(data_dir):
-    output = run("reproduce", "reconstruction", "SJAFFE")
-    assert "15 of 15 cells within 0.001 of the published figure" in output
-    assert "0.077 (+0.000)" in output
+def test_reproduce_prints_ours_beside_the_published(data_dir, tmp_path):
+    output = run("reproduce", "reconstruction", "SJAFFE", "--store", tmp_path / "store")
+    assert "LEMLL: 15 of 15 cells within 0.001 of the printed figure" in output
+    assert "MLFE: 15 of 15 cells within 0.005 of the printed figure" in output
+    assert "0.077 [0.077]" in output
+    assert "LEMLL calibrated by 10 rated rows" in output
+    tables = (tmp_path / "store-tables" / "tables.md").read_text(encoding="utf-8")
+    assert "| SJAFFE |" in tables
+    # A second run finds all cells done.
+    again = run("reproduce", "reconstruction", "SJAFFE", "--store", tmp_path / "store")
+    assert again == output
 
 
 def test_reproduce_without_data_says_what_to_do(monkeypatch, tmp_path):
