@@ -23,7 +23,8 @@ class LogicalEnhancer(BaseEnhancer):
     normalization : {"sum", "sigmoid", "softmax"}, default="sum"
         How the numerical labels, here the logical ones, become a distribution.
     scale : float, default=1.0
-        Factor on the numerical labels before normalising, > 0; with "sum" a power.
+        Factor on the numerical labels before normalising, > 0; with "sum" a power, which changes
+        nothing in 0 and 1.
 
     Attributes
     ----------
