@@ -35,12 +35,12 @@ class LEMLLEnhancer(BaseEnhancer):
         Weight of the local linear structure, >= 0.
     epsilon : float, default=0.1
         Radius of the tube inside which residuals cost nothing, >= 0.
-    kernel : {"linear", "rbf", "poly", "sigmoid", "cosine", "precomputed"} or callable, \
-default="linear"
-        Inner product of two rows, in the feature space that the model is linear in:
+    kernel : str or callable, default="linear"
+        Inner product of two rows, in the feature space that the model is linear in: "linear",
+        "rbf", "poly", "sigmoid", "cosine" or "precomputed". In this order it is :math:`x^\top x'`,
         :math:`\exp(-g\|x-x'\|^2)`, :math:`(g\,x^\top x'+c)^{degree}`,
-        :math:`\tanh(g\,x^\top x'+c)`, or that of rows of length 1; a function of two arrays of
-        rows; or X itself is the matrix of kernel values. It must be positive semi-definite. The
+        :math:`\tanh(g\,x^\top x'+c)`, that of rows of length 1, or X itself holds the values. Or a
+        function of two arrays of rows. It must be positive semi-definite. The
         neighbourhoods are those of X, or of a precomputed kernel's feature space.
     kernel_gamma : "variance" or float, default="variance"
         g of the kernel, > 0; by default one over the sum of the features' variances, so that the
