@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from lemll._memory import check_memory
 from lemll._validation import is_sparse
@@ -15,7 +14,6 @@ __all__ = [
     "check_magnitude",
     "check_two_rows",
     "check_width",
-    "lighter",
     "mean_distance",
     "squared_distances",
     "squared_lengths",
@@ -26,8 +24,6 @@ FloatArray = npt.NDArray[np.float64]
 # Squares of larger features, summed over rows and columns, would leave the range of float64.
 LARGEST_FEATURE = 1e100
 WIDTHS = (1e-100, 1e100)
-# Below this share of nonzeros a dense X is multiplied faster as a sparse one.
-SPARSE_DENSITY = 0.1
 # Pieces of this size stay in the cache while several operations pass over them.
 CACHE_BYTES = 1 << 20
 # Asking how much memory is free takes longer than filling less than this.
@@ -62,15 +58,6 @@ def check_two_rows(X: Any, method: str) -> None:
             f"{method} needs at least 2 rows, because each is rebuilt from others; "
             f"got n_samples={X.shape[0]}."
         )
-
-
-def lighter(X: Any) -> Any:
-    """Return X in float64; a dense one with few nonzeros as a CSR array."""
-    if is_sparse(X):
-        return sparse.csr_array(X, dtype=np.float64)
-    if np.count_nonzero(X) < SPARSE_DENSITY * X.size:
-        return sparse.csr_array(X).astype(np.float64)
-    return np.asarray(X, dtype=np.float64)
 
 
 def squared_distances(X: Any, others: Any = None) -> FloatArray:

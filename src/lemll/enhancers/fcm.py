@@ -13,7 +13,8 @@ from lemll._parameters import check_number, check_whole
 from lemll._validation import LabelArray, is_sparse
 from lemll._warnings import warn_caller
 from lemll.enhancers._base import BaseEnhancer, FloatArray
-from lemll.enhancers._features import lighter, squared_lengths
+from lemll.enhancers._features import squared_lengths
+from lemll.topology._light import lighter
 
 __all__ = ["FCMEnhancer"]
 

@@ -13,11 +13,11 @@ from lemll.enhancers._base import BaseEnhancer, FloatArray
 from lemll.enhancers._features import (
     check_two_rows,
     check_width,
-    lighter,
     mean_distance,
     squared_distances,
 )
 from lemll.topology import nearest_neighbors
+from lemll.topology._light import lighter
 
 __all__ = ["GLLEEnhancer"]
 

@@ -10,7 +10,8 @@ from lemll._memory import check_memory
 from lemll._parameters import check_number
 from lemll._validation import LabelArray, is_sparse
 from lemll.enhancers._base import BaseEnhancer, FloatArray
-from lemll.enhancers._features import lighter, squared_distances
+from lemll.enhancers._features import squared_distances
+from lemll.topology._light import lighter
 
 __all__ = ["KMEnhancer"]
 

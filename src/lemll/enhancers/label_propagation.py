@@ -11,7 +11,8 @@ from lemll._parameters import check_number, check_whole
 from lemll._validation import LabelArray
 from lemll._warnings import warn_caller
 from lemll.enhancers._base import BaseEnhancer, FloatArray
-from lemll.enhancers._features import check_width, lighter, squared_distances
+from lemll.enhancers._features import check_width, squared_distances
+from lemll.topology._light import lighter
 
 __all__ = ["LabelPropagationEnhancer"]
 

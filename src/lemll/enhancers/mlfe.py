@@ -14,8 +14,9 @@ from lemll._validation import LabelArray, is_sparse
 from lemll._warnings import warn_caller
 from lemll.enhancers._base import BaseEnhancer, FloatArray
 from lemll.enhancers._boxed import boxed_labels
-from lemll.enhancers._features import SPARSE_DENSITY, check_two_rows
+from lemll.enhancers._features import check_two_rows
 from lemll.topology import check_graph
+from lemll.topology._light import SPARSE_DENSITY
 from lemll.topology.sparse_coding import admm_codes, lasso_codes
 
 __all__ = ["MLFEEnhancer"]

@@ -2,8 +2,8 @@
 
 from lemll.topology.kernel import kernel_reconstruction_weights
 from lemll.topology.neighbors import nearest_neighbors
+from lemll.topology.operator import ReconstructionOperator
 from lemll.topology.weights import (
-    ReconstructionOperator,
     check_graph,
     local_weights,
     reconstruction_weights,

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from lemll._validation import is_sparse
+from lemll.topology._light import SPARSE_DENSITY
 from lemll.topology._rows import (
     BLOCK_BYTES,
     FloatArray,
@@ -19,9 +20,6 @@ from lemll.topology._rows import (
 from lemll.topology._sweep import sweep
 
 __all__ = ["nearest_neighbors"]
-
-# Below this share of nonzeros a dense X is sifted faster as a sparse one.
-SPARSE_DENSITY = 0.1
 
 
 def nearest_neighbors(X: Any, n_neighbors: int = 10) -> IndexArray:

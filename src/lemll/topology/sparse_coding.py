@@ -19,19 +19,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import linalg, sparse
-from scipy.linalg import lapack
 
 from lemll._validation import is_sparse
+from lemll.topology._feature_sign import FeatureSign
+from lemll.topology._light import dense, lighter
 from lemll.topology._rows import FloatArray, check_features
 
 __all__ = ["SparseCoding", "admm_codes", "lasso_codes"]
 
 # Rows coded at once: enough for efficient products, few enough to stay in the cache.
 BLOCK_ROWS = 64
-# Below this share of nonzeros a dense X is multiplied faster as a sparse one.
-SPARSE_DENSITY = 0.1
-# Squared pivots, relative to the largest, below which rows in use count as dependent.
-DEPENDENT = 1e-11
 
 
 @dataclass(frozen=True)
@@ -114,7 +111,7 @@ def admm_codes(
            [0.  , 0.  , 0.  ]])
     """
     _check(share=share, penalty=penalty, relaxation=relaxation, max_iter=max_iter)
-    system = _System(_light(check_features(X)), penalty)
+    system = _System(lighter(check_features(X)), penalty)
     n_samples = system.n_samples
     weights = np.empty((n_samples, n_samples))
     n_iter = np.empty(n_samples, dtype=np.intp)
@@ -182,12 +179,12 @@ def lasso_codes(
     _check(share=share, penalty=1.0, relaxation=1.0, max_iter=max_iter)
     if not (np.isfinite(tol) and tol > 0):
         raise ValueError(f"tol must be finite and > 0, got {tol!r}.")
-    light = _light(check_features(X))
+    light = lighter(check_features(X))
     n_samples = light.shape[0]
     n_iter, gap = np.zeros(n_samples, dtype=np.intp), np.zeros(n_samples)
     codes = []
     for i in range(n_samples):
-        search = _FeatureSign(light, i, share)
+        search = FeatureSign(light, i, share)
         n_iter[i], gap[i] = search.run(tol, max_iter)
         codes.append((search.support, search.s))
     counts = [len(support) for support, _ in codes]
@@ -211,17 +208,6 @@ def _check(*, share: float, penalty: float, relaxation: float, max_iter: int) ->
         raise ValueError(f"max_iter must be a whole number of at least 1, got {max_iter!r}.")
 
 
-def _light(X: Any) -> Any:
-    """Return X in float64; a dense one with few nonzeros as a CSR array."""
-    if not is_sparse(X) and np.count_nonzero(X) < SPARSE_DENSITY * X.size:
-        X = sparse.csr_array(X)
-    return X.astype(np.float64)
-
-
-def _dense(product: Any) -> FloatArray:
-    return np.asarray(product.toarray() if is_sparse(product) else product)
-
-
 class _System:
     """``P = (X X' + rho I)^-1``: by the inverse of that order, or of the number of features."""
 
@@ -230,7 +216,7 @@ class _System:
         self.n_samples = int(X.shape[0])
         self.adjoint = sparse.csr_array(X.T) if is_sparse(X) else X.T
         self.by_features = X.shape[1] <= X.shape[0]
-        gram = _dense(self.adjoint @ X if self.by_features else X @ self.adjoint)
+        gram = dense(self.adjoint @ X if self.by_features else X @ self.adjoint)
         gram[np.diag_indices(len(gram))] += penalty
         factor = linalg.cho_factor(gram, lower=True, check_finite=False)
         self.inverse = np.asarray(linalg.cho_solve(factor, np.eye(len(gram)), check_finite=False))
@@ -250,7 +236,7 @@ class _Block:
 
     def __init__(self, system: _System, rows: npt.NDArray[np.intp], share: float) -> None:
         self.system, self.rows = system, rows
-        self.products = np.asarray(_dense(system.X[rows]) @ system.adjoint)
+        self.products = np.asarray(dense(system.X[rows]) @ system.adjoint)
         own = np.arange(len(rows))
         self.products[own, rows] = 0
         self.weight = share * np.abs(self.products).max(axis=1, keepdims=True)
@@ -286,103 +272,6 @@ class _Block:
         self.z = w
         sizes = np.maximum(_norms(s), _norms(w))
         return _norms(np.subtract(s, w, out=q)), change, sizes, rho * _norms(self.v)
-
-
-class _FeatureSign:
-    """One lasso: which rows are in use, and their weights."""
-
-    def __init__(self, X: Any, row: int, share: float) -> None:
-        self.X, self.row = X, row
-        self.target = _dense(X[[row]]).ravel()
-        self.half = float(self.target @ self.target) / 2
-        self.products = self._products(self.target)
-        self.weight = share * float(np.abs(self.products).max())
-        self.support = np.empty(0, dtype=np.intp)
-        self.s, self.gram = np.empty(0), np.empty((0, 0))
-
-    def _products(self, residual: FloatArray) -> FloatArray:
-        products = np.asarray(self.X @ residual)
-        products[self.row] = 0
-        return products
-
-    def run(self, tol: float, max_iter: int) -> tuple[int, float]:
-        """Return the steps taken and the relative gap reached."""
-        if self.weight == 0:
-            return 0, 0.0
-        steps = 0
-        while True:
-            residual = self.target - self._rebuilt()
-            products = self._products(residual)
-            gap = self._gap(residual, products)
-            outside = np.abs(products)
-            outside[self.support] = 0
-            newcomer = int(np.argmax(outside))
-            if gap <= tol or steps >= max_iter or outside[newcomer] <= self.weight:
-                return steps, gap
-            signs = np.append(np.sign(self.s), np.sign(products[newcomer]))
-            self._join(newcomer)
-            steps += self._fit(signs, max_iter - steps)
-
-    def _rebuilt(self) -> FloatArray:
-        return np.asarray(self.X[self.support].T @ self.s) if len(self.support) else 0 * self.target
-
-    def _gap(self, residual: FloatArray, products: FloatArray) -> float:
-        largest = float(np.abs(products).max())
-        dual = self.target - residual * min(1.0, self.weight / largest if largest > 0 else 1.0)
-        primal = float(residual @ residual) / 2 + self.weight * float(np.abs(self.s).sum())
-        return max(0.0, primal - self.half + float(dual @ dual) / 2) / self.half
-
-    def _join(self, newcomer: int) -> None:
-        self.support, self.s = np.append(self.support, newcomer), np.append(self.s, 0.0)
-        column = _dense(self.X[self.support] @ self.X[[newcomer]].T).ravel()
-        wider = np.empty((len(column), len(column)))
-        wider[:-1, :-1], wider[-1], wider[:, -1] = self.gram, column, column
-        self.gram = wider
-
-    def _fit(self, signs: FloatArray, max_iter: int) -> int:
-        """Find the best weights of the rows in use; rows whose weight comes to 0 leave."""
-        steps = 0
-        while len(self.s) and steps < max(1, max_iter):
-            steps += 1
-            right = self.products[self.support] - self.weight * signs
-            best, reached = self._towards(_solve_gram(self.gram, right))
-            self.s = best
-            if reached and (np.sign(best) == signs).all():
-                break
-            kept = best != 0
-            self.support, self.s = self.support[kept], best[kept]
-            self.gram = self.gram[np.ix_(kept, kept)]
-            signs = np.sign(self.s)
-        return steps
-
-    def _towards(self, end: FloatArray) -> tuple[FloatArray, bool]:
-        """Return the best point among the end and where weights change sign on the way to it."""
-        move = end - self.s
-        with np.errstate(divide="ignore", invalid="ignore"):
-            crossings = -self.s / move
-        crossed = np.flatnonzero((crossings > 0) & (crossings < 1))
-        points = np.vstack([end, self.s + crossings[crossed, None] * move])
-        points[1 + np.arange(len(crossed)), crossed] = 0
-        values = (
-            np.einsum("ij,jk,ik->i", points, self.gram, points) / 2
-            - points @ self.products[self.support]
-            + self.weight * np.abs(points).sum(axis=1)
-        )
-        best = int(np.argmin(values))
-        return points[best], best == 0
-
-
-def _solve_gram(gram: FloatArray, right: FloatArray) -> FloatArray:
-    """Solve for the weights; of dependent rows, go far along what they do not determine.
-
-    There the objective is linear, so its best point is where a weight changes sign.
-    """
-    factor, failed = lapack.dpotrf(gram, lower=True)
-    pivots = np.diag(factor)
-    if failed or pivots.min() ** 2 <= DEPENDENT * pivots.max() ** 2:
-        added = gram + DEPENDENT * np.trace(gram) * np.eye(len(gram))
-        return np.asarray(linalg.solve(added, right, assume_a="pos", check_finite=False))
-    return np.asarray(lapack.dpotrs(factor, right, lower=True)[0])
 
 
 def _norms(rows: FloatArray) -> FloatArray:

@@ -1,0 +1,30 @@
+"""Dense or sparse, whichever is multiplied faster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from lemll._validation import is_sparse
+from lemll.topology._rows import FloatArray
+
+__all__ = ["SPARSE_DENSITY", "dense", "lighter"]
+
+# Below this share of nonzeros a dense matrix is multiplied faster as a sparse one.
+SPARSE_DENSITY = 0.1
+
+
+def lighter(X: Any) -> Any:
+    """Return X in float64; a dense one with few nonzeros as a CSR array."""
+    if is_sparse(X):
+        return sparse.csr_array(X, dtype=np.float64)
+    if np.count_nonzero(X) < SPARSE_DENSITY * X.size:
+        return sparse.csr_array(X).astype(np.float64)
+    return np.asarray(X, dtype=np.float64)
+
+
+def dense(product: Any) -> FloatArray:
+    """Return a product as an array, whichever its factors were."""
+    return np.asarray(product.toarray() if is_sparse(product) else product)

@@ -1,0 +1,106 @@
+"""How badly labels are rebuilt by the weights of the features: the matrix M of Eq. 8."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from lemll.topology._rows import FloatArray
+
+__all__ = ["ReconstructionOperator"]
+
+
+class ReconstructionOperator:
+    r"""The matrix :math:`M = (I - W)^T (I - W)` of Eq. 8, as products only.
+
+    :math:`\mathrm{tr}(U^T M U) = \|U - W U\|_F^2` says how badly numerical labels U are rebuilt by
+    the weights that rebuild the features.
+
+    Parameters
+    ----------
+    W : csr_array of shape (n_samples, n_samples)
+        The weights, from `reconstruction_weights` or `check_graph`.
+    dtype : dtype, default=float64
+        Precision of the products.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n_samples, n_samples).
+    dtype : dtype
+        Precision of the products.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lemll.topology import ReconstructionOperator, reconstruction_weights
+    >>> M = ReconstructionOperator(reconstruction_weights([[0.0], [1.0], [2.0]], n_neighbors=1))
+    >>> M @ np.ones(3)
+    array([0., 0., 0.])
+    >>> M.value(np.array([[0.0], [1.0], [3.0]]))
+    6.0
+    """
+
+    def __init__(self, W: Any, dtype: Any = np.float64) -> None:
+        self.shape: tuple[int, int] = W.shape
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        eye = sparse.eye_array(W.shape[0], format="csr")
+        self._residual = sparse.csr_array(eye - W, dtype=self.dtype)
+
+    @classmethod
+    def of(cls, W: Any) -> ReconstructionOperator:
+        """Return the operator of the weights W, or W itself where it is one already."""
+        return W if isinstance(W, ReconstructionOperator) else cls(W)
+
+    def astype(self, dtype: Any) -> ReconstructionOperator:
+        """Return the same operator in another precision; itself if it has that precision."""
+        if self.dtype == np.dtype(dtype):
+            return self
+        other = object.__new__(ReconstructionOperator)
+        other.shape, other.dtype = self.shape, np.dtype(dtype)
+        other._residual = self._residual.astype(dtype)
+        return other
+
+    @cached_property
+    def _adjoint(self) -> Any:
+        # Stored by rows, the transpose is multiplied as fast as the matrix itself.
+        return sparse.csr_array(self._residual.T)
+
+    def residual(self, U: Any) -> Any:
+        """Return (I - W) U, what the rebuilding leaves."""
+        return self._residual @ U
+
+    def adjoint(self, R: Any) -> Any:
+        """Return (I - W)' R."""
+        return self._adjoint @ R
+
+    def matmat(self, U: Any) -> Any:
+        """Return M U."""
+        return self._adjoint @ (self._residual @ U)
+
+    __matmul__ = matmat
+
+    def value(self, U: Any) -> float:
+        """Return tr(U' M U), the regulariser R_3 of Eq. 8."""
+        left = self.residual(U)
+        return float(np.vdot(left, left))
+
+    def diagonal(self) -> FloatArray:
+        """Return the diagonal of M, in float64."""
+        squares = np.square(self._residual.data, dtype=np.float64)
+        sums = np.bincount(self._residual.indices, weights=squares, minlength=self.shape[0])
+        return np.asarray(sums, dtype=np.float64)
+
+    def scaled_adjoint(self, scale: FloatArray) -> Any:
+        """Return diag(scale) (I - W)' as a CSR array."""
+        adjoint = self._adjoint
+        repeated = np.repeat(scale.astype(self.dtype), np.diff(adjoint.indptr))
+        pattern = (adjoint.data * repeated, adjoint.indices, adjoint.indptr)
+        return sparse.csr_array(pattern, shape=self.shape)
+
+    def tocsr(self) -> Any:
+        """Return M itself as a CSR array: about K^2 entries a row."""
+        return sparse.csr_array(self._adjoint @ self._residual)
