@@ -144,6 +144,7 @@ def test_scikit_learn_takes_them():
         ),
         (lambda: iterative_folds(np.ones((4, 2)), 1.5), "n_folds must be a whole number >= 2"),
         (lambda: iterative_folds(2 * np.ones((4, 2)), 2), "only 0 and 1"),
+        (lambda: next(IterativeStratifiedHalves().split(np.ones((4, 2)))), "needs the labels"),
     ],
 )
 def test_bad_settings_are_named(make, message):

@@ -82,4 +82,4 @@ class RepeatedHalves:
         return self.n_repeats
 
     def __repr__(self) -> str:
-        return f"RepeatedHalves({self.n_repeats}, random_state={self.random_state})"
+        return f"{type(self).__name__}({self.n_repeats}, random_state={self.random_state})"

@@ -22,6 +22,7 @@ from scipy import sparse
 
 from lemll._labels import code_labels
 from lemll._parameters import check_whole
+from lemll.model_selection.halves import RepeatedHalves
 
 __all__ = ["IterativeStratifiedHalves", "IterativeStratifiedKFold", "iterative_folds"]
 
@@ -52,6 +53,8 @@ def iterative_folds(Y: Any, n_folds: int, *, random_state: int = 0) -> IndexArra
     >>> folds[::2] + folds[1::2]
     array([1, 1, 1])
     """
+    if Y is None:
+        raise ValueError("stratification needs the labels, got None; pass them as y.")
     labels, _ = code_labels(Y)
     n_rows = len(labels)
     n_folds = check_whole("n_folds", n_folds, least=2)
@@ -222,7 +225,7 @@ class IterativeStratifiedKFold:
         return f"IterativeStratifiedKFold({self.n_splits}, random_state={self.random_state})"
 
 
-class IterativeStratifiedHalves:
+class IterativeStratifiedHalves(RepeatedHalves):
     """Halves in which every label is about as frequent as in the whole, repeated.
 
     Parameters
@@ -245,11 +248,9 @@ class IterativeStratifiedHalves:
     [[2, 2], [2, 2]]
     """
 
-    def __init__(self, n_repeats: int = 10, *, random_state: int = 0) -> None:
-        self.n_repeats = check_whole("n_repeats", n_repeats, least=1)
-        self.random_state = check_whole("random_state", random_state, least=0)
-
-    def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[tuple[IndexArray, IndexArray]]:
+    def split(
+        self, X: Any, y: Any = None, groups: Any = None
+    ) -> Iterator[tuple[IndexArray, IndexArray]]:
         """Yield the rows of each training and test half.
 
         Parameters
@@ -269,21 +270,3 @@ class IterativeStratifiedHalves:
         for seed in range(self.random_state, self.random_state + self.n_repeats):
             folds = iterative_folds(y, 2, random_state=seed)
             yield np.flatnonzero(folds == 0), np.flatnonzero(folds == 1)
-
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Return the number of repeats.
-
-        Parameters
-        ----------
-        X, y, groups : object
-            Ignored; here for scikit-learn's sake.
-
-        Returns
-        -------
-        int
-            `n_repeats`.
-        """
-        return self.n_repeats
-
-    def __repr__(self) -> str:
-        return f"IterativeStratifiedHalves({self.n_repeats}, random_state={self.random_state})"
