@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from lemll._tube import row_norms, tube_loss, tube_weights
 
-__all__ = ["DualityGap", "gap_from_gradient_parts", "smallest_objective"]
+__all__ = ["DualityGap", "GapParts", "smallest_objective"]
 
 FloatArray = npt.NDArray[np.float64]
 
 # An objective below this share of that of trivial labels is taken for zero.
 ZERO_SHARE = 1e-18
+# The best dual point between two is searched among so many, so many times.
+TRIALS, ROUNDS = 6, 2
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -62,16 +63,8 @@ def smallest_objective(Y: FloatArray, beta: float) -> float:
     return max(ZERO_SHARE * min(beta, 1.0) * float(np.vdot(Y, Y)), TINY)
 
 
-def gap_from_gradient_parts(
-    residuals: FloatArray,
-    label_gradient: FloatArray,
-    misfit: Callable[[FloatArray], float],
-    *,
-    alpha: float,
-    beta: float,
-    epsilon: float,
-) -> float:
-    """Certified absolute gap of Eq. (9), from products a solver keeps anyway.
+class GapParts:
+    """The gap of Eq. (9) between a point and any dual point, from products a solver keeps anyway.
 
     Parameters
     ----------
@@ -79,15 +72,8 @@ def gap_from_gradient_parts(
         ``Xi = U - X Theta' - 1 b'``.
     label_gradient : ndarray of shape (n_samples, n_labels)
         ``C = beta (U - Y) + gamma M U``.
-    misfit : callable
-        ``Z/2 -> |alpha Theta' - X'Z/2|_F^2`` for Z whose columns sum to zero.
     alpha, beta, epsilon : float
         Parameters of Eq. (9); `gamma` enters through `label_gradient`.
-
-    Returns
-    -------
-    float
-        An upper bound of ``F - min F``, at least 0.
 
     Notes
     -----
@@ -103,27 +89,110 @@ def gap_from_gradient_parts(
     No solve with B is needed: M is positive semidefinite, so ``tr E' B^-1 E <= |E|_F^2 / beta``.
     Two choices of Z make that a good bound. Centring the gradient of the tube loss, by a change of
     the rows outside the tube, gives a small first term. Centring ``-2 C`` leaves in E only columns
-    of constants, which M does not see where the rows of W sum to one: then the bound is exact. The
-    smaller gap of the two is returned.
+    of constants, which M does not see where the rows of W sum to one: then the bound is exact.
     """
-    norms = row_norms(residuals)
-    weights = tube_weights(norms, epsilon)
-    pull = weights[:, None] * residuals
-    loss = tube_loss(norms, epsilon)
 
-    def gap(half_dual: FloatArray, label_part: float) -> float:
-        """Sum the three terms at ``Z = 2 half_dual``."""
+    def __init__(
+        self,
+        residuals: FloatArray,
+        label_gradient: FloatArray,
+        *,
+        alpha: float,
+        beta: float,
+        epsilon: float,
+    ) -> None:
+        self._residuals, self._label_gradient = residuals, label_gradient
+        self._alpha, self._beta, self._epsilon = alpha, beta, epsilon
+        norms = row_norms(residuals)
+        self._weights = tube_weights(norms, epsilon)
+        self._loss = tube_loss(norms, epsilon)
+
+    def from_tube(self) -> FloatArray:
+        """``Z/2`` from the pull of the tube."""
+        # Rows inside the tube stay at zero, where any change of z_i would cost in proportion to
+        # it; for the others the first term is smooth at its minimum.
+        pull = self._weights[:, None] * self._residuals
+        total = max(float(self._weights.sum()), float(np.finfo(self._weights.dtype).tiny))
+        shares = self._weights / total
+        pull -= np.outer(shares, pull.sum(axis=0))
+        return pull
+
+    def from_labels(self) -> FloatArray:
+        """``Z/2`` from what holds the labels where they are."""
+        half_dual: FloatArray = self._label_gradient.mean(axis=0) - self._label_gradient
+        return half_dual
+
+    def gap(self, half_dual: FloatArray, misfit: float) -> float:
+        """Sum the three terms.
+
+        Parameters
+        ----------
+        half_dual : ndarray of shape (n_samples, n_labels)
+            ``Z/2``, its columns summing to zero.
+        misfit : float
+            ``|alpha Theta' - X'Z/2|_F^2``.
+
+        Returns
+        -------
+        float
+            An upper bound of ``F - min F``, at least 0.
+        """
         lengths = row_norms(half_dual)
-        inner = np.einsum("ij,ij->i", half_dual, residuals)
-        fenchel = loss + lengths * (lengths + 2 * epsilon) - 2 * inner
-        return float(np.maximum(fenchel, 0.0).sum()) + misfit(half_dual) / alpha + label_part
+        inner = np.einsum("ij,ij->i", half_dual, self._residuals)
+        mismatch = self._label_gradient + half_dual
+        return self._total(lengths, inner, misfit, float(np.vdot(mismatch, mismatch)))
 
-    # Rows inside the tube stay at zero, where any change of z_i would cost in proportion to it;
-    # for the others the first term is smooth at its minimum.
-    shares = weights / max(float(weights.sum()), TINY)
-    centred_pull = pull - np.outer(shares, pull.sum(axis=0))
-    mismatch = label_gradient + centred_pull
-    from_tube = gap(centred_pull, float(np.vdot(mismatch, mismatch)) / beta)
-    drift = label_gradient.mean(axis=0)
-    from_labels = gap(drift - label_gradient, len(label_gradient) * float(drift @ drift) / beta)
-    return min(from_tube, from_labels)
+    def best_between(
+        self, first: FloatArray, second: FloatArray, misfits: tuple[float, float, float]
+    ) -> float:
+        """Share of `second` at which the gap is least, to some digits, between two dual points.
+
+        Parameters
+        ----------
+        first, second : ndarray of shape (n_samples, n_labels)
+            ``Z/2`` of both.
+        misfits : tuple of float
+            ``<F1, F1>``, ``<F1, F2>`` and ``<F2, F2>`` of their ``F = alpha Theta' - X'Z/2``.
+
+        Returns
+        -------
+        float
+            In [0, 1]; the gap is convex in it.
+        """
+        inner_first, inner_second = (
+            np.einsum("ij,ij->i", half_dual, self._residuals) for half_dual in (first, second)
+        )
+        squares = (
+            np.einsum("ij,ij->i", first, first),
+            np.einsum("ij,ij->i", first, second),
+            np.einsum("ij,ij->i", second, second),
+        )
+        one, two = self._label_gradient + first, self._label_gradient + second
+        mismatches = float(np.vdot(one, one)), float(np.vdot(one, two)), float(np.vdot(two, two))
+        low, high = 0.0, 1.0
+        for _ in range(ROUNDS):
+            shares = np.linspace(low, high, TRIALS)
+            gaps = [
+                self._total(
+                    np.sqrt(np.maximum(_mixed(squares, share), 0.0)),
+                    (1 - share) * inner_first + share * inner_second,
+                    float(_mixed(misfits, share)),
+                    float(_mixed(mismatches, share)),
+                )
+                for share in shares
+            ]
+            best = int(np.argmin(gaps))
+            low, high = shares[max(best - 1, 0)], shares[min(best + 1, TRIALS - 1)]
+        return float(shares[best])
+
+    def _total(self, lengths: FloatArray, inner: FloatArray, misfit: float, square: float) -> float:
+        fenchel = self._loss + lengths * (lengths + 2 * self._epsilon) - 2 * inner
+        tube_part = float(np.maximum(fenchel, 0.0).sum())
+        return tube_part + misfit / self._alpha + square / self._beta
+
+
+def _mixed(products: Any, share: float) -> Any:
+    """Square of ``(1 - share) a + share b``, from the squares and the product of a and b."""
+    first, both, second = products
+    rest = 1 - share
+    return rest * rest * first + 2 * rest * share * both + share * share * second

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lemll._certificate import DualityGap, gap_from_gradient_parts, smallest_objective
+from lemll._certificate import DualityGap, GapParts, smallest_objective
 from lemll._kernel import CentredKernel
 from lemll._shift import ShiftedFeatures
 from lemll._tube import row_norms, tube_loss, tube_weights
@@ -32,9 +32,9 @@ from lemll.topology import ReconstructionOperator
 
 __all__ = [
     "DualityGap",
+    "GapParts",
     "LemllPoint",
     "duality_gap",
-    "gap_from_gradient_parts",
     "lemll_gradient",
     "lemll_objective",
     "objective_value",
@@ -209,6 +209,7 @@ def duality_gap(
     beta: float,
     gamma: float,
     epsilon: float,
+    half_dual: Any = None,
 ) -> DualityGap:
     """Bound the distance of a point from the optimum of Eq. (9), without solving any system.
 
@@ -219,6 +220,9 @@ def duality_gap(
         tightest where the rows sum to one.
     alpha, beta, gamma, epsilon : float
         The weights of Eq. (9), `alpha` and `beta` positive, and the radius of its tube.
+    half_dual : ndarray of shape (n_samples, n_labels), optional
+        ``Z/2`` of the dual point to bound with, as a solution brings it: any is a proof, a good
+        one proves more. By default the better of two made from the point itself.
 
     Returns
     -------
@@ -227,7 +231,7 @@ def duality_gap(
 
     See Also
     --------
-    gap_from_gradient_parts : the same from products a solver already has.
+    lemll.objective.GapParts : the same from products a solver already has.
 
     Examples
     --------
@@ -256,14 +260,19 @@ def duality_gap(
         gamma=gamma,
         epsilon=epsilon,
     )
-    gap = gap_from_gradient_parts(
+    parts = GapParts(
         residuals,
         beta * change + gamma * smoothness.adjoint(rebuilt),
-        lambda half_dual: features.misfit(alpha, coef, half_dual),
         alpha=alpha,
         beta=beta,
         epsilon=epsilon,
     )
+    if half_dual is None:
+        duals = [parts.from_tube(), parts.from_labels()]
+    else:
+        half_dual = _as_float(half_dual)
+        duals = [half_dual - half_dual.mean(axis=0)]
+    gap = min(parts.gap(dual, features.misfit(alpha, coef, dual)) for dual in duals)
     scale = max(objective, smallest_objective(Y, beta))
     return DualityGap(objective, objective - gap, gap / scale)
 

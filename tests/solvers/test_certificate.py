@@ -7,9 +7,9 @@ import pytest
 from scipy import sparse
 
 from lemll.objective import (
+    GapParts,
     LemllPoint,
     duality_gap,
-    gap_from_gradient_parts,
     lemll_gradient,
     lemll_objective,
     row_norms,
@@ -105,13 +105,10 @@ def test_the_gap_is_the_documented_bound_of_both_dual_values(
             # Only constants are left in E, and of those M knows nothing.
             np.testing.assert_allclose(E, np.tile(E[0], (len(E), 1)), atol=1e-12)
             assert correction == pytest.approx(0, abs=1e-9 * exact)
-    gap = gap_from_gradient_parts(
-        residuals,
-        C,
-        lambda half_dual: float(np.square(alpha * point.coef.T - X.T @ half_dual).sum()),
-        alpha=alpha,
-        beta=beta,
-        epsilon=epsilon,
+    parts = GapParts(residuals, C, alpha=alpha, beta=beta, epsilon=epsilon)
+    gap = min(
+        parts.gap(dual, float(np.square(alpha * point.coef.T - X.T @ dual).sum()))
+        for dual in (parts.from_tube(), parts.from_labels())
     )
     assert gap == pytest.approx(min(bounds), rel=1e-8)
     assert kind == "any" or np.argmin(bounds) == 1

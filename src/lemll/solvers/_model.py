@@ -56,6 +56,18 @@ class Model(Protocol):
         """``|alpha Theta' - Xc' half_dual|_F^2``."""
         ...
 
+    def force(self, alpha: float, V: Array, half_dual: Array) -> tuple[Array, Array]:
+        """``f = alpha Theta' - Xc' half_dual``, as two arrays with the inner product |f|^2."""
+        ...
+
+    def reconcile(self, alpha: float, force: Array) -> tuple[Array, float] | None:
+        """Change of `half_dual` by ``Xc R`` that makes `force` small, and its square then.
+
+        With ``S = share Xc'Xc + alpha I``, as last factorised, ``R = share S^-1 f`` leaves
+        ``alpha / share R`` of f. None where S was not factorised, or not exactly.
+        """
+        ...
+
     def factorise(self, share: float, alpha: float) -> None:
         """Prepare to solve with ``S = share Xc'Xc + alpha I``."""
         ...
@@ -83,6 +95,8 @@ class FeatureModel:
         self._features = features
         self.n_rows = features.n_features + 1
         self._diagonal = min(features.n_samples, features.n_features) > MAX_DENSE_ORDER
+        # Of the system last factorised.
+        self._share, self._alpha = 1.0, np.nan
         self.n_linear_solves = 0 if self._diagonal else 1
         self._factors: Factor = Cholesky
 
@@ -111,7 +125,20 @@ class FeatureModel:
         difference = alpha * V[:-1] - self._features.transposed_times(half_dual)[:-1]
         return float(np.vdot(difference, difference))
 
+    def force(self, alpha: float, V: Array, half_dual: Array) -> tuple[Array, Array]:
+        force = alpha * V[:-1] - self._features.transposed_times(half_dual)[:-1]
+        return force, force
+
+    def reconcile(self, alpha: float, force: Array) -> tuple[Array, float] | None:
+        if self._diagonal or alpha != self._alpha:
+            return None
+        R = np.zeros((self.n_rows, force.shape[1]), dtype=force.dtype)
+        R[:-1] = self._share * self._factor.solve(force)
+        left = alpha / self._share
+        return self._features.times(R), left * left * float(np.vdot(R, R))
+
     def factorise(self, share: float, alpha: float) -> None:
+        self._share, self._alpha = share, alpha
         if self._diagonal:
             inverse = 1 / (share * self._features.gram_diagonal + alpha)
             self._inverse = inverse.astype(self._features.dtype)[:, None]
@@ -142,7 +169,8 @@ class SampleModel:
         self._features: Any = features
         self.n_rows = features.n_samples + 1
         self._kernel = features.kernel.astype(features.dtype, copy=False)
-        self._share = 1.0
+        # Of the system last factorised.
+        self._share, self._alpha = 1.0, np.nan
         self.n_linear_solves = 1
         self._factors: Factor = Cholesky
 
@@ -177,8 +205,21 @@ class SampleModel:
         difference = alpha * V[:-1] - half_dual
         return max(0.0, float(np.vdot(difference, self._kernel @ difference)))
 
+    def force(self, alpha: float, V: Array, half_dual: Array) -> tuple[Array, Array]:
+        # f = Xc' (alpha B - half_dual): products of two of them are those with the kernel.
+        coefficients = alpha * V[:-1] - half_dual
+        return coefficients, self._kernel @ coefficients
+
+    def reconcile(self, alpha: float, force: Array) -> tuple[Array, float] | None:
+        if alpha != self._alpha:
+            return None
+        # S^-1 Xc' = Xc' (share K + alpha)^-1, and K of that is what alpha leaves of `force`.
+        q = self._factor.solve(force)
+        change = force - alpha * q
+        return change, max(0.0, alpha * alpha / self._share * float(np.vdot(q, change)))
+
     def factorise(self, share: float, alpha: float) -> None:
-        self._share = share
+        self._share, self._alpha = share, alpha
         kernel = self._features.kernel
         self._factor = self._factors(kernel, share, alpha, self._features.dtype)
 

@@ -11,7 +11,14 @@ import numpy.typing as npt
 from scipy.linalg import eigh_tridiagonal
 from scipy.linalg.blas import get_blas_funcs
 
-from lemll.objective import LemllPoint, gap_from_gradient_parts, objective_value
+from lemll.objective import (
+    GapParts,
+    LemllPoint,
+    objective_value,
+    row_norms,
+    tube_loss,
+)
+from lemll.solvers._dual import tight_gap
 from lemll.solvers._kernel_features import features_for
 from lemll.solvers._line_search import exact_step
 from lemll.solvers._model import Model, model_for
@@ -38,6 +45,14 @@ class Weights(NamedTuple):
     beta: float
     gamma: float
     epsilon: float
+
+
+class Products(NamedTuple):
+    """What Eq. (9) is made of: ``U``, ``Xi = U - Xt V`` and ``M U``."""
+
+    labels: Array
+    residuals: Array
+    rough: Array
 
 
 class Operators:
@@ -149,15 +164,37 @@ class Point:
         self.U, self.residuals, self.label_gradient = self.stack
         self.U[...] = U
         self.V = self._model.encode(start, dual_coef)
+        # Z/2 of the last certificate.
+        self.half_dual: Array | None = None
         self._axpy = get_blas_funcs("axpy", (self.stack,))
         self.refresh()
 
     def reweigh(self, weights: Weights, U: Array, V: Array) -> None:
-        """Go to other parameters, and to the unknowns kept from an earlier point."""
+        """Go to other parameters and unknowns."""
         self.weights = weights
         self.U[...] = U
         self.V[...] = V
         self.refresh()
+
+    def settle(self, weights: Weights, V: Array, products: Products) -> None:
+        """Go to other parameters and to unknowns whose products are known."""
+        alpha, beta, gamma, epsilon = self.weights = weights
+        labels, residuals, rough = products
+        self.U[...], self.V[...], self.residuals[...] = labels, V, residuals
+        change = labels - self.operators.Y
+        np.multiply(change, beta, out=self.label_gradient)
+        self.label_gradient += gamma * rough
+        self.objective = self._fresh_objective = (
+            float(tube_loss(row_norms(residuals), epsilon).sum())
+            + alpha * self._model.inner(V, V, labels - residuals)
+            + beta * _square(change)
+            + gamma * float(np.vdot(labels, rough))
+        )
+
+    def products(self) -> Products:
+        """Compute from U and V what Eq. (9) is made of."""
+        image = self._model.image(self.V)
+        return Products(self.U, self.U - image, self.operators.smoothness @ self.U)
 
     def unknowns(self) -> LemllPoint:
         """``(U, Theta, b)`` in float64, for the features as they were given."""
@@ -185,17 +222,15 @@ class Point:
         )
         self._fresh_objective = self.objective
 
-    def certified_gap(self) -> float:
-        """Absolute duality gap from the products at hand."""
+    def certified_gap(self, enough: float = 0.0) -> float:
+        """Absolute duality gap from the products at hand, by dual points tried until `enough`."""
         alpha, beta, _, epsilon = self.weights
-        return gap_from_gradient_parts(
-            self.residuals,
-            self.label_gradient,
-            lambda half_dual: self._model.misfit(alpha, self.V, half_dual),
-            alpha=alpha,
-            beta=beta,
-            epsilon=epsilon,
+        parts = GapParts(
+            self.residuals, self.label_gradient, alpha=alpha, beta=beta, epsilon=epsilon
         )
+        found = tight_gap(parts, self._model, alpha, self.V, enough)
+        self.half_dual = found.half_dual
+        return found.gap
 
     def descend(self, direction: Direction) -> bool:
         """Step against `direction` to the lowest point of the line; False if it only rises."""

@@ -67,24 +67,23 @@ class Search:
         self.n_linear_solves = 0
         self.clock = time.perf_counter()
 
-    def run(self, point: Point) -> Status:
-        """Move `point` until its certified gap is at most `tol`, or nothing moves any more."""
+    def run(self, point: Point, *, warm: bool = False) -> Status:
+        """Move `point` until its certified gap is at most `tol`, or nothing moves any more.
+
+        A `warm` one may have arrived already.
+        """
         preconditioner = Preconditioner(point.operators, self.weights)
         self.n_linear_solves += point.operators.model.n_linear_solves
         if not self.trace:
             self.trace.append(point.objective)
+        if warm:
+            self.optimality = self.certify(point)
+            if self.optimality <= self.tol:
+                return "converged"
         direction = Direction(np.zeros_like(point.stack), np.zeros_like(point.V))
         schedule = _Schedule(self.tol, PATIENCE[point.U.dtype.name])
-        while True:
+        while len(self.trace) <= self.max_iter:
             towards = preconditioner.direction(point)
-            if schedule.due(preconditioner.decrement / max(point.objective, self.floor)):
-                self.optimality = self.certify(point)
-                if self.optimality <= self.tol:
-                    return "converged"
-                if schedule.hopeless(self.optimality):
-                    return "stalled"
-            if len(self.trace) > self.max_iter:
-                return "max_iter"
             direction.turn(preconditioner.conjugacy, towards)
             if not point.descend(direction):
                 # Rounding has spoilt the old directions; the gradient alone may still descend.
@@ -93,15 +92,27 @@ class Search:
                     return self._last_word(point)
             self.trace.append(point.objective)
             self._report()
+            decrease = self.trace[-2] - self.trace[-1]
+            if schedule.due(decrease / max(point.objective, self.floor)):
+                self.optimality = self.certify(point)
+                if self.optimality <= self.tol:
+                    return "converged"
+                if schedule.hopeless(self.optimality):
+                    return "stalled"
+        return "max_iter"
 
     def certify(self, point: Point) -> float:
         """Certified relative gap; in float32 from scratch and in float64."""
         if point.U.dtype == np.float32:
             unknowns = point.unknowns()
-            certificate = duality_gap(*self.problem, unknowns, **self.weights._asdict())
+            point.certified_gap(self.tol * point.objective)
+            certificate = duality_gap(
+                *self.problem, unknowns, **self.weights._asdict(), half_dual=point.half_dual
+            )
             point.objective = certificate.objective
             return certificate.relative
-        return point.certified_gap() / max(point.objective, self.floor)
+        scale = max(point.objective, self.floor)
+        return point.certified_gap(self.tol * scale) / scale
 
     def _last_word(self, point: Point) -> Status:
         self.optimality = self.certify(point)
@@ -120,29 +131,29 @@ class Search:
 class _Schedule:
     """When a certificate is worth its price: it costs about as much as half an iteration.
 
-    The decrement ``<g, P^-1 g>`` is free and shrinks in proportion to the gap, so each certificate
-    that fails tells by which factor the decrement still has to shrink.
+    What the last step took off the objective is free and shrinks in proportion to the gap, so each
+    certificate that fails tells by which factor it still has to shrink.
     """
 
     def __init__(self, tol: float, patience: int) -> None:
         self._tol, self._patience = tol, patience
-        self._threshold = tol / 4  # the gap has been some 4 to 100 times the decrement
-        self._decrement = np.inf
+        self._threshold = tol
+        self._decrease = np.inf
         self._best = np.inf
         self._iterations = self._waited = self._failures = 0
 
-    def due(self, decrement: float) -> bool:
-        self._decrement = decrement
+    def due(self, decrease: float) -> bool:
+        self._decrease = decrease
         self._iterations += 1
         self._waited += 1
-        # The decrement need not fall steadily: a tenth of the iterations is enough to certify.
-        hopeful = decrement <= self._threshold and 10 * self._waited >= self._iterations - 10
+        # It need not fall steadily: a tenth of the iterations is enough to certify.
+        hopeful = decrease <= self._threshold and 10 * self._waited >= self._iterations - 10
         return hopeful or self._waited >= LONGEST_WAIT
 
     def hopeless(self, optimality: float) -> bool:
         """Take note of a certificate that failed; tell whether several in a row got no better."""
         self._failures = 0 if optimality < 0.9 * self._best else self._failures + 1
         self._best = min(self._best, optimality)
-        self._threshold = self._decrement * self._tol / optimality
+        self._threshold = self._decrease * self._tol / optimality
         self._waited = 0
         return self._failures >= self._patience

@@ -75,6 +75,9 @@ class LemllSolution:
         How many linear systems were factorised.
     dual_coef : ndarray of shape (n_samples, n_labels) or None
         B of ``Theta' = (X - mean)' B``, from the joint solver where n_samples <= n_features.
+    half_dual : ndarray of shape (n_samples, n_labels) or None
+        ``Z/2`` of the dual point that proves `optimality`, from the joint solver: anyone can check
+        with `lemll.objective.duality_gap`. None where that function finds as good a one itself.
     """
 
     coef: FloatArray
@@ -87,6 +90,7 @@ class LemllSolution:
     status: Status
     n_linear_solves: int
     dual_coef: FloatArray | None = None
+    half_dual: FloatArray | None = None
 
     @property
     def point(self) -> LemllPoint:

@@ -183,9 +183,14 @@ class JointProblem:
             attempts.insert(0, "float32")
         for attempt in attempts:
             point = Point(self.operators(attempt), weights, unknowns, dual_coef)
-            status = search.run(point)
+            status = search.run(point, warm=start is not None)
             unknowns, dual_coef = point.unknowns(), point.dual_coef()
-            certificate = duality_gap(self.X, self.Y, self.M, unknowns, **weights._asdict())
+            if status == "max_iter":
+                point.certified_gap()
+            half_dual = point.half_dual
+            certificate = duality_gap(
+                self.X, self.Y, self.M, unknowns, **weights._asdict(), half_dual=half_dual
+            )
             # The search keeps its products up to date by sums, and sums drift: the last word
             # belongs to the certificate computed afresh.
             if certificate.relative <= tol:
@@ -195,7 +200,7 @@ class JointProblem:
             if status != "stalled":
                 break
         solution = solution_at(unknowns, certificate, search.trace, status, search.n_linear_solves)
-        return replace(solution, dual_coef=dual_coef)
+        return replace(solution, dual_coef=dual_coef, half_dual=half_dual)
 
     def start(self, U0: Array | None = None) -> LemllPoint:
         """Return where a search begins: labels Y, or those given, and no model."""

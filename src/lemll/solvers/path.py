@@ -1,29 +1,26 @@
 """Eq. (9) for many (alpha, beta, gamma): one preparation, and each solution starts the next.
 
 All parameters share the graph, the centred features and one eigendecomposition of their Gram
-matrix. Neighbours on the grid have solutions that are near: with alpha changing fastest, then
-gamma, then beta, a point takes two or three iterations to a certified gap of 1e-3.
+matrix. The solutions so far span nearly all that the next one is made of (`_span`): with a bound
+that is good enough to see it (`_dual`), most points of the paper's grid need no iteration of
+their own to be certified to 1e-3.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import NamedTuple
 
 from lemll.objective import DualityGap
 from lemll.solvers._checks import Precision, check_precision, check_stopping, check_weights
 from lemll.solvers._point import Point, Weights
 from lemll.solvers._search import Search
 from lemll.solvers._solution import LemllSolution, Status, solution_at
+from lemll.solvers._span import SolutionSpan
 from lemll.solvers.joint import RECHECKS, JointProblem
 
 __all__ = ["GridPoint", "PathStep", "path_order", "solve_path"]
-
-Array = npt.NDArray[Any]
 
 
 class GridPoint(NamedTuple):
@@ -49,13 +46,6 @@ class PathStep(NamedTuple):
     solution: LemllSolution
 
 
-class _Kept(NamedTuple):
-    """Unknowns to start from again."""
-
-    U: Array
-    V: Array
-
-
 def path_order(points: Sequence[GridPoint]) -> list[int]:
     """Order parameters so that neighbours follow one another, alpha changing fastest.
 
@@ -75,10 +65,18 @@ def path_order(points: Sequence[GridPoint]) -> list[int]:
     >>> path_order([GridPoint(4, 1, 1), GridPoint(1, 1, 1), GridPoint(1, 4, 1)])
     [2, 1, 0]
     """
-    # Labels that may hardly move from Y (large beta) are where the path begins.
-    return sorted(
-        range(len(points)), key=lambda i: (-points[i].beta, points[i].gamma, points[i].alpha)
-    )
+    # Labels that may hardly move from Y (large beta) are where the path begins. Lines and planes
+    # are run through to and fro, so that each point has a neighbour just before it.
+    order: list[int] = []
+    back_gamma = back_alpha = False
+    for beta in sorted({point.beta for point in points}, reverse=True):
+        plane = [i for i, point in enumerate(points) if point.beta == beta]
+        for gamma in sorted({points[i].gamma for i in plane}, reverse=back_gamma):
+            line = [i for i in plane if points[i].gamma == gamma]
+            order += sorted(line, key=lambda i: points[i].alpha, reverse=back_alpha)
+            back_alpha = not back_alpha
+        back_gamma = not back_gamma
+    return order
 
 
 def solve_path(
@@ -129,28 +127,12 @@ def solve_path(
     for alpha, beta, gamma in points:
         check_weights(alpha=alpha, beta=beta, gamma=gamma, epsilon=epsilon, precision=precision)
     solver = _Solver(problem, epsilon, tol, max_iter, precision)
-    last = GridPoint(np.nan, np.nan, np.nan)
-    # Where the present line of alphas, and the present plane of one beta, began.
-    line = plane = solver.keep()
     for index in path_order(points):
-        point = points[index]
-        if point.beta != last.beta:
-            start = plane
-        elif point.gamma != last.gamma:
-            start = line
-        else:
-            start = solver.keep()
-        solution = solver.solve(Weights(*point, epsilon), start)
-        if point.beta != last.beta:
-            plane = solver.keep()
-        if (point.beta, point.gamma) != (last.beta, last.gamma):
-            line = solver.keep()
-        last = point
-        yield PathStep(index, solution)
+        yield PathStep(index, solver.solve(Weights(*points[index], epsilon)))
 
 
 class _Solver:
-    """One search after the other, on the same operators and the same point."""
+    """One search after the other, each from the best combination of earlier solutions."""
 
     def __init__(
         self,
@@ -165,40 +147,42 @@ class _Solver:
         operators = problem.operators(precision)
         operators.model.expect_many()
         self._point = Point(operators, Weights(1.0, 1.0, 1.0, epsilon), problem.start())
+        self._span = SolutionSpan(self._point)
+        self._span.add(self._point, self._point.products())
         self._exact = self if precision == "float64" else None
 
-    def keep(self) -> _Kept:
-        """Copy the present unknowns."""
-        return _Kept(self._point.U.copy(), self._point.V.copy())
-
-    def solve(self, weights: Weights, start: _Kept) -> LemllSolution:
-        """Search from `start`; where float32 cannot reach the tolerance, float64 goes on."""
+    def solve(self, weights: Weights) -> LemllSolution:
+        """Search; where float32 cannot reach the tolerance, float64 goes on."""
         point = self._point
-        point.reweigh(weights, *start)
+        self._span.place(point, weights)
         data = self._problem.X, self._problem.Y, self._problem.M
         search = Search(data, weights, self._tol, self._max_iter, None)
         status, optimality = self._run(search, point)
+        if len(search.trace) > 1:
+            # A mere combination would add nothing to those it is made of.
+            self._span.add(point, point.products())
         if status == "stalled" and self._exact is not self:
             if self._exact is None:
                 self._exact = _Solver(
                     self._problem, self._epsilon, self._tol, self._max_iter, "float64"
                 )
             exact = self._exact._point
-            exact.reweigh(weights, *self.keep())
+            exact.reweigh(weights, point.U, point.V)
             status, optimality = self._run(search, exact)
-            point.reweigh(weights, exact.U, exact.V)
             point = exact
         bound = point.objective * (1 - optimality)
         certificate = DualityGap(point.objective, bound, optimality)
         solution = solution_at(
             point.unknowns(), certificate, search.trace, status, search.n_linear_solves
         )
-        return replace(solution, dual_coef=point.dual_coef())
+        return replace(solution, dual_coef=point.dual_coef(), half_dual=point.half_dual)
 
     def _run(self, search: Search, point: Point) -> tuple[Status, float]:
         """Search until a certificate that holds for products made afresh, or in vain."""
         for _ in range(RECHECKS):
-            status = search.run(point)
+            status = search.run(point, warm=True)
+            if len(search.trace) == 1:
+                return status, search.optimality
             # Kept by sums the products drift.
             point.refresh()
             optimality = search.certify(point)
