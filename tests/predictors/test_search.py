@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, normalize
 
 from lemll import LEMLL, LEMLLCV, MSVRCV
-from lemll.predictors import _trials
+from lemll.predictors import _path_cv, _trials
 from lemll.predictors._folds import Space
 from lemll.predictors._grid import coarse_to_fine, one_standard_error
 from lemll.solvers import GridPoint
@@ -74,7 +74,7 @@ def test_a_fold_is_prepared_once_a_kernel(labelled, monkeypatch):
     monkeypatch.setattr(
         _trials.FoldPath, "_prepare", lambda self: prepared.append(self) or prepare(self)
     )
-    settings = {"search": "coarse", "kernel": "auto", "cv": 2}
+    settings = {"search": "coarse", "kernel": "auto", "cv": 2, "tol_final": 1e-3}
     LEMLLCV(**settings).fit(X, Y)
     assert len(prepared) == 4 * 2
     # Without memory to keep it in, it is prepared again, to the same result.
@@ -98,7 +98,7 @@ def test_auto_tries_kernels_and_scaled_rows(labelled):
     middle = 1 / X.var(axis=0).sum()
     np.testing.assert_allclose(sorted(widths[1:]), [middle / 4, middle, 4 * middle])
     best = model.best_params_
-    alone = LEMLL(**{name: best[name] for name in best if name != "normalize_rows"})
+    alone = LEMLL(**{name: best[name] for name in best if name != "normalize_rows"}, tol=1e-6)
     rows = normalize(X) if best["normalize_rows"] else X
     np.testing.assert_array_equal(
         model.decision_function(X), alone.fit(rows, Y).decision_function(rows)
@@ -131,8 +131,8 @@ def test_one_standard_error_takes_the_plainest():
 
 def test_the_one_standard_error_rule_is_applied(labelled):
     X, Y = labelled
-    best = LEMLLCV(**SMALL).fit(X, Y)
-    plain = LEMLLCV(**SMALL, one_standard_error=True).fit(X, Y)
+    best = LEMLLCV(**SMALL, tol_final=1e-3).fit(X, Y)
+    plain = LEMLLCV(**SMALL, tol_final=1e-3, one_standard_error=True).fit(X, Y)
     assert plain.best_params_["alpha"] >= best.best_params_["alpha"]
     assert plain.best_index_ != best.best_index_
     splits = [best.cv_results_[f"split{i}_test_average_precision"] for i in range(3)]
@@ -200,7 +200,8 @@ def test_thresholds_are_those_of_the_final_model(labelled):
     X, Y = labelled
     model = LEMLLCV(**SMALL, thresholds="f1").fit(X, Y)
     names = ("alpha", "beta", "gamma")
-    alone = LEMLL(**{n: model.best_params_[n] for n in names}, thresholds="f1").fit(X, Y)
+    best = {name: model.best_params_[name] for name in names}
+    alone = LEMLL(**best, thresholds="f1", tol=1e-6).fit(X, Y)
     assert (model.thresholds_ != 0).any()
     np.testing.assert_array_equal(model.thresholds_, alone.thresholds_)
     np.testing.assert_array_equal(model.predict(X), alone.predict(X))
@@ -222,7 +223,9 @@ def test_without_refit_there_is_a_choice_but_no_model(labelled):
 def test_progress_is_reported(labelled, search, n_points):
     X, Y = labelled
     reports = []
-    model = LEMLLCV(**SMALL, search=search, kernel="auto", callback=reports.append).fit(X, Y)
+    model = LEMLLCV(
+        **SMALL, search=search, kernel="auto", tol_final=1e-3, callback=reports.append
+    ).fit(X, Y)
     done = [report.done for report in reports]
     assert done == sorted(set(done))
     assert done[-1] == 3 * len(model.cv_results_["optimality"])
@@ -258,6 +261,33 @@ def test_an_interrupted_search_leaves_the_earlier_model(labelled, make_labelled,
         untouched.predict(X)
 
 
+@pytest.mark.parametrize("search", ["grid", "coarse"])
+def test_the_best_is_chosen_among_points_solved_exactly(labelled, search, monkeypatch):
+    X, Y = labelled
+    monkeypatch.setattr(_path_cv, "_FINALISTS", 3)
+    reports = []
+    settings = SMALL | {"search": search, "refit": False}
+    model = LEMLLCV(**settings, tol_search=0.1, callback=reports.append).fit(X, Y)
+    table = pd.DataFrame(model.cv_results_)
+    best = table.iloc[model.best_index_]
+    assert best["rank_test_average_precision"] == 1
+    assert best["optimality"] <= 1e-6
+    exact = table[table["optimality"] <= 1e-6]
+    assert 3 <= len(exact) < len(table)
+    # What was solved again is counted as work done.
+    again = reports[-1].done - 3 * len(table)
+    assert again % 9 == 0
+    assert again >= 9
+    assert reports[-1].expected == reports[-1].done
+    # Their scores are those of a search that is exact throughout.
+    thorough = LEMLLCV(**settings, tol_search=1e-6).fit(X, Y)
+    if search == "grid":
+        column = "mean_test_average_precision"
+        np.testing.assert_allclose(
+            exact[column], thorough.cv_results_[column][exact.index], atol=1e-12
+        )
+
+
 def test_points_that_miss_the_tolerance_are_counted(labelled):
     X, Y = labelled
     with pytest.warns(ConvergenceWarning, match=r"18 of 18 combinations tried by LEMLLCV did not"):
@@ -284,7 +314,7 @@ def test_points_that_miss_the_tolerance_are_counted(labelled):
         ({"normalize_rows": "yes"}, "normalize_rows='yes' must be a bool or 'auto'"),
         ({"kernel": "cubic"}, "kernel='cubic' must be one of"),
         ({"tol_search": 0}, "tol_search must be finite and > 0, got 0"),
-        ({"tol_final": 0}, "tol must be finite and > 0, got 0"),
+        ({"tol_final": 0}, "tol_final must be finite and > 0, got 0"),
         ({"epsilon": -1}, "epsilon must be finite and >= 0, got -1"),
         ({"max_iter": 0}, "max_iter must be a whole number >= 1, got 0"),
         ({"n_neighbors": 0}, "n_neighbors must be a whole number >= 1, got 0"),

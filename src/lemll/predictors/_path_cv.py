@@ -29,6 +29,8 @@ __all__ = ["PAPER_GRID", "PathCV", "check_axis"]
 PAPER_GRID = tuple(4.0**power for power in range(-3, 4))
 # Widths to try, as multiples of one over the sum of the features' variances.
 _WIDTHS = (0.25, 1.0, 4.0)
+# How many of the best are solved as exactly as the final model before one is chosen.
+_FINALISTS = 10
 
 
 class PathCV(LabelScorer):
@@ -121,9 +123,8 @@ class PathCV(LabelScorer):
                 coarse_to_fine(axes, partial(trials.evaluate, space, keep=True))
             trials.forget()
         self._warn(trials)
+        best = self._final(trials)
         results = results_table(trials.tried, trials.scores, list(measures))
-        means = results["mean_test_" + next(iter(measures))]
-        best = int(means.argmax())
         if self.one_standard_error:
             best = one_standard_error(trials.tried, [s.values[:, 0] for s in trials.scores])
         space, point = trials.tried[best]
@@ -132,13 +133,30 @@ class PathCV(LabelScorer):
             "_space": space,
             "cv_results_": results,
             "best_index_": best,
-            "best_score_": float(means[best]),
+            "best_score_": float(trials.means()[best]),
             "best_params_": {
                 **{n: value for n, value in point._asdict().items() if hasattr(self, n + "s")},
                 **{n: getattr(space, n) for n in ("kernel", "kernel_gamma", "normalize_rows")},
             },
             "n_splits_": len(folds),
         }
+
+    def _final(self, trials: Trials) -> int:
+        """Return the place of the best, and see to it that it was solved to `tol_final`.
+
+        Neighbours on the grid differ by less than what a loose gap leaves undecided.
+        """
+        tol = check_number("tol_final", self.tol_final, above=0)
+        exact = set(range(len(trials.tried))) if tol >= self.tol_search else set()
+        while True:
+            means = trials.means()
+            best = int(means.argmax())
+            if best in exact:
+                return best
+            order = np.argsort(-means, kind="stable").tolist()
+            finalists = [place for place in order if place not in exact][:_FINALISTS]
+            trials.refine(finalists, tol)
+            exact.update(finalists)
 
     def _warn(self, trials: Trials) -> None:
         gaps = [float(scores.optimality.max()) for scores in trials.scores]

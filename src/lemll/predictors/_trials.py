@@ -112,24 +112,56 @@ class Trials:
             Greater is better.
         """
         if not self._paths:
-            self._paths = [FoldPath(fold, space, self._options) for fold in self._folds]
-        keep = keep and self._may_keep(space)
+            self._paths = self._through_space(space, self._options)
+        scores = self._score(self._paths, points, keep=keep and self._may_keep(space))
+        self.tried.extend((space, point) for point in points)
+        self.scores.extend(scores)
+        means = self.means()[-len(points) :]
+        self._best_score = float(np.fmax(self._best_score, means.max()))
+        return means
+
+    def refine(self, places: Sequence[int], tol: float) -> None:
+        """Score some of those tried again, solved to another certified gap.
+
+        Parameters
+        ----------
+        places : sequence of int
+            Where they are in `tried`.
+        tol : float
+            Certified relative gap.
+        """
+        self._expected = self._done + len(places) * len(self._folds)
+        for space in dict.fromkeys(self.tried[i][0] for i in places):
+            here = [i for i in places if self.tried[i][0] == space]
+            paths = self._through_space(space, {**self._options, "tol": tol})
+            scores = self._score(paths, [self.tried[i][1] for i in here], keep=False)
+            for i, score in zip(here, scores, strict=True):
+                self.scores[i] = score
+        self._best_score = float(self.means().max())
+
+    def means(self) -> FloatArray:
+        """Mean score of each by the first measure."""
+        return np.array([scores.values[:, 0].mean() for scores in self.scores])
+
+    def _through_space(self, space: Space, options: Mapping[str, Any]) -> list[FoldPath]:
+        return [FoldPath(fold, space, options) for fold in self._folds]
+
+    def _score(
+        self, paths: Sequence[FoldPath], points: Sequence[GridPoint], *, keep: bool
+    ) -> list[FoldScores]:
+        """Score points in every fold."""
         # Threads, so that what was prepared is there for the next points; the work is done by
         # BLAS and loops over sparse arrays, which let other threads run.
         parallel = Parallel(self._n_jobs, prefer="threads", return_as="generator")
         by_fold = []
         for scores in parallel(
-            delayed(path.score)(points, self._measures, keep=keep) for path in self._paths
+            delayed(path.score)(points, self._measures, keep=keep) for path in paths
         ):
             by_fold.append(scores)
             self._report(len(points))
         values = np.stack([scores.values for scores in by_fold], axis=1)
         gaps = np.stack([scores.optimality for scores in by_fold], axis=1)
-        self.tried.extend((space, point) for point in points)
-        self.scores.extend(FoldScores(*entry) for entry in zip(values, gaps, strict=True))
-        means: FloatArray = values[:, :, 0].mean(axis=1)
-        self._best_score = float(np.fmax(self._best_score, means.max()))
-        return means
+        return [FoldScores(*entry) for entry in zip(values, gaps, strict=True)]
 
     def forget(self) -> None:
         """Give the memory of this space back."""

@@ -46,8 +46,9 @@ class LEMLLCV(PathCV):
         As in :class:`LEMLL`.
     thresholds : {"zero", "f1", "hamming"}, default="zero"
         As in :class:`LEMLL`, for the final model.
-    tol_search, tol_final : float, default=1e-3, 1e-4
-        Certified relative gaps, while searching and of the final model.
+    tol_search, tol_final : float, default=1e-3, 1e-6
+        Certified relative gaps: while searching; and of the ten best, from which one is then
+        chosen, and of the final model.
     precision : {"float64", "float32"}, default="float64"
         Of the iterates while searching.
     refit : bool, default=True
@@ -112,7 +113,7 @@ class LEMLLCV(PathCV):
         reg_policy: Any = "always",
         thresholds: Any = "zero",
         tol_search: float = 1e-3,
-        tol_final: float = 1e-4,
+        tol_final: float = 1e-6,
         max_iter: int = 1000,
         precision: Any = "float64",
         refit: bool = True,

@@ -30,7 +30,7 @@ class MSVRCV(PathCV):
     epsilon, thresholds, max_iter
         As in :class:`MSVRClassifier`.
     tol_search, tol_final : float, default=1e-3, 1e-10
-        Certified relative gaps, while searching and of the final model.
+        As in :class:`LEMLLCV`.
     refit, n_jobs, callback
         As in :class:`LEMLLCV`.
 
