@@ -6,11 +6,11 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lemll.exceptions import import_extra
 
-__all__ = ["Section", "TableData", "write_page"]
+__all__ = ["Section", "TableData", "template_environment", "write_page"]
 
 
 class TableData(NamedTuple):
@@ -50,13 +50,23 @@ def write_page(path: Path, title: str, sections: Sequence[Section]) -> None:
     sections : sequence of Section
         Its content.
     """
+    text = template_environment().get_template("page.html").render(title=title, sections=sections)
+    path.write_text(text, encoding="utf-8")
+
+
+def template_environment() -> Any:
+    """Return the jinja2 environment of all pages: whatever a name holds, it stays text.
+
+    Returns
+    -------
+    jinja2.Environment
+        With autoescape.
+    """
     jinja2 = import_extra("jinja2", "report", "Writing a page")
-    environment = jinja2.Environment(
+    return jinja2.Environment(
         loader=jinja2.PackageLoader("lemll.report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    text = environment.get_template("page.html").render(title=title, sections=sections)
-    path.write_text(text, encoding="utf-8")

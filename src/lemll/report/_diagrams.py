@@ -1,0 +1,256 @@
+"""Where things go in the pictures of a comparison; templates draw them, in the page's colours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from lemll.experiments._panels import Panel
+from lemll.experiments.conclusions import Conclusions
+
+__all__ = [
+    "DotPlot",
+    "RankDiagram",
+    "Scatter",
+    "dot_plot",
+    "rank_diagram",
+    "time_scatter",
+]
+
+_WIDTH = 720.0
+_LINE = 22.0
+# Beyond this many rows a picture says less than the table.
+_MOST_ROWS = 60
+
+
+class Tick(NamedTuple):
+    """A place on an axis, with its text."""
+
+    at: float
+    text: str
+
+
+class RankLabel(NamedTuple):
+    """A method on the axis of ranks: its place there, where its text is, and on which side."""
+
+    x: float
+    y: float
+    text: str
+    rank: str
+    left: bool
+
+
+class Bar(NamedTuple):
+    """A group of methods that do not differ."""
+
+    start: float
+    end: float
+    y: float
+
+
+class RankDiagram(NamedTuple):
+    """A critical-difference diagram."""
+
+    height: float
+    ticks: list[Tick]
+    labels: list[RankLabel]
+    bars: list[Bar]
+    difference: tuple[float, float]
+    difference_text: str
+
+
+def rank_diagram(methods: Sequence[str], conclusions: Conclusions) -> RankDiagram:
+    """Lay out average ranks on a line, the groups that do not differ below it.
+
+    Parameters
+    ----------
+    methods : sequence of str
+        Their names.
+    conclusions : Conclusions
+        Their ranks and groups.
+
+    Returns
+    -------
+    RankDiagram
+        For the template.
+    """
+    k = len(methods)
+    left, right = 170.0, _WIDTH - 170.0
+
+    def x(rank: float) -> float:
+        return round(left + (rank - 1) / (k - 1) * (right - left), 1)
+
+    ranks = conclusions.friedman.average_ranks
+    order = sorted(range(k), key=lambda i: ranks[i])
+    bars = [
+        Bar(
+            x(min(ranks[methods.index(name)] for name in group)) - 4,
+            x(max(ranks[methods.index(name)] for name in group)) + 4,
+            72 + 9 * number,
+        )
+        for number, group in enumerate(conclusions.groups)
+    ]
+    top = 82.0 + 9 * len(bars)
+    half = (k + 1) // 2
+    labels = []
+    for number, i in enumerate(order):
+        on_left = number < half
+        step = number if on_left else k - 1 - number
+        labels.append(
+            RankLabel(x(ranks[i]), top + _LINE * step, methods[i], f"{ranks[i]:.2f}", on_left)
+        )
+    end = min(conclusions.nemenyi, k - 1)
+    return RankDiagram(
+        height=top + _LINE * half,
+        ticks=[Tick(x(rank), str(rank)) for rank in range(1, k + 1)],
+        labels=labels,
+        bars=bars,
+        difference=(x(1), x(1 + end)),
+        difference_text=f"critical difference {conclusions.nemenyi:.2f} (Nemenyi, 5 %)",
+    )
+
+
+class Dot(NamedTuple):
+    """A method's mean on a data set, with its standard deviation as a line."""
+
+    x: float
+    low: float
+    high: float
+    method: int
+    text: str
+
+
+class DotRow(NamedTuple):
+    """A data set."""
+
+    y: float
+    name: str
+    dots: list[Dot]
+
+
+class DotPlot(NamedTuple):
+    """Means of all methods, a line a data set."""
+
+    height: float
+    ticks: list[Tick]
+    rows: list[DotRow]
+
+
+def dot_plot(panel: Panel) -> DotPlot | None:
+    """Lay out every method's mean on every data set.
+
+    Parameters
+    ----------
+    panel : Panel
+        The comparison by one metric.
+
+    Returns
+    -------
+    DotPlot or None
+        None where there are no figures, or too many data sets to look at.
+    """
+    figures = {key: entry.figures for key, entry in panel.entries.items() if entry.figures}
+    if not figures or len(panel.datasets) > _MOST_ROWS:
+        return None
+    lows = [f[0] - (f[1] if len(f) > 1 else 0.0) for f in figures.values()]
+    highs = [f[0] + (f[1] if len(f) > 1 else 0.0) for f in figures.values()]
+    ticks = _round_ticks(min(lows), max(highs))
+    left, right = 170.0, _WIDTH - 20.0
+    span = ticks[-1] - ticks[0]
+
+    def x(value: float) -> float:
+        return round(left + (value - ticks[0]) / span * (right - left), 1)
+
+    rows = []
+    for number, dataset in enumerate(panel.datasets):
+        dots = []
+        for column, method in enumerate(panel.methods):
+            found = figures.get((dataset, method))
+            if found is not None:
+                spread = found[1] if len(found) > 1 else 0.0
+                text = f"{method} on {dataset}: {panel.entries[dataset, method].text()}"
+                dots.append(
+                    Dot(x(found[0]), x(found[0] - spread), x(found[0] + spread), column, text)
+                )
+        rows.append(DotRow(30 + _LINE * number, dataset, dots))
+    return DotPlot(
+        height=40 + _LINE * len(rows),
+        ticks=[Tick(x(value), f"{value:g}") for value in ticks],
+        rows=rows,
+    )
+
+
+class ScatterPoint(NamedTuple):
+    """A method by its time and its average rank."""
+
+    x: float
+    y: float
+    method: int
+    text: str
+    left: bool
+
+
+class Scatter(NamedTuple):
+    """Average rank over time."""
+
+    x_ticks: list[Tick]
+    y_ticks: list[Tick]
+    points: list[ScatterPoint]
+
+
+def time_scatter(
+    methods: Sequence[str], ranks: Sequence[float], seconds: Mapping[str, float]
+) -> Scatter | None:
+    """Lay out average ranks over the median time of a cell.
+
+    Parameters
+    ----------
+    methods : sequence of str
+        Their names.
+    ranks : sequence of float
+        Average ranks.
+    seconds : mapping of str to float
+        Median times.
+
+    Returns
+    -------
+    Scatter or None
+        None where a rank or a time is lacking.
+    """
+    if len(ranks) < 2 or not all(seconds.get(method, 0) > 0 for method in methods):
+        return None
+    logs = [math.log10(seconds[method]) for method in methods]
+    low, high = math.floor(min(logs)), math.ceil(max(logs))
+    high = max(high, low + 1)
+    left, right, top, bottom = 60.0, _WIDTH - 30.0, 20.0, 280.0
+
+    def x(log: float) -> float:
+        return round(left + (log - low) / (high - low) * (right - left), 1)
+
+    def y(rank: float) -> float:
+        return round(top + (rank - 1) / (len(methods) - 1) * (bottom - top), 1)
+
+    points = [
+        ScatterPoint(x(log), y(rank), i, methods[i], left=x(log) > _WIDTH * 0.7)
+        for i, (log, rank) in enumerate(zip(logs, ranks, strict=True))
+    ]
+    return Scatter(
+        [Tick(x(power), _seconds_text(10.0**power)) for power in range(low, high + 1)],
+        [Tick(y(rank), str(rank)) for rank in range(1, len(methods) + 1)],
+        points,
+    )
+
+
+def _seconds_text(seconds: float) -> str:
+    return f"{seconds * 1000:g} ms" if seconds < 1 else f"{seconds:g} s"
+
+
+def _round_ticks(low: float, high: float) -> list[float]:
+    """Return some five round numbers from below `low` to above `high`."""
+    span = max(high - low, 1e-9 * max(1.0, abs(high)))
+    power = 10.0 ** math.floor(math.log10(span / 4))
+    step = next(power * factor for factor in (1, 2, 5, 10) if span / (power * factor) <= 5)
+    first = math.floor(low / step)
+    last = max(math.ceil(high / step), first + 1)
+    return [round(step * number, 12) for number in range(first, last + 1)]

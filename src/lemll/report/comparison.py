@@ -1,0 +1,229 @@
+"""The page of a comparison: any store of a protocol, finished or still running, in one file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from importlib import resources
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+from lemll.experiments._panels import Panel
+from lemll.experiments.conclusions import Conclusions, conclude, overlap_ratio
+from lemll.experiments.protocol import Protocol
+from lemll.experiments.statistics import rank_rows
+from lemll.experiments.store import Record, Store
+from lemll.experiments.tables import ComparisonTable
+from lemll.report._diagrams import (
+    DotPlot,
+    RankDiagram,
+    Scatter,
+    dot_plot,
+    rank_diagram,
+    time_scatter,
+)
+from lemll.report.page import template_environment
+
+__all__ = ["PanelView", "write_comparison"]
+
+# Shades of the heat map, from the best rank to the worst.
+_SHADES = 8
+
+
+class CellView(NamedTuple):
+    """An entry of a table: what is printed, what is sorted by, and how it stands out."""
+
+    text: str
+    mark: str
+    published: str
+    value: float | None
+    best: bool
+    rank: str
+    shade: int | None
+
+
+class PanelView(NamedTuple):
+    """All that the page shows by one metric."""
+
+    title: str
+    rows: list[tuple[str, list[CellView]]]
+    ranks: list[str]
+    n_ranked: int
+    conclusions: Conclusions | None
+    diagram: RankDiagram | None
+    dots: DotPlot | None
+    scatter: Scatter | None
+
+
+def write_comparison(path: str | Path, protocol: Protocol, store: Store) -> Path:
+    """Write the page of what a store holds of a protocol.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where to; its folder is made if it is not there.
+    protocol : Protocol
+        Which cells.
+    store : Store
+        Where their results are; it may still be filling.
+
+    Returns
+    -------
+    Path
+        The page: one file that needs no other, and no network. Only its links to the records lead
+        out of it, into the store.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = ComparisonTable.from_store(protocol, store)
+    overview = store.overview(protocol.cells())
+    records = list(overview.records.values())
+    seconds = _median_seconds(records)
+    ratio = overlap_ratio(protocol.splits)
+    views = [_view(panel, table.control, ratio, seconds) for panel in table.panels]
+    script = resources.files("lemll.report").joinpath("templates/comparison.js").read_text("utf-8")
+    text = (
+        template_environment()
+        .get_template("comparison.html")
+        .render(
+            title=protocol.name,
+            experiment=protocol.experiment,
+            control=table.control,
+            methods=[spec.label for spec in protocol.methods],
+            datasets=[source.name for source in protocol.datasets],
+            notes=table.notes,
+            running=len(overview.running),
+            n_done=overview.count("done"),
+            panels=views,
+            has_published=any(
+                cell.published for view in views for _, row in view.rows for cell in row
+            ),
+            failures=[record for record in records if record.error is not None],
+            entries=_entries(protocol, records),
+            metrics=list(protocol.metrics),
+            folder=_relative(store.folder / "cells", path.parent),
+            provenance=_provenance(records),
+            protocol=_settings(protocol),
+            script=script,
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        )
+    )
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _view(panel: Panel, control: str, ratio: float, seconds: Mapping[str, float]) -> PanelView:
+    conclusions = conclude(panel, control, ratio=ratio)
+    ranks = panel.ranks()
+    return PanelView(
+        panel.title,
+        [(dataset, _cells(panel, dataset)) for dataset in panel.datasets],
+        [f"{rank:.3f}" for rank in ranks],
+        len(panel.ranked),
+        conclusions,
+        rank_diagram(panel.methods, conclusions) if conclusions else None,
+        dot_plot(panel),
+        time_scatter(panel.methods, ranks, seconds),
+    )
+
+
+def _cells(panel: Panel, dataset: str) -> list[CellView]:
+    entries = [panel.entries[dataset, method] for method in panel.methods]
+    figures = [entry.figures for entry in entries]
+    ranks: Sequence[float | None] = [None] * len(entries)
+    if all(figures):
+        means = [[figure[0] for figure in figures]]
+        up = panel.metric.greater_is_better
+        ranks = rank_rows(means, greater_is_better=up)[0].tolist()
+    cells = []
+    for entry, figure, rank in zip(entries, figures, ranks, strict=True):
+        shade = None
+        if rank is not None and len(entries) > 1:
+            shade = round((rank - 1) / (len(entries) - 1) * (_SHADES - 1))
+        text = " ± ".join(f"{number:.3f}" for number in figure)
+        if not figure:
+            text = f"{len(entry.values)} of {entry.wanted}"
+        published = " ± ".join(f"{number:.3f}" for number in entry.published)
+        best = rank is not None and rank == min(r for r in ranks if r is not None)
+        cells.append(
+            CellView(
+                text, entry.mark, published, figure[0] if figure else None, best,
+                "" if rank is None else f"{rank:g}", shade,
+            )
+        )  # fmt: skip
+    return cells
+
+
+def _median_seconds(records: Iterable[Record]) -> dict[str, float]:
+    times: dict[str, list[float]] = {}
+    for record in records:
+        if record.status == "done":
+            times.setdefault(record.method, []).append(sum(record.seconds.values()))
+    return {method: median(found) for method, found in times.items()}
+
+
+def _entries(protocol: Protocol, records: Iterable[Record]) -> dict[str, list[list[Any]]]:
+    """Sort records by data set and method, by number: the page's longest part, so kept short."""
+    methods = {spec.label: number for number, spec in enumerate(protocol.methods)}
+    datasets = {source.name: number for number, source in enumerate(protocol.datasets)}
+    entries: dict[str, list[list[Any]]] = {}
+    for record in records:
+        key = f"{datasets[record.dataset]},{methods[record.method]}"
+        values = [record.metrics.get(name) for name in protocol.metrics]
+        entries.setdefault(key, []).append(
+            [
+                " ".join(map(str, record.setting)),
+                record.status,
+                [None if value is None else round(value, 5) for value in values],
+                round(sum(record.seconds.values()), 3),
+                dict(record.chosen or {}),
+                record.id,
+            ]
+        )
+    return {key: sorted(rows, key=lambda row: row[0]) for key, rows in entries.items()}
+
+
+def _provenance(records: Sequence[Record]) -> dict[str, Any]:
+    """Gather what the results say of where they come from."""
+    environments = Counter(
+        tuple((name, _plain(value)) for name, value in record.environment.items())
+        for record in records
+    )
+    finished = sorted(record.finished for record in records)
+    return {
+        "environments": [(count, list(pairs)) for pairs, count in environments.most_common()],
+        "code": sorted({record.code for record in records}),
+        "data": sorted({(record.dataset, record.data_sha256) for record in records}),
+        "first": finished[0] if finished else "",
+        "last": finished[-1] if finished else "",
+    }
+
+
+def _settings(protocol: Protocol) -> list[tuple[str, str]]:
+    settings: list[tuple[str, str]] = [("experiment", protocol.experiment)]
+    if protocol.splits is not None:
+        settings += [(name, str(value)) for name, value in asdict(protocol.splits).items()]
+    if protocol.thresholds:
+        settings.append(("thresholds", _plain(protocol.thresholds)))
+    if protocol.tuning is not None:
+        tuning = protocol.tuning
+        settings.append(("tuned by", f"{tuning.metric}, {tuning.folds} folds"))
+    return settings
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value))
+    return str(value)
+
+
+def _relative(folder: Path, start: Path) -> str:
+    try:
+        return Path(os.path.relpath(folder.resolve(), start.resolve())).as_posix()
+    except ValueError:  # another drive
+        return folder.resolve().as_uri()
