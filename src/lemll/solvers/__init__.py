@@ -5,6 +5,8 @@ from lemll.solvers._bytes import kernel_bytes, solver_bytes
 from lemll.solvers._solution import LemllSolution, Progress
 from lemll.solvers.boxqp import BoxQpSolution, solve_box_qp
 from lemll.solvers.joint import JointProblem, solve_joint
+from lemll.solvers.logistic import LogisticSolution, solve_logistic
+from lemll.solvers.logistic_subsets import SubsetsSolution, solve_logistic_subsets
 from lemll.solvers.msvr import MsvrSolution, solve_msvr, solve_msvr_path
 from lemll.solvers.path import GridPoint, PathStep, solve_path
 from lemll.solvers.reference import solve_reference
@@ -15,12 +17,16 @@ __all__ = [
     "GridPoint",
     "JointProblem",
     "LemllSolution",
+    "LogisticSolution",
     "MsvrSolution",
     "PathStep",
     "Progress",
+    "SubsetsSolution",
     "kernel_bytes",
     "solve_box_qp",
     "solve_joint",
+    "solve_logistic",
+    "solve_logistic_subsets",
     "solve_msvr",
     "solve_msvr_path",
     "solve_path",

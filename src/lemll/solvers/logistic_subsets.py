@@ -1,0 +1,194 @@
+"""Very many logistic regressions, each on a few rows: all pairs of labels, for example."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from joblib import Parallel, delayed
+from scipy import sparse
+
+from lemll._validation import is_sparse
+from lemll.solvers._checks import as_features, check_size, check_stopping
+from lemll.solvers._logistic_stack import Stack
+from lemll.topology._light import dense, lighter
+
+__all__ = ["SubsetsSolution", "solve_logistic_subsets"]
+
+FloatArray = npt.NDArray[np.float64]
+IndexArray = npt.NDArray[np.intp]
+
+# Stacks of matrices are no larger than this, whatever there is to solve.
+STACK_BYTES = 1 << 24
+# A kernel of all rows up to this size is computed once, and each problem's cut out of it.
+KERNEL_BYTES = 1 << 29
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubsetsSolution:
+    """The minimisers of many logistic regressions, one row a problem.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_problems, n_features), float32
+        Coefficients, rounded: of tens of thousands of problems they are what needs memory.
+    intercept : ndarray of shape (n_problems,)
+        Minus or plus infinity where all labels of a problem are 0, or 1; NaN without rows.
+    optimality : ndarray of shape (n_problems,)
+        Length of the gradient, relative to the one at the start if the rows' parts of it had
+        random signs.
+    converged : ndarray of shape (n_problems,)
+        Whether `optimality` has reached the tolerance.
+    """
+
+    coef: npt.NDArray[np.float32]
+    intercept: FloatArray
+    optimality: FloatArray
+    converged: npt.NDArray[np.bool_]
+
+
+def solve_logistic_subsets(
+    X: Any,
+    rows: Sequence[IndexArray],
+    labels: Sequence[Any],
+    *,
+    C: float = 1.0,
+    tol: float = 1e-6,
+    max_iter: int = 100,
+    n_jobs: int | None = None,
+) -> SubsetsSolution:
+    r"""Minimise many L2-regularised logistic losses, each over rows of its own.
+
+    For each problem with rows I and labels y
+
+    .. math::
+        \sum_{i\in I}\log\bigl(1+e^{-(2y_i-1)(\theta^\top x_i+b)}\bigr)+\frac1{2C}\|\theta\|^2.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array of shape (n_samples, n_features)
+        Features.
+    rows : sequence of ndarray
+        Which rows each problem has.
+    labels : sequence of ndarray
+        Their labels, 0/1.
+    C : float, default=1.0
+        Inverse strength of the penalty, > 0.
+    tol : float, default=1e-6
+        Relative length of the gradient at which to stop.
+    max_iter : int, default=100
+        Cap on the Newton steps of each problem.
+    n_jobs : int, optional
+        Threads that work on stacks of problems at the same time, as joblib counts them.
+
+    Returns
+    -------
+    SubsetsSolution
+        The minimisers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lemll.solvers import solve_logistic_subsets
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> rows = [np.arange(4), np.array([0, 3]), np.array([1])]
+    >>> solution = solve_logistic_subsets(X, rows, [[0, 0, 1, 1], [0, 1], [1]])
+    >>> solution.coef.round(3).ravel().tolist(), solution.intercept.round(3).tolist()
+    ([1.152999997138977, 0.9760000109672546, 0.0], [-1.729, -1.463, inf])
+    """
+    X = as_features(X.tocsr() if is_sparse(X) else X)
+    check_size(X, "X", "float64")
+    check_stopping(tol=tol, max_iter=max_iter)
+    if not (np.isfinite(C) and C > 0):
+        raise ValueError(f"C must be finite and > 0, got {C}.")
+    source = _Source(X)
+    n_problems = len(rows)
+    size = np.array([len(mine) for mine in rows], dtype=np.intp)
+    positive = np.array([int(np.sum(mine)) for mine in labels], dtype=np.intp)
+    coef = np.zeros((n_problems, X.shape[1]), dtype=np.float32)
+    intercept = np.where(size == 0, np.nan, np.where(positive == size, np.inf, -np.inf))
+    optimality = np.zeros(n_problems)
+
+    def work(part: IndexArray) -> None:
+        index, there, wanted = _padded(rows, labels, part)
+        kernel = index.shape[1] <= X.shape[1]
+        design = source.kernels(index) if kernel else source.features(index)
+        stack = Stack(design, wanted, there, kernel=kernel, penalty=1 / C)
+        stack.solve(tol, max_iter)
+        # The rows that only pad have multipliers of 0.
+        coef[part] = source.combined(index, stack.unknowns) if kernel else stack.unknowns
+        shift = source.centre @ coef[part].T.astype(np.float64)
+        intercept[part], optimality[part] = stack.intercept - shift, stack.optimality
+
+    varied = np.flatnonzero((positive > 0) & (positive < size))
+    Parallel(n_jobs=n_jobs, require="sharedmem")(
+        delayed(work)(part) for part in _stacks(varied, size, X.shape[1])
+    )
+    return SubsetsSolution(
+        coef=coef, intercept=intercept, optimality=optimality, converged=optimality <= tol
+    )
+
+
+def _stacks(problems: IndexArray, size: IndexArray, n_features: int) -> Iterator[IndexArray]:
+    """Put problems of about the same number of rows together."""
+    order = problems[np.argsort(-size[problems], kind="stable")]
+    start = 0
+    while start < len(order):
+        largest = int(size[order[start]])
+        width = min(largest, n_features)
+        stop = start + max(1, STACK_BYTES // (8 * largest * width))
+        # Padding should cost little: half as many rows begin a new stack.
+        alike = np.searchsorted(-size[order[start:stop]], -0.7 * largest, side="right")
+        yield order[start : start + max(1, int(alike))]
+        start += max(1, int(alike))
+
+
+def _padded(
+    rows: Sequence[IndexArray], labels: Sequence[Any], part: IndexArray
+) -> tuple[IndexArray, FloatArray, FloatArray]:
+    width = max(len(rows[t]) for t in part)
+    index = np.zeros((len(part), width), dtype=np.intp)
+    there, wanted = np.zeros(index.shape), np.zeros(index.shape)
+    for line, t in enumerate(part):
+        m = len(rows[t])
+        index[line, :m], there[line, :m], wanted[line, :m] = rows[t], 1, labels[t]
+    return index, there, wanted
+
+
+class _Source:
+    """Centred features, and kernels of some rows of them."""
+
+    def __init__(self, X: Any) -> None:
+        self._X = lighter(X)
+        # Sparse ones keep their zeros: the kernel form bears an uncentred kernel.
+        self.centre = np.zeros(X.shape[1])
+        if not is_sparse(self._X):
+            self.centre = self._X.mean(axis=0)
+            self._X = self._X - self.centre
+        self._kernel: FloatArray | None = None
+        if 8 * X.shape[0] ** 2 <= KERNEL_BYTES:
+            self._kernel = dense(self._X @ self._X.T)
+
+    def features(self, index: IndexArray) -> FloatArray:
+        """Return the features of the rows of each problem."""
+        rows = dense(self._X[index.ravel()])
+        return rows.reshape(*index.shape, -1)
+
+    def kernels(self, index: IndexArray) -> FloatArray:
+        """Return the products of all rows of each problem with one another."""
+        if self._kernel is not None:
+            return np.asarray(self._kernel[index[:, :, None], index[:, None, :]])
+        features = self.features(index)
+        return np.asarray(np.matmul(features, features.transpose(0, 2, 1)))
+
+    def combined(self, index: IndexArray, multipliers: FloatArray) -> FloatArray:
+        """Return the sums of the rows of each problem, times their multipliers."""
+        n_problems, width = index.shape
+        start = np.arange(0, index.size + 1, width)
+        from_rows = sparse.csr_array(
+            (multipliers.ravel(), index.ravel(), start), shape=(n_problems, self._X.shape[0])
+        )
+        return dense(from_rows @ self._X)
