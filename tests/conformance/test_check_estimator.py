@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 from sklearn.base import clone
+from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from lemll import LEMLL, LEMLLCV, MSVR, MSVRCV, MSVRClassifier
+from lemll import (
+    CLR,
+    ECC,
+    LEMLL,
+    LEMLLCV,
+    MSVR,
+    MSVRCV,
+    BinaryRelevance,
+    LabelChain,
+    MLkNN,
+    MSVRClassifier,
+)
 from lemll.enhancers import ENHANCERS, LEMLLEnhancer
 
 PREDICTORS = [LEMLL(), MSVR(), MSVRClassifier()]
+CLASSICAL = [
+    MLkNN(),
+    BinaryRelevance(),
+    BinaryRelevance(GaussianNB()),
+    LabelChain(),
+    ECC(n_members=5),
+    CLR(),
+    CLR(voting="soft"),
+]
 WITH_KERNEL = [clone(made).set_params(kernel="rbf") for made in (*PREDICTORS, LEMLLEnhancer())]
 SEARCHES = [
     LEMLLCV((0.25, 4.0), (1.0,), (1.0,), cv=2, search="coarse"),
@@ -17,7 +38,7 @@ SEARCHES = [
 
 
 @parametrize_with_checks(
-    [*PREDICTORS, *(enhancer() for enhancer in ENHANCERS), *WITH_KERNEL, *SEARCHES]
+    [*PREDICTORS, *CLASSICAL, *(enhancer() for enhancer in ENHANCERS), *WITH_KERNEL, *SEARCHES]
 )
 def test_check_estimator(estimator, check):
     check(estimator)

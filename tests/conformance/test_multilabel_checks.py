@@ -5,10 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.linear_model import RidgeClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.multiclass import OneVsRestClassifier
 
-from lemll import LEMLL, LEMLLCV, MSVRCV, MSVRClassifier
+from lemll import (
+    CLR,
+    ECC,
+    LEMLL,
+    LEMLLCV,
+    MSVRCV,
+    BinaryRelevance,
+    LabelChain,
+    MLkNN,
+    MSVRClassifier,
+)
 from lemll.testing import MULTILABEL_CHECKS, check_multilabel_estimator
 
 CLASSIFIERS = [
@@ -20,6 +30,19 @@ CLASSIFIERS = [
     MSVRClassifier(kernel="poly"),
     LEMLLCV((0.25, 4.0), (1.0,), (1.0,), cv=2, search="coarse"),
     MSVRCV((0.25, 4.0), cv=2),
+    MLkNN(),
+    MLkNN(normalize="minmax"),
+    BinaryRelevance(),
+    BinaryRelevance("weka"),
+    BinaryRelevance(LogisticRegression()),
+    LabelChain(random_state=0),
+    LabelChain(LogisticRegression(), random_state=0),
+    ECC(n_members=5, random_state=0),
+    ECC("weka", n_members=5, sampling="subset", combine="votes", random_state=0),
+    CLR(),
+    CLR(voting="soft"),
+    CLR("weka"),
+    CLR(LogisticRegression()),
 ]
 
 

@@ -25,7 +25,7 @@ from lemll.enhancers import (
     UniformEnhancer,
 )
 from lemll.experiments._nearest import unknown_name
-from lemll.predictors import LEMLL, MSVRClassifier
+from lemll.predictors import CLR, ECC, LEMLL, BinaryRelevance, MLkNN, MSVRClassifier
 
 __all__ = ["Kind", "Method", "MethodSpec", "get_method", "list_methods", "register"]
 
@@ -172,10 +172,21 @@ _FCM = partial(FCMEnhancer, stop="objective", tol=1e-5, max_iter=100, random_sta
 _RELIAB = partial(LabelPropagationEnhancer, alpha=0.7)
 # The early stop of the authors' code matters: exact codes give other figures.
 _MLFE = partial(MLFEEnhancer, coding="admm")
+# Mulan's neighbours are those of Weka's normalised distance; its logistic regressions are Weka's.
+_MLKNN = partial(MLkNN, normalize="minmax")
+_CLR = partial(CLR, "weka")
+_ECC = partial(ECC, "weka", random_state=0)
+_ECC_L2 = partial(ECC, random_state=0)
 
 for _method in (
     Method("LEMLL", "learner", LEMLL, _LEMLL_GRID, "numerical labels and their model, jointly"),
     Method("MSVR", "learner", MSVRClassifier, {"alpha": PAPER_GRID}, "LEMLL without enhancement"),
+    Method("ML-kNN", "learner", _MLKNN, {}, "Bayes' rule on the neighbours' labels"),
+    Method("CLR", "learner", _CLR, {}, "all pairs of labels vote, unregularised as in the paper"),
+    Method("ECC", "learner", _ECC, {}, "30 classifier chains, unregularised as in the paper"),
+    Method("BR", "learner", BinaryRelevance, {"C": PAPER_GRID}, "a regularised model a label"),
+    Method("CLR-L2", "learner", CLR, {"C": PAPER_GRID}, "CLR with regularised models"),
+    Method("ECC-L2", "learner", _ECC_L2, {"C": PAPER_GRID}, "ECC with regularised models"),
     Method("LEMLL", "enhancer", _LEMLL, _LEMLL_GRID, "numerical labels of Eq. (9)"),
     Method("FCM", "enhancer", _FCM, {}, "memberships in fuzzy clusters"),
     Method("KM", "enhancer", KMEnhancer, {}, "distances to the labels' centres, by a kernel"),

@@ -1,9 +1,25 @@
 """Multi-label learning: scikit-learn estimators, one file each."""
 
 from lemll.predictors._trials import SearchProgress
+from lemll.predictors.binary_relevance import BinaryRelevance
+from lemll.predictors.clr import CLR
+from lemll.predictors.ecc import ECC, LabelChain
 from lemll.predictors.lemll import LEMLL
 from lemll.predictors.lemll_cv import LEMLLCV
+from lemll.predictors.mlknn import MLkNN
 from lemll.predictors.msvr import MSVR, MSVRClassifier
 from lemll.predictors.msvr_cv import MSVRCV
 
-__all__ = ["LEMLL", "LEMLLCV", "MSVR", "MSVRCV", "MSVRClassifier", "SearchProgress"]
+__all__ = [
+    "CLR",
+    "ECC",
+    "LEMLL",
+    "LEMLLCV",
+    "MSVR",
+    "MSVRCV",
+    "BinaryRelevance",
+    "LabelChain",
+    "MLkNN",
+    "MSVRClassifier",
+    "SearchProgress",
+]

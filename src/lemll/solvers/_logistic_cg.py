@@ -46,6 +46,7 @@ def conjugate_gradients(
     features: SharedFeatures,
     slope: Array,
     curvature: Array,
+    *,
     free: Array | None,
     penalty: float,
     forcing: Array,

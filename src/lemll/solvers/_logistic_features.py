@@ -77,9 +77,7 @@ class SharedFeatures:
         single = penalty >= STRONG_PENALTY and largest <= LARGEST_SINGLE
         self.cg_dtype = np.dtype(np.float32) if single else DOUBLE
         shift = self._centre if is_sparse(X) else None
-        self._parts = {
-            dtype: _Parts(X, shift, second, dtype) for dtype in {DOUBLE, self.cg_dtype}
-        }
+        self._parts = {dtype: _Parts(X, shift, second, dtype) for dtype in {DOUBLE, self.cg_dtype}}
 
     def times(self, coef: Array) -> Array:
         """Return the scores (n_samples, n_problems) of coefficients (n_axes, n_problems)."""
@@ -122,7 +120,7 @@ class SharedFeatures:
             squares = squares - 2 * (parts.first @ parts.shift) + parts.shift @ parts.shift
         if parts.second is not None:
             squares = squares + (parts.second * parts.second).sum(axis=1)
-        return np.maximum(squares, 0)
+        return np.asarray(np.maximum(squares, 0))
 
     def given_basis(
         self, coef: FloatArray, intercept: FloatArray

@@ -206,9 +206,9 @@ class NewtonBlock:
             self.features,
             np.vstack([slope, slope0]),
             curvature.astype(dtype, copy=False),
-            None if free is None else free.astype(dtype, copy=False),
-            self.penalty,
-            np.minimum(LOOSEST_SYSTEM, np.sqrt(norm)),
+            free=None if free is None else free.astype(dtype, copy=False),
+            penalty=self.penalty,
+            forcing=np.minimum(LOOSEST_SYSTEM, np.sqrt(norm)),
         )
         # An iteration costs 4 n d, an exact step n d^2 and its factor d^3 / 3.
         n_axes = self.features.n_axes

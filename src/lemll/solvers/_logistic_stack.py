@@ -74,6 +74,8 @@ class Stack:
         Intercepts.
     optimality : ndarray of shape (n_problems,)
         Relative lengths of the gradients.
+    n_iter : ndarray of shape (n_problems,)
+        Newton steps.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class Stack:
         self.intercept = np.log(mean) - np.log1p(-mean)
         self.unknowns = np.zeros((len(design), design.shape[2]))
         self.optimality = np.zeros(len(design))
+        self.n_iter = np.zeros(len(design), dtype=np.intp)
         surprise = (labels - mean[:, None]) * there
         lengths = np.einsum("pii->pi" if kernel else "pij,pij->pi", *([design] * (2 - kernel)))
         scores = np.tile(self.intercept[:, None], (1, labels.shape[1]))
@@ -116,6 +119,7 @@ class Stack:
             self.unknowns[state.place] = state.unknowns
             self.intercept[state.place] = state.intercept
             self.optimality[state.place] = norm
+            self.n_iter[state.place] = step
             done = (norm <= tol) | stuck
             if done.all() or step == max_iter:
                 return
@@ -134,7 +138,7 @@ class Stack:
         else:
             v = _gathered(state.design, residuals) + self.penalty * state.unknowns
             square = _inner(v, v)
-        return np.sqrt(np.maximum(square, 0) + residuals.sum(axis=1) ** 2)
+        return np.asarray(np.sqrt(np.maximum(square, 0) + residuals.sum(axis=1) ** 2))
 
     def _kernel_step(
         self, residuals: FloatArray, curvature: FloatArray

@@ -118,8 +118,8 @@ def solve_logistic(
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
     >>> solution = solve_logistic(X, np.array([[0, 1], [0, 1], [1, 1], [1, 1]]))
     >>> solution.coef.round(3), solution.intercept.round(3)
-    (array([[1.153],
-           [0.   ]]), array([-1.729,    inf]))
+    (array([[0.958],
+           [0.   ]]), array([-1.437,    inf]))
     """
     X, labels, weights, extra, free = _checked(X, labels, sample_weight, extra, allowed)
     check_stopping(tol=tol, max_iter=max_iter)

@@ -1,0 +1,74 @@
+"""Classifiers for which a label as likely as not is relevant, and those that know how likely."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+from sklearn.utils import get_tags
+
+from lemll._labels import LabelCoding
+from lemll.predictors._base import FloatArray, MultilabelClassifier
+
+__all__ = ["SURE", "ProbabilityClassifier", "TiesAreRelevant", "log_odds"]
+
+# Log-odds of the last probability before 1 in float64: a constant model says no more than this.
+SURE = float(np.log(2.0**53))
+
+
+def log_odds(p: FloatArray) -> FloatArray:
+    """Return log(p / (1 - p)), finite also for the probabilities 0 and 1.
+
+    Examples
+    --------
+    >>> log_odds(np.array([0.0, 0.5, 1.0])).round(1)
+    array([-36.7,   0. ,  36.7])
+    """
+    unit = 2.0**-53
+    p = np.clip(p, unit, 1 - unit)
+    return np.asarray(np.log(p / (1 - p)))
+
+
+class TiesAreRelevant(MultilabelClassifier):
+    """Base of classifiers that predict a label where its score is at least the threshold."""
+
+    def _store(self, coding: LabelCoding, thresholds: FloatArray) -> None:
+        # Predictions need a score above the threshold; none is between this and 0.
+        super()._store(coding, thresholds - np.finfo(np.float64).tiny)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        own = getattr(self, "estimator", None)
+        if hasattr(own, "fit"):
+            tags.input_tags.sparse = get_tags(own).input_tags.sparse
+        return tags
+
+
+class ProbabilityClassifier(TiesAreRelevant):
+    """Base of classifiers whose scores are log-odds: `_score` must return finite ones."""
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Estimate how likely each label is relevant.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels)
+            Probabilities, one for each label on its own; of a 1-D target those of its classes,
+            which sum to 1.
+        """
+        scores = self._validated_scores(X)
+        if self._coding.multilabel:
+            return np.asarray(expit(scores))
+        if len(self.classes_) == 1:
+            return np.ones((len(scores), 1))
+        if len(self.classes_) == 2:
+            return np.column_stack([expit(-scores[:, 0]), expit(scores[:, 0])])
+        logarithm = -np.logaddexp(0, -scores)
+        p = np.exp(logarithm - logarithm.max(axis=1, keepdims=True))
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
