@@ -186,12 +186,15 @@ def subsets(Y, sizes, seed=0):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize("cached", [True, False])
-def test_subsets_equal_scikit_learn(form, cached, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "value"), [("KERNEL_BYTES", 1 << 29), ("KERNEL_BYTES", 0), ("SHARED_COST", 0)]
+)
+def test_subsets_equal_scikit_learn(form, name, value, monkeypatch):
     from lemll.solvers import logistic_subsets
 
-    if not cached:
-        monkeypatch.setattr(logistic_subsets, "KERNEL_BYTES", 0)
+    # With the kernel of all rows, without it, and by products with all rows.
+    monkeypatch.setattr(logistic_subsets, name, value)
+    monkeypatch.setattr(logistic_subsets, "MASK_BYTES", 240)
     X, Y = problems(n_features=12)
     # Sizes on both sides of the number of features: both forms of the problem.
     rows, labels = subsets(Y, [5, 8, 9, 11, 12, 13, 30, 70, 80])

@@ -13,7 +13,9 @@ from scipy import sparse
 
 from lemll._validation import is_sparse
 from lemll.solvers._checks import as_features, check_size, check_stopping
+from lemll.solvers._logistic_features import STRONG_PENALTY
 from lemll.solvers._logistic_stack import Stack
+from lemll.solvers.logistic import solve_logistic
 from lemll.topology._light import dense, lighter
 
 __all__ = ["SubsetsSolution", "solve_logistic_subsets"]
@@ -23,6 +25,10 @@ IndexArray = npt.NDArray[np.intp]
 
 # Stacks of matrices are no larger than this, whatever there is to solve.
 STACK_BYTES = 1 << 24
+# Labels and weights of as many problems on all rows are listed at a time.
+MASK_BYTES = 1 << 25
+# What a product with all rows costs, conjugate gradients and all, in multiplications of a stack.
+SHARED_COST = 33
 # A kernel of all rows up to this size is computed once, and each problem's cut out of it.
 KERNEL_BYTES = 1 << 29
 
@@ -109,7 +115,6 @@ def solve_logistic_subsets(
     check_stopping(tol=tol, max_iter=max_iter)
     if not (np.isfinite(C) and C > 0):
         raise ValueError(f"C must be finite and > 0, got {C}.")
-    source = _Source(X)
     n_problems = len(rows)
     size = np.array([len(mine) for mine in rows], dtype=np.intp)
     positive = np.array([int(np.sum(mine)) for mine in labels], dtype=np.intp)
@@ -129,9 +134,27 @@ def solve_logistic_subsets(
         intercept[part], optimality[part] = stack.intercept - shift, stack.optimality
         n_iter[part] = stack.n_iter
 
-    varied = np.flatnonzero((positive > 0) & (positive < size))
+    def share(part: IndexArray) -> None:
+        wanted = np.zeros((X.shape[0], len(part)), dtype=np.int8)
+        there = np.zeros_like(wanted)
+        for column, t in enumerate(part):
+            wanted[rows[t], column], there[rows[t], column] = labels[t], 1
+        found = solve_logistic(
+            X, wanted, sample_weight=there, C=C, tol=tol, max_iter=max_iter, n_jobs=n_jobs
+        )
+        coef[part], intercept[part] = found.coef, found.intercept
+        optimality[part], n_iter[part] = found.optimality, found.n_iter
+
+    varied = (positive > 0) & (positive < size)
+    large = varied & _is_large(X, size, 1 / C)
+    step = max(1, MASK_BYTES // X.shape[0])
+    for start in range(0, int(large.sum()), step):
+        share(np.flatnonzero(large)[start : start + step])
+    small = np.flatnonzero(varied & ~large)
+    if len(small):
+        source = _Source(X)
     Parallel(n_jobs=n_jobs, require="sharedmem")(
-        delayed(work)(part) for part in _stacks(varied, size, X.shape[1])
+        delayed(work)(part) for part in _stacks(small, size, X.shape[1])
     )
     return SubsetsSolution(
         coef=coef,
@@ -140,6 +163,16 @@ def solve_logistic_subsets(
         n_iter=n_iter,
         converged=optimality <= tol,
     )
+
+
+def _is_large(X: Any, size: IndexArray, penalty: float) -> npt.NDArray[np.bool_]:
+    """Say for which problems products with all rows cost less than a stack of their own."""
+    n_samples, n_features = X.shape
+    stored = X.nnz if is_sparse(X) else X.size
+    stack = size.astype(np.float64) ** 2 * np.minimum(size, n_features)
+    # Without a penalty to speak of conjugate gradients are slow, and a stack is solved exactly.
+    costly = stack > SHARED_COST * (4 * stored + 12 * n_samples)
+    return np.asarray(costly & (penalty >= STRONG_PENALTY))
 
 
 def _stacks(problems: IndexArray, size: IndexArray, n_features: int) -> Iterator[IndexArray]:
