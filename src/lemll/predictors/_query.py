@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from lemll._validation import is_sparse
 from lemll.topology._light import dense, lighter
@@ -16,8 +17,10 @@ FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
 
 BLOCK_BYTES = 1 << 25
-# Whole numbers up to this are exact, and so are sums of a few of them.
-EXACT = 2.0**50
+# Sums and products of whole numbers below this are exact in float32.
+EXACT_SINGLE = 2.0**21
+# Two matrices with fewer nonzeros are multiplied faster as they are than with one made dense.
+RARE = 0.005
 
 
 def nearest_training_rows(X: Any, rows: Any, n_neighbors: int) -> IndexArray:
@@ -47,42 +50,62 @@ def nearest_training_rows(X: Any, rows: Any, n_neighbors: int) -> IndexArray:
     if is_sparse(rows) and not is_sparse(X):
         rows = rows.toarray()
     norms, lengths = _squares(X), _squares(rows)
-    exact = _whole(X) and _whole(rows) and (norms.max() + lengths.max()) * len(norms) < EXACT / 4
+    exact = norms.max() + lengths.max() < EXACT_SINGLE and _whole(X) and _whole(rows)
+    if exact:
+        X, rows, norms = X.astype(np.float32), rows.astype(np.float32), norms.astype(np.float32)
+    error = 16 * (X.shape[1] + 4) * 2.0**-53 * (norms.max() + lengths)
     found = np.empty((rows.shape[0], n_neighbors), dtype=np.intp)
     step = max(1, BLOCK_BYTES // (8 * len(norms)))
     for start in range(0, rows.shape[0], step):
         part = rows[start : start + step]
         # Squared distances, but for the query's own length.
-        distance = dense(part @ X.T)
+        distance = _products(part, X)
         distance *= -2
         distance += norms
-        if exact:
-            distance *= len(norms)
-            distance += np.arange(len(norms))
-            nearest = np.argpartition(distance, n_neighbors - 1, axis=1)[:, :n_neighbors]
-        else:
-            error = 8 * (X.shape[1] + 4) * 2.0**-53 * (norms.max() + lengths[start : start + step])
-            nearest = _certain(X, part, distance, error, n_neighbors)
-        found[start : start + step] = np.sort(nearest, axis=1)
+        reach = np.partition(distance, n_neighbors - 1, axis=1)[:, n_neighbors - 1]
+        if not exact:
+            reach += error[start : start + step]
+        line, column = np.nonzero(distance <= reach[:, None])
+        near = distance[line, column]
+        if not exact:
+            _compute_anew(near, X, part, line=line, column=column, n_neighbors=n_neighbors)
+        order = np.lexsort((column, near, line))
+        first = np.searchsorted(line, np.arange(part.shape[0]))
+        best = column[order[first[:, None] + np.arange(n_neighbors)]]
+        found[start : start + step] = np.sort(best, axis=1)
     return found
 
 
-def _certain(
-    X: Any, rows: Any, distance: FloatArray, error: FloatArray, n_neighbors: int
-) -> IndexArray:
-    """Choose by distances that are known up to an error; where it matters, compute them anew."""
-    reach = np.partition(distance, n_neighbors - 1, axis=1)[:, n_neighbors - 1]
-    line, column = np.nonzero(distance <= (reach + 2 * error)[:, None])
-    count = np.bincount(line, minlength=len(distance))
-    doubtful = np.flatnonzero(count > n_neighbors)
-    first = np.cumsum(count) - count
-    nearest = column[first[:, None] + np.arange(n_neighbors)]
-    for i in doubtful:
-        candidates = column[first[i] : first[i] + count[i]]
-        difference = dense(X[candidates]) - dense(rows[[i]])
-        order = np.argsort(np.square(difference).sum(axis=1), kind="stable")
-        nearest[i] = candidates[order[:n_neighbors]]
-    return np.asarray(nearest)
+def _products(rows: Any, X: Any) -> Any:
+    """Return the products of all pairs, dense; sparse rows of X are made so block by block."""
+    if not is_sparse(X) or X.nnz < RARE * np.prod(X.shape, dtype=float):
+        return dense(rows @ X.T)
+    rows = sparse.csr_array(rows)
+    products = np.empty((rows.shape[0], X.shape[0]), dtype=X.dtype)
+    step = max(1, BLOCK_BYTES // (8 * X.shape[1]))
+    for start in range(0, X.shape[0], step):
+        # Made dense row by row, as the product reads it.
+        columns = X[start : start + step].T.tocsr().toarray()
+        products[:, start : start + step] = rows @ columns
+    return products
+
+
+def _compute_anew(
+    near: FloatArray,
+    X: Any,
+    rows: Any,
+    *,
+    line: IndexArray,
+    column: IndexArray,
+    n_neighbors: int,
+) -> None:
+    """Replace rounded distances by exact ones, where there are more candidates than wanted."""
+    count = np.bincount(line, minlength=rows.shape[0])
+    last = np.cumsum(count)
+    for i in np.flatnonzero(count > n_neighbors):
+        mine = slice(last[i] - count[i], last[i])
+        difference = dense(X[column[mine]]) - dense(rows[[i]])
+        near[mine] = np.square(difference).sum(axis=1)
 
 
 def _squares(X: Any) -> FloatArray:
