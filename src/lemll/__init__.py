@@ -5,12 +5,16 @@ from lemll.predictors import (
     ECC,
     LEMLL,
     LEMLLCV,
+    ML2,
+    MLFE,
     MSVR,
     MSVRCV,
+    RELIAB,
     BinaryRelevance,
     LabelChain,
     MLkNN,
     MSVRClassifier,
+    TwoStage,
 )
 
 __version__ = "0.1.0.dev0"
@@ -20,11 +24,15 @@ __all__ = [
     "ECC",
     "LEMLL",
     "LEMLLCV",
+    "ML2",
+    "MLFE",
     "MSVR",
     "MSVRCV",
+    "RELIAB",
     "BinaryRelevance",
     "LabelChain",
     "MLkNN",
     "MSVRClassifier",
+    "TwoStage",
     "__version__",
 ]

@@ -11,12 +11,16 @@ from lemll import (
     ECC,
     LEMLL,
     LEMLLCV,
+    ML2,
+    MLFE,
     MSVR,
     MSVRCV,
+    RELIAB,
     BinaryRelevance,
     LabelChain,
     MLkNN,
     MSVRClassifier,
+    TwoStage,
 )
 from lemll.enhancers import ENHANCERS, LEMLLEnhancer
 
@@ -35,10 +39,18 @@ SEARCHES = [
     LEMLLCV((0.25, 4.0), (1.0,), (1.0,), cv=2, search="coarse"),
     MSVRCV((0.25, 4.0), cv=2),
 ]
+TWO_STAGE = [ML2(), MLFE(), RELIAB(), TwoStage()]
 
 
 @parametrize_with_checks(
-    [*PREDICTORS, *CLASSICAL, *(enhancer() for enhancer in ENHANCERS), *WITH_KERNEL, *SEARCHES]
+    [
+        *PREDICTORS,
+        *CLASSICAL,
+        *(enhancer() for enhancer in ENHANCERS),
+        *WITH_KERNEL,
+        *SEARCHES,
+        *TWO_STAGE,
+    ]
 )
 def test_check_estimator(estimator, check):
     check(estimator)

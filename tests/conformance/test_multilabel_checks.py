@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.multiclass import OneVsRestClassifier
 
 from lemll import (
@@ -13,12 +13,17 @@ from lemll import (
     ECC,
     LEMLL,
     LEMLLCV,
+    ML2,
+    MLFE,
     MSVRCV,
+    RELIAB,
     BinaryRelevance,
     LabelChain,
     MLkNN,
     MSVRClassifier,
+    TwoStage,
 )
+from lemll.enhancers import KMEnhancer
 from lemll.testing import MULTILABEL_CHECKS, check_multilabel_estimator
 
 CLASSIFIERS = [
@@ -43,6 +48,14 @@ CLASSIFIERS = [
     CLR(voting="soft"),
     CLR("weka"),
     CLR(LogisticRegression()),
+    ML2(),
+    ML2(kernel="rbf"),
+    MLFE(),
+    MLFE(kernel="linear", coding="lasso"),
+    RELIAB(),
+    RELIAB(emp="pairwise"),
+    TwoStage(),
+    TwoStage(KMEnhancer(), Ridge()),
 ]
 
 

@@ -6,20 +6,28 @@ from lemll.predictors.clr import CLR
 from lemll.predictors.ecc import ECC, LabelChain
 from lemll.predictors.lemll import LEMLL
 from lemll.predictors.lemll_cv import LEMLLCV
+from lemll.predictors.ml2 import ML2
+from lemll.predictors.mlfe import MLFE
 from lemll.predictors.mlknn import MLkNN
 from lemll.predictors.msvr import MSVR, MSVRClassifier
 from lemll.predictors.msvr_cv import MSVRCV
+from lemll.predictors.reliab import RELIAB
+from lemll.predictors.two_stage import TwoStage
 
 __all__ = [
     "CLR",
     "ECC",
     "LEMLL",
     "LEMLLCV",
+    "ML2",
+    "MLFE",
     "MSVR",
     "MSVRCV",
+    "RELIAB",
     "BinaryRelevance",
     "LabelChain",
     "MLkNN",
     "MSVRClassifier",
     "SearchProgress",
+    "TwoStage",
 ]

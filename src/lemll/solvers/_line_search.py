@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ def exact_step(
     linear: float,
     quadratic: float,
     epsilon: float | FloatArray,
+    other: Callable[[float], tuple[float, float]] | None = None,
 ) -> LineSearch:
     """Minimise Eq. (9) along a line.
 
@@ -47,11 +49,13 @@ def exact_step(
         Halved slope and curvature of the quadratic terms of Eq. (9).
     epsilon : float or ndarray of shape (n_samples,)
         Radius of the tube, or one for each row.
+    other : callable, optional
+        Halved slope and curvature at s of a further convex term.
 
     Returns
     -------
     LineSearch
-        The step s and ``phi(0) - phi(s) >= 0``.
+        The step s and ``phi(0) - phi(s) >= 0``, a further term left out.
     """
     start_norms = np.sqrt(square)
     start_loss = np.maximum(start_norms - epsilon, 0.0)
@@ -64,7 +68,8 @@ def exact_step(
         safe = np.maximum(norms, epsilon)
         safe[safe == 0] = 1.0  # only without a tube, where every weight is 1
         weights = 1.0 - epsilon / safe
-        slope = float(weights @ drift) + linear + step * quadratic
+        more_slope, more_curvature = (0.0, 0.0) if other is None else other(step)
+        slope = float(weights @ drift) + linear + step * quadratic + more_slope
         if trial == 0:
             first_slope = slope
             if not slope < 0:
@@ -80,7 +85,7 @@ def exact_step(
         bend *= bend
         bend *= 1.0 - weights
         bend[inside] = 0.0
-        curvature = float(weights @ speed) + float(bend.sum()) + quadratic
+        curvature = float(weights @ speed) + float(bend.sum()) + quadratic + more_curvature
         newton = step - slope / curvature if curvature > 0 else np.inf
         if not low < newton < high:
             newton = 2 * step + 1.0 if np.isinf(high) else (low + high) / 2

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from lemll.solvers._msvr_point import MsvrCurvature, MsvrPoint
-
-__all__ = ["Direction", "NewtonSystem"]
+__all__ = ["Curvature", "Direction", "NewtonSystem", "Point"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -17,6 +15,30 @@ FloatArray = npt.NDArray[np.float64]
 MAX_INNER = 300
 # More damping would slow down problems with nearly all rows inside the tube.
 LARGEST_DAMPING = 1e-6
+
+
+class Curvature(Protocol):
+    """Half the Hessian of a loss of the outputs, row by row."""
+
+    def times(self, image: FloatArray) -> FloatArray:
+        """Apply it to a change of the outputs."""
+        ...
+
+
+class Point(Protocol):
+    """What a Newton system needs to know of the point where it is made.
+
+    Its `problem` has alpha, features, the factorised model, and `bounded`: whether half the
+    curvature of the loss is at most 1, so that the preconditioner bounds the Hessian.
+    """
+
+    problem: Any
+    V: FloatArray
+    pull: FloatArray
+
+    def curvature(self, damping: float) -> Curvature:
+        """Return the curvature of the loss, rows without any raised to this share of it."""
+        ...
 
 
 class Direction(NamedTuple):
@@ -40,10 +62,10 @@ class NewtonSystem:
         minimum.
     """
 
-    def __init__(self, point: MsvrPoint) -> None:
+    def __init__(self, point: Point) -> None:
         self._point, self._problem = point, point.problem
-        # A factorised preconditioner bounds the Hessian, a diagonal one need not.
-        self._bounded = self._problem.model.n_linear_solves > 0
+        # A diagonal preconditioner need not bound the Hessian, whatever the loss.
+        self._bounded = self._problem.bounded and self._problem.model.n_linear_solves > 0
         self._V, self._force = point.V.copy(), -point.pull
         self._first, self.decrement = self._precondition()
 
@@ -59,7 +81,7 @@ class NewtonSystem:
     def solve(self, forcing: float) -> Direction:
         """Return a direction that leaves the share `forcing` of the gradient."""
         problem = self._problem
-        curvature = MsvrCurvature(self._point, min(LARGEST_DAMPING, forcing))
+        curvature = self._point.curvature(min(LARGEST_DAMPING, forcing))
         along, last = self._first, self.decrement
         V, image = np.zeros_like(along.V), np.zeros_like(along.image)
         for inner in range(MAX_INNER):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,19 @@ FloatArray = npt.NDArray[np.float64]
 TINY = float(np.finfo(np.float64).tiny)
 
 
+class TubePoint(Protocol):
+    """A point whose residuals meet a tube."""
+
+    residuals: FloatArray
+    norms: FloatArray
+    weights: FloatArray
+
+
 class MsvrProblem:
     """The data of Eq. (10), rows multiplied by the roots of their weights."""
+
+    # Half the curvature of the tube loss is at most 1.
+    bounded = True
 
     def __init__(
         self, X: Any, T: FloatArray, weights: FloatArray | None, alpha: float, epsilon: float
@@ -75,6 +86,10 @@ class MsvrPoint:
         """Return the same point, its residuals free of the rounding of sums."""
         return MsvrPoint(self.problem, self.V)
 
+    def curvature(self, damping: float) -> MsvrCurvature:
+        """Return half the Hessian of the loss."""
+        return MsvrCurvature(self, damping)
+
     def certified_gap(self) -> float:
         """Upper bound of the objective's distance to its minimum.
 
@@ -116,7 +131,7 @@ class MsvrCurvature:
     tube, which may be all that keeps b from running away, would otherwise be forgotten.
     """
 
-    def __init__(self, point: MsvrPoint, damping: float) -> None:
+    def __init__(self, point: TubePoint, damping: float) -> None:
         weights = point.weights + damping * (1 - point.weights)
         outside = point.weights > 0
         self._weights = weights[:, None]

@@ -1,0 +1,100 @@
+"""What ML2 and MLFE share: a regression on numerical labels that keeps their signs."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+
+from lemll._parameters import check_number, check_whole
+from lemll._validation import LabelArray
+from lemll._warnings import warn_caller
+from lemll.enhancers._equation9 import check_fits
+from lemll.enhancers._features import mean_distance, squared_distances
+from lemll.enhancers._kernels import Kernel, choose_kernel, model_outputs, store_model
+from lemll.predictors._base import FloatArray, MultilabelClassifier
+from lemll.predictors._first_stage import fit_enhancer
+from lemll.solvers import solve_sign_msvr
+
+__all__ = ["SignKeepingClassifier"]
+
+
+class SignKeepingClassifier(MultilabelClassifier):
+    """Base of two-stage learners with the parameters of a kernel, of a tube and of a memory."""
+
+    epsilon: Any
+    kernel: Any
+    kernel_gamma: Any
+    degree: Any
+    coef0: Any
+    memory: Any
+    tol: Any
+    max_iter: Any
+
+    def _fit_stages(
+        self,
+        X: Any,
+        Y: LabelArray,
+        enhancer: Any,
+        *,
+        C1: float,
+        C2: float,
+        gain: FloatArray | None = None,
+    ) -> None:
+        """Enhance the labels, regress on them, keep the model."""
+        epsilon = check_number("epsilon", self.epsilon, above=0, inclusive=True)
+        tol = check_number("tol", self.tol, above=0)
+        max_iter = check_whole("max_iter", self.max_iter, least=1)
+        kernel = self._chosen_kernel(X)
+        check_fits(X, Y.shape[1], kernel)
+        self.enhancer_, self.numerical_labels_ = fit_enhancer(enhancer, X, Y, self.memory)
+        solution = solve_sign_msvr(
+            X if kernel is None else kernel.of_training(X, Y.shape[1]),
+            self.numerical_labels_,
+            C1=C1,
+            C2=C2,
+            gain=gain,
+            epsilon=epsilon,
+            tol=tol,
+            max_iter=max_iter,
+        )
+        if not solution.converged:
+            remedy = (
+                "raise max_iter"
+                if solution.status == "max_iter"
+                else "rounding forbids more; raise tol, or bring the features closer to 1"
+            )
+            warn_caller(
+                f"{type(self).__name__} stopped after {solution.n_iter} iterations with a certified"
+                f" relative gap of {solution.optimality:.2e}, wanted tol={tol:.2e}; {remedy}.",
+                ConvergenceWarning,
+            )
+        store_model(self, kernel, X, solution.coef, solution.intercept)
+        self.objective_ = solution.objective
+        self.optimality_ = solution.optimality
+        self.n_iter_ = solution.n_iter
+
+    def _chosen_kernel(self, X: Any) -> Kernel | None:
+        if self._pairwise:
+            raise ValueError(
+                f"{type(self).__name__} cannot use kernel='precomputed': its first stage needs the "
+                "features; pass them with a function of two arrays of rows as kernel."
+            )
+        gamma = self.kernel_gamma
+        if isinstance(gamma, str) and gamma == "distance" and self.kernel != "linear":
+            width = mean_distance(squared_distances(X))
+            gamma = 1 / (2 * width**2) if width > 0 else 1.0
+        elif isinstance(gamma, str) and gamma not in ("distance", "variance"):
+            raise ValueError(
+                f"kernel_gamma={gamma!r} must be 'distance', 'variance' or a number > 0."
+            )
+        return choose_kernel(
+            SimpleNamespace(
+                kernel=self.kernel, kernel_gamma=gamma, degree=self.degree, coef0=self.coef0
+            ),
+            X,
+        )
+
+    def _score(self, X: Any) -> FloatArray:
+        return model_outputs(self, X)

@@ -1,0 +1,258 @@
+"""A maximum entropy model of label distributions: the second stage of RELIAB."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+from scipy.special import log_softmax, xlogy
+
+from lemll._validation import is_sparse
+from lemll.solvers._checks import as_features, check_size, check_stopping
+from lemll.solvers._solution import Status
+
+__all__ = ["EMPIRICAL_LOSSES", "MaxentSolution", "empirical_loss", "solve_maxent"]
+
+FloatArray = npt.NDArray[np.float64]
+LabelArray = npt.NDArray[np.int8]
+Empirical = Literal["virtual", "pairwise"]
+
+EMPIRICAL_LOSSES = ("virtual", "pairwise")
+# Pairs of steps from which L-BFGS makes its curvature.
+MEMORY = 10
+
+
+@dataclass(frozen=True)
+class MaxentSolution:
+    """A stationary point of the objective.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_labels + 1, n_features)
+        ``theta``, the virtual label's first.
+    intercept : ndarray of shape (n_labels + 1,)
+        Theirs.
+    objective : float
+        At the solution.
+    residual : float
+        Largest entry of the gradient of the objective divided by the number of rows, by the
+        intercepts and by weights scaled to a curvature like theirs.
+    n_iter : int
+        Iterations done.
+    status : {"converged", "max_iter", "stalled"}
+        "stalled" means that no further descent was found before the wanted residual.
+    """
+
+    coef: FloatArray
+    intercept: FloatArray
+    objective: float
+    residual: float
+    n_iter: int
+    status: Status
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver met its tolerance."""
+        return self.status == "converged"
+
+
+def solve_maxent(
+    X: Any,
+    distribution: Any,
+    labels: Any,
+    *,
+    beta: float = 0.1,
+    emp: Empirical = "virtual",
+    clip: bool = False,
+    ridge: float = 0.1,
+    tol: float = 1e-5,
+    max_iter: int = 2000,
+) -> MaxentSolution:
+    """Fit ``f_k(x) = exp(theta_k x + b_k) / sum_k' exp(theta_k' x + b_k')`` to distributions.
+
+    Minimises ``sum_ik d_ik ln(d_ik / f_k(x_i)) + beta V + ridge |theta|_F^2`` by L-BFGS from
+    ``theta = 0``, with the loss V of `empirical_loss`, through which the objective is not convex.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array of shape (n_samples, n_features)
+        Features; sparse ones are never made dense.
+    distribution : ndarray of shape (n_samples, n_labels + 1)
+        Degrees d, rows summing to one; the first column is that of the virtual label.
+    labels : ndarray of shape (n_samples, n_labels)
+        Logical labels, 0/1.
+    beta : float, default=0.1
+        Weight of V, not negative.
+    emp, clip
+        As in `empirical_loss`.
+    ridge : float, default=0.1
+        Weight of the squared weights, not negative; it keeps those of separable rows finite.
+    tol : float, default=1e-5
+        Residual at which to stop.
+    max_iter : int, default=2000
+        Cap on the iterations.
+
+    Returns
+    -------
+    MaxentSolution
+        A stationary point; the minimum if beta is 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lemll.solvers import solve_maxent
+    >>> X, degrees = np.array([[0.0], [1.0]]), np.array([[0.2, 0.5, 0.3], [0.2, 0.3, 0.5]])
+    >>> model = solve_maxent(X, degrees, degrees[:, 1:] > 0.4, beta=0, ridge=0)
+    >>> scores = np.exp(X @ model.coef.T + model.intercept)
+    >>> (scores / scores.sum(axis=1, keepdims=True)).round(3)
+    array([[0.2, 0.5, 0.3],
+           [0.2, 0.3, 0.5]])
+    """
+    X, D, Y = _check_arrays(X, distribution, labels)
+    _check_numbers(beta=beta, ridge=ridge)
+    check_stopping(tol=tol, max_iter=max_iter)
+    _check_empirical(emp)
+    # What a weight's curvature is about, loss and ridge, relative to that of an intercept.
+    mean, scale = _location_and_scale(X, 2 * ridge * D.shape[1] / len(D))
+    Z: Any = X.multiply(1 / scale).tocsr() if is_sparse(X) else (X - mean) / scale
+    # Of the weights of scaled features, so that the ridge is that of the features as given.
+    ridges = np.append(ridge / scale**2, 0.0)[:, None]
+    entropy = float(xlogy(D, D).sum())
+    n_samples, shape = len(D), (Z.shape[1] + 1, D.shape[1])
+
+    def value_and_gradient(flat: FloatArray) -> tuple[float, FloatArray]:
+        W = flat.reshape(shape)
+        log_f: FloatArray = log_softmax(Z @ W[:-1] + W[-1], axis=1)
+        f = np.exp(log_f)
+        value = entropy - float(np.vdot(D, log_f)) + float(np.vdot(ridges * W, W))
+        slopes = f * D.sum(axis=1, keepdims=True) - D
+        if beta > 0:
+            loss, by_f = empirical_loss(f, Y, emp=emp, clip=clip)
+            value += beta * loss
+            slopes += beta * f * (by_f - np.einsum("ij,ij->i", by_f, f)[:, None])
+        gradient = 2 * ridges * W
+        gradient[:-1] += Z.T @ slopes
+        gradient[-1] += slopes.sum(axis=0)
+        return value / n_samples, gradient.ravel() / n_samples
+
+    found = minimize(
+        value_and_gradient,
+        np.zeros(shape[0] * shape[1]),
+        jac=True,
+        method="L-BFGS-B",
+        # Only the gradient says when to stop.
+        options={"maxiter": max_iter, "maxfun": 20 * max_iter, "maxcor": MEMORY, "ftol": 0.0,
+                 "gtol": tol},
+    )  # fmt: skip
+    W, residual = found.x.reshape(shape), float(np.abs(found.jac).max())
+    status: Status = "converged" if residual <= tol else "stalled"
+    if status == "stalled" and found.nit >= max_iter:
+        status = "max_iter"
+    coef = np.ascontiguousarray((W[:-1] / scale[:, None]).T)
+    return MaxentSolution(
+        coef=coef,
+        intercept=W[-1] if is_sparse(X) else W[-1] - coef @ mean,
+        objective=float(found.fun) * n_samples,
+        residual=residual,
+        n_iter=int(found.nit),
+        status=status,
+    )
+
+
+def empirical_loss(
+    f: FloatArray, labels: LabelArray, *, emp: Empirical = "virtual", clip: bool = False
+) -> tuple[float, FloatArray]:
+    r"""Say how far a model is from ranking relevant labels above irrelevant ones.
+
+    With the relevant labels Y and the irrelevant ones Z of a row, "virtual" compares both with the
+    virtual label, "pairwise" with each other:
+
+    ``sum_i [ sum_{j in Y} (f_0 - f_j) + |Y| / |Z| sum_{k in Z} (f_k - f_0) ]`` and
+    ``sum_i 1 / (|Y| |Z|) sum_{j in Y, k in Z} (f_k - f_j)``.
+
+    Parameters
+    ----------
+    f : ndarray of shape (n_samples, n_labels + 1)
+        Degrees, the first column that of the virtual label.
+    labels : ndarray of shape (n_samples, n_labels)
+        Logical labels, 0/1; sums over no label are 0.
+    emp : {"virtual", "pairwise"}, default="virtual"
+        Which of the two.
+    clip : bool, default=False
+        Count positive differences only.
+
+    Returns
+    -------
+    loss : float
+        Over all rows.
+    by_f : ndarray of shape (n_samples, n_labels + 1)
+        Its derivatives.
+    """
+    relevant = labels == 1
+    wanted = relevant.sum(axis=1, keepdims=True)
+    others = labels.shape[1] - wanted
+    by_f = np.zeros_like(f)
+    of_labels = by_f[:, 1:]
+    if emp == "virtual":
+        above = f[:, 1:] - f[:, :1]
+        # By how much a label is on the wrong side of the virtual one, and what that costs.
+        weights = np.where(relevant, -1.0, wanted / np.maximum(others, 1))
+        counted = above * weights > 0 if clip else np.ones_like(relevant)
+        of_labels += np.where(counted, weights, 0.0)
+        by_f[:, 0] = -of_labels.sum(axis=1)
+    elif clip:
+        pairs = np.maximum(wanted * others, 1)
+        for j in range(labels.shape[1]):
+            ahead = (f[:, 1:] > f[:, [j + 1]]) & ~relevant & relevant[:, [j]]
+            of_labels += ahead / pairs
+            of_labels[:, j] -= ahead.sum(axis=1) / pairs[:, 0]
+    else:
+        both = (wanted > 0) & (others > 0)
+        shares = np.where(relevant, -1 / np.maximum(wanted, 1), 1 / np.maximum(others, 1))
+        of_labels += np.where(both, shares, 0.0)
+    # Positively homogeneous in f, clipped or not.
+    return float(np.vdot(by_f, f)), by_f
+
+
+def _check_arrays(X: Any, distribution: Any, labels: Any) -> tuple[Any, FloatArray, LabelArray]:
+    X = as_features(X.tocsr() if is_sparse(X) else X)
+    if not is_sparse(X) and not isinstance(X, np.ndarray):
+        raise ValueError("X must hold features; a kernel has none.")
+    check_size(X, "X", "float64")
+    D, Y = np.asarray(distribution, dtype=np.float64), np.asarray(labels).astype(np.int8)
+    if Y.ndim != 2 or D.shape != (Y.shape[0], Y.shape[1] + 1) or len(D) != X.shape[0]:
+        raise ValueError(
+            f"X has {X.shape[0]} rows, so labels must be ({X.shape[0]}, n_labels) and distribution "
+            f"({X.shape[0]}, n_labels + 1); got {Y.shape} and {D.shape}."
+        )
+    if not ((D >= 0).all() and np.allclose(D.sum(axis=1), 1)):
+        raise ValueError("distribution must not be negative, and its rows must sum to one.")
+    return X.astype(np.float64, copy=False), D, Y
+
+
+def _check_numbers(**numbers: float) -> None:
+    for name, number in numbers.items():
+        if not (np.isfinite(number) and number >= 0):
+            raise ValueError(f"{name} must be finite and not negative, got {number}.")
+
+
+def _check_empirical(emp: Any) -> None:
+    if emp not in EMPIRICAL_LOSSES:
+        raise ValueError(f"emp={emp!r} must be one of {', '.join(EMPIRICAL_LOSSES)}.")
+
+
+def _location_and_scale(X: Any, added: float) -> tuple[FloatArray, FloatArray]:
+    """Mean of the features, and root of variance plus what is added; 1 where that is zero."""
+    mean = np.asarray(X.mean(axis=0)).ravel()
+    if is_sparse(X):
+        squares = np.asarray(X.multiply(X).mean(axis=0)).ravel()
+        variance = np.maximum(squares - mean**2, 0.0)
+    else:
+        variance = X.var(axis=0)
+    # What rounding leaves of a feature that does not vary is no variance.
+    varies = variance > 1e-20 * np.maximum(mean**2, np.finfo(np.float64).tiny)
+    variance = np.where(varies, variance, 0.0) + added
+    return mean, np.sqrt(np.where(variance > 0, variance, 1.0))
