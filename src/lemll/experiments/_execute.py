@@ -17,17 +17,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import KFold
 from threadpoolctl import ThreadpoolController
 
 from lemll.datasets import Dataset, binarize_distribution
 from lemll.experiments._plain import plain
 from lemll.experiments._provenance import environment, package_sha256
 from lemll.experiments._records import Status
+from lemll.experiments._searches import make_search
 from lemll.experiments._settings import Splits
 from lemll.experiments._sources import Source, features_sha256, load_source
 from lemll.experiments.protocol import Cell
-from lemll.metrics import METRICS, get_scorer
+from lemll.metrics import METRICS
 from lemll.metrics._scorers import label_scores
 
 __all__ = ["Outcome", "Task", "execute", "failure", "measure"]
@@ -157,8 +158,10 @@ def _predict(task: Task, dataset: Dataset) -> _Result:
         "test": np.asarray(test, dtype=np.int64),
     }
     seconds = {"fit": fitted - start, "predict": time.perf_counter() - fitted}
-    if isinstance(estimator, GridSearchCV):
-        return _Result(estimator.best_estimator_, arrays, seconds, dict(estimator.best_params_))
+    if hasattr(estimator, "best_params_"):
+        # A search may try more than the grid says, a kernel of its own for example.
+        chosen = {name: estimator.best_params_[name] for name in cell.grid}
+        return _Result(estimator.best_estimator_, arrays, seconds, chosen)
     return _Result(estimator, arrays, seconds)
 
 
@@ -167,9 +170,7 @@ def _tuned(task: Task) -> Any:
     if cell.tuning is None or not cell.grid:
         return task.estimator
     folds = KFold(cell.tuning.folds, shuffle=True, random_state=cell.tuning.random_state)
-    grid = {name: list(values) for name, values in cell.grid.items()}
-    scoring = get_scorer(cell.tuning.metric)
-    return GridSearchCV(task.estimator, grid, scoring=scoring, cv=folds, error_score="raise")
+    return make_search(task.estimator, cell.grid, cell.tuning.metric, folds)
 
 
 class _Graphs:

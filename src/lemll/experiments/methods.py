@@ -25,7 +25,17 @@ from lemll.enhancers import (
     UniformEnhancer,
 )
 from lemll.experiments._nearest import unknown_name
-from lemll.predictors import CLR, ECC, LEMLL, BinaryRelevance, MLkNN, MSVRClassifier
+from lemll.predictors import (
+    CLR,
+    ECC,
+    LEMLL,
+    ML2,
+    MLFE,
+    RELIAB,
+    BinaryRelevance,
+    MLkNN,
+    MSVRClassifier,
+)
 
 __all__ = ["Kind", "Method", "MethodSpec", "get_method", "list_methods", "register"]
 
@@ -178,6 +188,15 @@ _CLR = partial(CLR, "weka")
 _ECC = partial(ECC, "weka", random_state=0)
 _ECC_L2 = partial(ECC, random_state=0)
 
+_ONE_TO_TEN = tuple(float(weight) for weight in range(1, 11))
+_MLFE_GRID = {"beta1": _ONE_TO_TEN, "beta2": (1.0, 10.0, 15.0), "beta3": (1.0, 10.0)}
+_RELIAB_GRID = {
+    "beta": (0.001, 0.01, 0.1, 1.0, 10.0),
+    "tau": tuple(round(0.05 * step, 2) for step in range(2, 11)),
+}
+# The first stage of the published reconstructions.
+_ML2 = partial(ML2, ridge=1e-5)
+
 for _method in (
     Method("LEMLL", "learner", LEMLL, _LEMLL_GRID, "numerical labels and their model, jointly"),
     Method("MSVR", "learner", MSVRClassifier, {"alpha": PAPER_GRID}, "LEMLL without enhancement"),
@@ -187,6 +206,11 @@ for _method in (
     Method("BR", "learner", BinaryRelevance, {"C": PAPER_GRID}, "a regularised model a label"),
     Method("CLR-L2", "learner", CLR, {"C": PAPER_GRID}, "CLR with regularised models"),
     Method("ECC-L2", "learner", _ECC_L2, {"C": PAPER_GRID}, "ECC with regularised models"),
+    Method("MLFE", "learner", MLFE, _MLFE_GRID, "sparse reconstruction, then regression"),
+    Method(
+        "ML2", "learner", _ML2, {"C1": _ONE_TO_TEN, "C2": _ONE_TO_TEN}, "manifold, then regression"
+    ),
+    Method("RELIAB", "learner", RELIAB, _RELIAB_GRID, "propagation, then maximum entropy"),
     Method("LEMLL", "enhancer", _LEMLL, _LEMLL_GRID, "numerical labels of Eq. (9)"),
     Method("FCM", "enhancer", _FCM, {}, "memberships in fuzzy clusters"),
     Method("KM", "enhancer", KMEnhancer, {}, "distances to the labels' centres, by a kernel"),

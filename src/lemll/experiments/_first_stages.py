@@ -1,0 +1,63 @@
+"""First stages of two-stage learners, kept while a cell tunes what does not change them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Self
+
+import joblib
+
+__all__ = ["FirstStages"]
+
+
+class FirstStages:
+    """A memory of one process, for the parameter `memory` of an estimator.
+
+    It has as much of the interface of `joblib.Memory` as scikit-learn asks for, and writes nothing.
+
+    Parameters
+    ----------
+    most : int
+        How many results to keep: the parts of the rows that a search comes back to.
+
+    Examples
+    --------
+    >>> calls = []
+    >>> remembered = FirstStages(2).cache(lambda x: calls.append(x) or x + 1)
+    >>> remembered(1), remembered(1), len(calls)
+    (2, 2, 1)
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: OrderedDict[str, Any] = OrderedDict()
+
+    def cache(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function with a memory of its results.
+
+        Parameters
+        ----------
+        function : callable
+            Of arguments that `joblib.hash` tells apart.
+
+        Returns
+        -------
+        callable
+            The same, but for its speed.
+        """
+
+        def remembered(*arguments: Any) -> Any:
+            key = str(joblib.hash((function.__qualname__, arguments)))
+            if key not in self._kept:
+                result = function(*arguments)
+                while len(self._kept) >= self._most:
+                    self._kept.popitem(last=False)
+                self._kept[key] = result
+            return self._kept[key]
+
+        return remembered
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        # Clones of an estimator, one for each point of a grid, share what has been computed.
+        return self

@@ -1,0 +1,55 @@
+"""Searches over a grid: scikit-learn's, or the same on a path where a learner has one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sklearn.model_selection import GridSearchCV
+
+from lemll.experiments._first_stages import FirstStages
+from lemll.metrics import get_scorer
+from lemll.predictors import LEMLL, LEMLLCV, MSVRCV, MSVRClassifier
+
+__all__ = ["make_search"]
+
+# Learners with a path, and what their searches call the values of the parameters.
+_PATHS: Mapping[type, tuple[type, Mapping[str, str]]] = {
+    LEMLL: (LEMLLCV, {"alpha": "alphas", "beta": "betas", "gamma": "gammas"}),
+    MSVRClassifier: (MSVRCV, {"alpha": "alphas"}),
+}
+
+
+def make_search(estimator: Any, grid: Mapping[str, Any], metric: str, folds: Any) -> Any:
+    """Make the search for the best of a grid.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A learner, not fitted; where it has first stages to remember, it is told to.
+    grid : mapping of str to sequence
+        Values of its parameters.
+    metric : str
+        Name in ``lemll.metrics.METRICS``, by which the best is chosen.
+    folds : splitter
+        Of the training rows.
+
+    Returns
+    -------
+    estimator
+        With `best_params_` and `best_estimator_` once it is fitted.
+    """
+    path, names = _PATHS.get(type(estimator), (None, {}))
+    parameters = estimator.get_params()
+    if path is not None and grid.keys() <= names.keys() and parameters.get("graph") is None:
+        values = {of_path: grid.get(name, [parameters[name]]) for name, of_path in names.items()}
+        made = path(**values, scoring=metric, cv=folds, tol_final=parameters["tol"])
+        return made.set_params(
+            **{name: value for name, value in parameters.items() if name in made.get_params()}
+        )
+    if parameters.get("memory", grid) is None:
+        # A fold's first stage serves the whole grid, and then that of all rows the best of it.
+        estimator.set_params(memory=FirstStages(folds.get_n_splits()))
+    lists = {name: list(values) for name, values in grid.items()}
+    scoring = get_scorer(metric)
+    return GridSearchCV(estimator, lists, scoring=scoring, cv=folds, error_score="raise")
