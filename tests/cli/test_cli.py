@@ -152,6 +152,23 @@ def test_reproduce_without_data_says_what_to_do(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(DatasetNotFoundError, match="none of the data sets is at hand"):
         run("reproduce", "reconstruction")
+    with pytest.raises(DatasetNotFoundError, match="none of the data sets is at hand"):
+        run("reproduce", "prediction", "--quick")
+
+
+def test_reproduce_prediction_prints_ours_beside_the_published(data_dir, tmp_path):
+    common = ["reproduce", "prediction", "yeast", "--quick", "--methods", "LEMLL, MSVR"]
+    output = run(*common, "--store", tmp_path / "store")
+    assert "Average ranks: ours [printed]" in output
+    assert "of 5 means within two of the paper's standard deviations" in output
+    assert "2 halves, default parameters." in output
+    tables = (tmp_path / "store-tables" / "tables.md").read_text(encoding="utf-8")
+    assert "[0.201 ± 0.002]" in tables
+    # A second run finds all cells done; more of them can be asked for.
+    assert run(*common, "--store", tmp_path / "store") == output
+    more = run(*common, "--store", tmp_path / "store", "--splits", 3, "--output", tmp_path / "o")
+    assert "3 halves, default parameters." in more
+    assert (tmp_path / "o" / "summary.md").is_file()
 
 
 @pytest.mark.parametrize("folder", ["demo", "[red]x[", ":smile:"])

@@ -14,6 +14,10 @@ from lemll.cli._console import make_console
 from lemll.cli._run import run_with_progress
 from lemll.datasets import list_datasets, load_dataset
 from lemll.exceptions import DatasetNotFoundError
+from lemll.experiments import prediction_report
+from lemll.experiments._ranks import Ranks
+from lemll.experiments.prediction import N_SPLITS, paper_prediction
+from lemll.experiments.prediction import QUICK_DATASETS as QUICK_PREDICTION
 from lemll.experiments.reconstruction import (
     QUICK_DATASETS,
     THRESHOLDS,
@@ -22,17 +26,14 @@ from lemll.experiments.reconstruction import (
 )
 from lemll.experiments.reconstruction_report import ReconstructionReport, make_report
 from lemll.experiments.store import Store
+from lemll.experiments.tables import ComparisonTable
 
 __all__ = ["app"]
 
 app = typer.Typer(help="The paper's experiments, ours beside the published.", no_args_is_help=True)
 
 _QUICK_THRESHOLDS = (0.1, 0.5)
-
-
-@app.callback()
-def _commands() -> None:
-    """Keep the sub-commands visible even while there is only one."""
+_QUICK_SPLITS = 2
 
 
 @app.command()
@@ -55,7 +56,7 @@ def reconstruction(
     """Recover known distributions from 0/1 labels by every method (Tables VI to VIII)."""
     console = make_console()
     wanted = datasets or (list(QUICK_DATASETS) if quick else None)
-    names, absent = _at_hand(wanted, download=datasets is not None)
+    names, absent = _at_hand(wanted, "V", download=datasets is not None)
     protocol = paper_reconstruction(names, thresholds=_QUICK_THRESHOLDS if quick else THRESHOLDS)
     opened = Store(store)
     command = ["lemll", "reproduce", "reconstruction", *(datasets or ())]
@@ -66,16 +67,80 @@ def reconstruction(
     folder = output or store.with_name(f"{store.name}-tables")
     files = report.write(folder)
     _print(console, report)
-    if absent:
-        console.print(f"not at hand: {', '.join(absent)}")
-    console.print(f"tables: {', '.join(file.name for file in files)} in {folder}", soft_wrap=True)
+    _print_files(console, files, absent)
     reproduced = all(entry.within == entry.cells for entry in report.agreement)
     raise typer.Exit(code=0 if reproduced and not end.failed else 1)
 
 
-def _at_hand(wanted: list[str] | None, *, download: bool) -> tuple[list[str], list[str]]:
+@app.command()
+def prediction(
+    datasets: Annotated[
+        list[str] | None, typer.Argument(help="Data sets; by default all at hand.")
+    ] = None,
+    *,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="Two sets, two halves, default parameters: about a minute by -j 2."
+        ),
+    ] = False,
+    methods: Annotated[
+        str | None, typer.Option(help="Learners, separated by commas; by default all registered.")
+    ] = None,
+    splits: Annotated[
+        int | None, typer.Option(help=f"Halves; by default {N_SPLITS}, or {_QUICK_SPLITS}.")
+    ] = None,
+    tune: Annotated[
+        bool | None,
+        typer.Option("--tune/--no-tune", help="Tune each method's grid; by default unless quick."),
+    ] = None,
+    store: Annotated[
+        Path, typer.Option(help="Where results are kept; a stopped run goes on from there.")
+    ] = Path("lemll-results/prediction"),
+    output: Annotated[
+        Path | None, typer.Option(help="Tables; by default beside the store.")
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Cells to run at a time.")] = 1,
+) -> None:
+    """Predict labels by every learner (Tables II and III)."""
+    console = make_console()
+    wanted = datasets or (list(QUICK_PREDICTION) if quick else None)
+    names, absent = _at_hand(wanted, "I", download=datasets is not None)
+    chosen = None if methods is None else [name.strip() for name in methods.split(",")]
+    protocol = paper_prediction(
+        names,
+        methods=chosen,
+        n_splits=splits or (_QUICK_SPLITS if quick else N_SPLITS),
+        tuned=not quick if tune is None else tune,
+    )
+    opened = Store(store)
+    command = ["lemll", "reproduce", "prediction", *(datasets or ()), *["--quick"] * quick]
+    command += ["--methods", methods] if methods else []
+    command += ["--splits", str(splits)] if splits else []
+    command += [] if tune is None else ["--tune" if tune else "--no-tune"]
+    command += ["--store", str(store), "--jobs", str(jobs)]
+    command += ["--output", str(output)] if output else []
+    end = run_with_progress(console, protocol, opened, n_jobs=jobs, command=shlex.join(command))
+    report = prediction_report.make_report(protocol, opened)
+    files = report.write(output or store.with_name(f"{store.name}-tables"))
+    _print_panels(console, report.table)
+    _print_ranks(console, report.ranks, "measure")
+    for entry in report.agreement:
+        console.print(
+            f"{entry.method}: {entry.within} of {entry.cells} means within two of the paper's "
+            f"standard deviations, {entry.better} better, {entry.worse} worse",
+            soft_wrap=True,
+        )
+    console.print(report.settings, soft_wrap=True)
+    _print_files(console, files, absent)
+    raise typer.Exit(code=1 if end.failed else 0)
+
+
+def _at_hand(
+    wanted: list[str] | None, table: str, *, download: bool
+) -> tuple[list[str], list[str]]:
     names, absent = [], []
-    for name in wanted or [info.name for info in list_datasets(table="V")]:
+    for name in wanted or [info.name for info in list_datasets(table=table)]:
         try:
             names.append(load_dataset(name, download_if_missing=download).name)
         except DatasetNotFoundError:
@@ -88,17 +153,34 @@ def _at_hand(wanted: list[str] | None, *, download: bool) -> tuple[list[str], li
     return names, absent
 
 
-def _print(console: Console, report: ReconstructionReport) -> None:
-    for panel in report.table.panels:
+def _print_files(console: Console, files: list[Path], absent: list[str]) -> None:
+    if absent:
+        console.print(f"not at hand: {', '.join(absent)}")
+    names = ", ".join(file.name for file in files)
+    console.print(f"tables: {names} in {files[0].parent}", soft_wrap=True)
+
+
+def _print_panels(console: Console, shown: ComparisonTable) -> None:
+    for panel in shown.panels:
         table = Table("data set", *panel.methods, title=f"{panel.title}: ours [printed]")
         for row in panel.rows():
             table.add_row(*row)
         console.print(table)
-    ranks = Table("block", *report.table.panels[0].methods, title="Average ranks: ours [printed]")
-    for block in report.ranks:
+
+
+def _print_ranks(console: Console, blocks: list[Ranks], heading: str) -> None:
+    if not blocks:
+        return
+    ranks = Table(heading, *blocks[0].methods, title="Average ranks: ours [printed]")
+    for block in blocks:
         pairs = zip(block.ours, block.published, strict=True)
         ranks.add_row(block.title, *(f"{ours:.2f} [{printed:.2f}]" for ours, printed in pairs))
     console.print(ranks)
+
+
+def _print(console: Console, report: ReconstructionReport) -> None:
+    _print_panels(console, report.table)
+    _print_ranks(console, report.ranks, "block")
     apart = Table(
         "data set", *report.apart.panels[0].methods, title=f"Apart: {report.apart.panels[0].title}"
     )

@@ -1,6 +1,7 @@
 """Experiments: what is run, where results live, how they compare with what was published."""
 
 from lemll.experiments.methods import Method, MethodSpec, get_method, list_methods, register
+from lemll.experiments.prediction import paper_prediction
 from lemll.experiments.protocol import Cell, Protocol, Splits, Tuning
 from lemll.experiments.published import (
     PredictionCell,
@@ -29,6 +30,7 @@ __all__ = [
     "Tuning",
     "get_method",
     "list_methods",
+    "paper_prediction",
     "paper_reconstruction",
     "published_prediction",
     "published_reconstruction",

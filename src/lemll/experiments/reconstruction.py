@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import Any
 
 from lemll.datasets import list_datasets
+from lemll.experiments._ranks import Ranks, block_ranks
 from lemll.experiments._settings import THRESHOLDS
 from lemll.experiments.protocol import Protocol
-from lemll.experiments.statistics import average_ranks
 from lemll.experiments.store import Store
 from lemll.experiments.tables import ComparisonTable
 from lemll.metrics import METRICS
@@ -160,54 +160,6 @@ def agreement(table: ComparisonTable) -> list[Agreement]:
             )
         )
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class Ranks:
-    """Average ranks of the paper's methods in one block of its tables, over the same data sets.
-
-    Attributes
-    ----------
-    title : str
-        Measure and threshold.
-    methods : tuple of str
-        Which.
-    ours, published : tuple of float
-        From our figures and from the printed ones.
-    """
-
-    title: str
-    methods: tuple[str, ...]
-    ours: tuple[float, ...]
-    published: tuple[float, ...]
-
-
-def block_ranks(table: ComparisonTable) -> list[Ranks]:
-    """Rank the methods of each block by our figures and by the printed ones.
-
-    Parameters
-    ----------
-    table : ComparisonTable
-        Of a reconstruction, with the paper's methods.
-
-    Returns
-    -------
-    list of Ranks
-        One for each measure and threshold in which all methods are complete on some set, and
-        printed for all such sets.
-    """
-    blocks = []
-    for panel in table.panels:
-        printed = [
-            [figure for method in panel.methods for figure in panel.entries[row, method].published]
-            for row in panel.ranked
-        ]
-        if not printed or any(len(row) < len(panel.methods) for row in printed):
-            continue
-        better = panel.metric.greater_is_better
-        published = average_ranks(printed, greater_is_better=better)
-        blocks.append(Ranks(panel.title, panel.methods, panel.ranks(), tuple(published.tolist())))
-    return blocks
 
 
 def reconstruction_table(protocol: Protocol, store: Store) -> ComparisonTable:

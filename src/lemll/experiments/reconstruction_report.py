@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lemll.experiments._ranks import Ranks, block_ranks, rank_lines
 from lemll.experiments.calibration import (
     CalibratedCell,
     CalibrationSummary,
@@ -16,9 +17,7 @@ from lemll.experiments.protocol import Protocol
 from lemll.experiments.reconstruction import (
     BASELINES,
     Agreement,
-    Ranks,
     agreement,
-    block_ranks,
     reconstruction_table,
 )
 from lemll.experiments.store import Store
@@ -71,7 +70,7 @@ class ReconstructionReport:
                 "",
                 "## Average ranks by block: ours [from the printed figures], the same data sets",
                 "",
-                *_rank_lines(self.ranks),
+                *rank_lines(self.ranks, heading="block"),
                 "",
                 "## The scale of LEMLL's distributions, calibrated by rated rows",
                 "",
@@ -161,17 +160,6 @@ def _agreement_lines(found: Sequence[Agreement]) -> list[str]:
     ]
     misses = [f"- {a.method}: {'; '.join(a.misses)}" for a in found if a.misses]
     return [*lines, "", "Not reproduced:", "", *(misses or ["- none"])]
-
-
-def _rank_lines(blocks: Sequence[Ranks]) -> list[str]:
-    if not blocks:
-        return ["No block is complete."]
-    lines = [f"| block | {' | '.join(blocks[0].methods)} |"]
-    lines.append("|---" * (1 + len(blocks[0].methods)) + "|")
-    for block in blocks:
-        pairs = zip(block.ours, block.published, strict=True)
-        lines.append(f"| {block.title} | {' | '.join(f'{o:.2f} [{p:.2f}]' for o, p in pairs)} |")
-    return lines
 
 
 def _calibration_lines(found: Sequence[CalibrationSummary]) -> list[str]:

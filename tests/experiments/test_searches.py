@@ -1,0 +1,90 @@
+"""Tuning in the engine: paths where there are any, and first stages computed once a fold."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold
+
+from lemll import LEMLL, LEMLLCV, ML2, MSVRCV, MSVRClassifier
+from lemll.datasets import load_digit_tags
+from lemll.enhancers import ML2Enhancer
+from lemll.experiments import MethodSpec, Protocol, Splits, Store, Tuning, run
+from lemll.experiments._first_stages import FirstStages
+from lemll.experiments._searches import make_search
+from lemll.metrics import get_scorer
+
+
+def test_lemll_and_msvr_are_tuned_on_their_paths_with_the_same_result():
+    digits = load_digit_tags()
+    X, Y = digits.X[:200], digits.Y[:200]
+    folds = KFold(3, shuffle=True, random_state=0)
+    for estimator, grid, path in (
+        (LEMLL(epsilon=0.2, tol=1e-5), {"alpha": (0.25, 64.0), "gamma": (0.25, 4.0)}, LEMLLCV),
+        (MSVRClassifier(kernel="rbf"), {"alpha": (1 / 64, 1.0)}, MSVRCV),
+    ):
+        search = make_search(estimator, grid, "average_precision", folds)
+        assert isinstance(search, path)
+        lists = {name: list(values) for name, values in grid.items()}
+        plain = GridSearchCV(estimator, lists, scoring=get_scorer("average_precision"), cv=folds)
+        search.fit(X, Y)
+        plain.fit(X, Y)
+        assert {name: search.best_params_[name] for name in grid} == plain.best_params_
+        best, other = search.best_estimator_.get_params(), plain.best_estimator_.get_params()
+        assert best == other
+        np.testing.assert_allclose(
+            search.decision_function(X), plain.decision_function(X), atol=1e-3
+        )
+
+
+def test_other_parameters_and_learners_go_by_the_grid():
+    folds = KFold(4)
+    assert isinstance(
+        make_search(LEMLL(), {"epsilon": (0.1, 0.2)}, "one_error", folds), GridSearchCV
+    )
+    with_graph = LEMLL(graph=np.eye(3))
+    assert isinstance(make_search(with_graph, {"alpha": (1.0,)}, "one_error", folds), GridSearchCV)
+    search = make_search(ML2(), {"C1": (1.0, 2.0)}, "one_error", folds)
+    assert isinstance(search.estimator.memory, FirstStages)
+    kept = make_search(ML2(memory="here"), {"C1": (1.0, 2.0)}, "one_error", folds)
+    assert kept.estimator.memory == "here"
+
+
+def test_first_stages_are_computed_once_a_fold(tmp_path, monkeypatch):
+    made = []
+    original = ML2Enhancer._numerical_labels
+    monkeypatch.setattr(
+        ML2Enhancer, "_numerical_labels", lambda self, X, Y: made.append(1) or original(self, X, Y)
+    )
+    grid = {"C1": (1.0, 5.0), "C2": (1.0, 5.0)}
+    protocol = Protocol(
+        name="p",
+        experiment="prediction",
+        datasets=("digit-tags",),
+        methods=(MethodSpec("ML2", parameters={"tol": 1e-3}),),
+        splits=Splits("halves", 1),
+        tuning=Tuning(folds=2, grids={"ML2": grid}),
+    )
+    store = Store(tmp_path / "store")
+    assert run(protocol, store, backend="sequential").done == 1
+    # Two folds and all training rows, for four points of the grid.
+    assert len(made) == 3
+    (record,) = store.records()
+    assert set(record.chosen) == {"C1", "C2"}
+
+
+def test_a_memory_forgets_the_oldest_and_is_shared_by_clones():
+    calls = []
+
+    def square(x):
+        calls.append(x)
+        return x * x
+
+    memory = FirstStages(2)
+    remembered = memory.cache(square)
+    assert [remembered(x) for x in (1, 2, 1, 3, 1)] == [1, 4, 1, 9, 1]
+    assert calls == [1, 2, 3, 1]
+    assert copy.deepcopy(memory) is memory
+    assert clone(ML2(memory=memory)).memory is memory
