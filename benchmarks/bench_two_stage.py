@@ -24,7 +24,7 @@ from lemll.experiments import (
 )
 from lemll.metrics import METRICS
 
-DATASETS = ("cal500", "medical", "yeast", "scene")
+DATASETS = ("medical", "yeast", "cal500", "scene")
 N_SPLITS = 5
 DEMO = {"beta1": 10.0, "beta2": 15.0, "beta3": 10.0}
 METHODS = (

@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 
 import numpy as np
+import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 
 from lemll import LEMLL, LEMLLCV, ML2, MSVRCV, MSVRClassifier
 from lemll.datasets import load_digit_tags
 from lemll.enhancers import ML2Enhancer
-from lemll.experiments import MethodSpec, Protocol, Splits, Store, Tuning, run
+from lemll.experiments import MethodSpec, Protocol, Splits, Store, Tuning, _execute, run
 from lemll.experiments._first_stages import FirstStages
 from lemll.experiments._searches import make_search
 from lemll.metrics import get_scorer
@@ -46,18 +47,22 @@ def test_other_parameters_and_learners_go_by_the_grid():
     )
     with_graph = LEMLL(graph=np.eye(3))
     assert isinstance(make_search(with_graph, {"alpha": (1.0,)}, "one_error", folds), GridSearchCV)
-    search = make_search(ML2(), {"C1": (1.0, 2.0)}, "one_error", folds)
-    assert isinstance(search.estimator.memory, FirstStages)
-    kept = make_search(ML2(memory="here"), {"C1": (1.0, 2.0)}, "one_error", folds)
-    assert kept.estimator.memory == "here"
+    assert isinstance(make_search(ML2(), {"C1": (1.0, 2.0)}, "one_error", folds), GridSearchCV)
 
 
-def test_first_stages_are_computed_once_a_fold(tmp_path, monkeypatch):
+@pytest.fixture
+def made(monkeypatch):
+    """Count the first stages of ML2."""
     made = []
+    monkeypatch.setattr(_execute, "_FIRST_STAGES", FirstStages(2))
     original = ML2Enhancer._numerical_labels
     monkeypatch.setattr(
         ML2Enhancer, "_numerical_labels", lambda self, X, Y: made.append(1) or original(self, X, Y)
     )
+    return made
+
+
+def test_first_stages_are_computed_once_a_fold(tmp_path, made):
     grid = {"C1": (1.0, 5.0), "C2": (1.0, 5.0)}
     protocol = Protocol(
         name="p",
@@ -75,6 +80,22 @@ def test_first_stages_are_computed_once_a_fold(tmp_path, monkeypatch):
     assert set(record.chosen) == {"C1", "C2"}
 
 
+def test_variants_of_a_method_share_a_first_stage(tmp_path, made):
+    protocol = Protocol(
+        name="p",
+        experiment="prediction",
+        datasets=("digit-tags",),
+        methods=(
+            MethodSpec("ML2", parameters={"tol": 1e-3}),
+            MethodSpec("ML2", "ML2, signs", {"tol": 1e-3, "C2": 5.0}),
+            MethodSpec("ML2", "ML2, other labels", {"tol": 1e-3, "lower": 2.0}),
+        ),
+        splits=Splits("halves", 2),
+    )
+    assert run(protocol, Store(tmp_path / "store"), backend="sequential").done == 6
+    assert len(made) == 4
+
+
 def test_a_memory_forgets_the_oldest_and_is_shared_by_clones():
     calls = []
 
@@ -86,5 +107,9 @@ def test_a_memory_forgets_the_oldest_and_is_shared_by_clones():
     remembered = memory.cache(square)
     assert [remembered(x) for x in (1, 2, 1, 3, 1)] == [1, 4, 1, 9, 1]
     assert calls == [1, 2, 3, 1]
+    assert memory.at_least(4) is memory
+    assert [remembered(x) for x in (4, 5, 3, 1)] == [16, 25, 9, 1]
+    assert calls == [1, 2, 3, 1, 4, 5]
+    assert memory.at_least(1)._most == 4
     assert copy.deepcopy(memory) is memory
     assert clone(ML2(memory=memory)).memory is memory

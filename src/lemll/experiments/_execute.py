@@ -21,6 +21,7 @@ from sklearn.model_selection import KFold
 from threadpoolctl import ThreadpoolController
 
 from lemll.datasets import Dataset, binarize_distribution
+from lemll.experiments._first_stages import FirstStages
 from lemll.experiments._plain import plain
 from lemll.experiments._provenance import environment, package_sha256
 from lemll.experiments._records import Status
@@ -165,8 +166,16 @@ def _predict(task: Task, dataset: Dataset) -> _Result:
     return _Result(estimator, arrays, seconds)
 
 
+# Variants of a method come one after the other, on the same rows.
+_FIRST_STAGES = FirstStages(2)
+
+
 def _tuned(task: Task) -> Any:
     cell = task.cell
+    if task.estimator.get_params().get("memory", cell) is None:
+        # A fold's first stage serves the whole grid, and that of all rows the best of it.
+        parts = 1 if cell.tuning is None else cell.tuning.folds + 1
+        task.estimator.set_params(memory=_FIRST_STAGES.at_least(parts))
     if cell.tuning is None or not cell.grid:
         return task.estimator
     folds = KFold(cell.tuning.folds, shuffle=True, random_state=cell.tuning.random_state)

@@ -1,4 +1,4 @@
-"""First stages of two-stage learners, kept while a cell tunes what does not change them."""
+"""First stages of two-stage learners, kept for the cells and parameters that do not change them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class FirstStages:
     Parameters
     ----------
     most : int
-        How many results to keep: the parts of the rows that a search comes back to.
+        How many results to keep.
 
     Examples
     --------
@@ -49,14 +49,31 @@ class FirstStages:
 
         def remembered(*arguments: Any) -> Any:
             key = str(joblib.hash((function.__qualname__, arguments)))
-            if key not in self._kept:
-                result = function(*arguments)
-                while len(self._kept) >= self._most:
-                    self._kept.popitem(last=False)
-                self._kept[key] = result
-            return self._kept[key]
+            if key in self._kept:
+                return self._kept[key]
+            result = function(*arguments)
+            while len(self._kept) >= self._most:
+                self._kept.popitem(last=False)
+            self._kept[key] = result
+            return result
 
         return remembered
+
+    def at_least(self, most: int) -> Self:
+        """Keep at least so many results.
+
+        Parameters
+        ----------
+        most : int
+            As many parts of the rows as a search comes back to.
+
+        Returns
+        -------
+        self
+            The same memory.
+        """
+        self._most = max(self._most, most)
+        return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         # Clones of an estimator, one for each point of a grid, share what has been computed.

@@ -7,7 +7,6 @@ from typing import Any
 
 from sklearn.model_selection import GridSearchCV
 
-from lemll.experiments._first_stages import FirstStages
 from lemll.metrics import get_scorer
 from lemll.predictors import LEMLL, LEMLLCV, MSVRCV, MSVRClassifier
 
@@ -26,7 +25,7 @@ def make_search(estimator: Any, grid: Mapping[str, Any], metric: str, folds: Any
     Parameters
     ----------
     estimator : estimator
-        A learner, not fitted; where it has first stages to remember, it is told to.
+        A learner, not fitted.
     grid : mapping of str to sequence
         Values of its parameters.
     metric : str
@@ -47,9 +46,6 @@ def make_search(estimator: Any, grid: Mapping[str, Any], metric: str, folds: Any
         return made.set_params(
             **{name: value for name, value in parameters.items() if name in made.get_params()}
         )
-    if parameters.get("memory", grid) is None:
-        # A fold's first stage serves the whole grid, and then that of all rows the best of it.
-        estimator.set_params(memory=FirstStages(folds.get_n_splits()))
     lists = {name: list(values) for name, values in grid.items()}
     scoring = get_scorer(metric)
     return GridSearchCV(estimator, lists, scoring=scoring, cv=folds, error_score="raise")
