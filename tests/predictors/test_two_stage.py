@@ -221,7 +221,7 @@ def test_bad_parameters_are_named(estimator, message):
     [
         (ML2(max_iter=1, C2=9), "ML2 stopped after 1 iterations .* wanted tol=1.00e-06; raise max"),
         (ML2(tol=1e-60), "rounding forbids more; raise tol"),
-        (RELIAB(max_iter=1), "RELIAB stopped after 1 iterations .* wanted tol=1.00e-04; raise max"),
+        (RELIAB(max_iter=1), "RELIAB stopped after 1 iterations .* wanted tol=1.00e-05; raise max"),
         (RELIAB(tol=1e-60), "wanted tol=1.00e-60; raise tol or ridge"),
     ],
 )

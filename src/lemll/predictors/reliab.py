@@ -64,7 +64,7 @@ class RELIAB(MultilabelClassifier):
     memory : None, str or object with the interface of joblib.Memory, default=None
         Where to keep propagations, which depend neither on `tau` nor on the second stage: a grid
         search over these then computes one for each part of the rows.
-    tol : float, default=1e-4
+    tol : float, default=1e-5
         Largest entry of the gradient, for the mean over the rows and by scaled weights, at which to
         stop.
     max_iter : int, default=2000
@@ -118,7 +118,7 @@ class RELIAB(MultilabelClassifier):
     >>> from lemll.datasets import load_digit_tags
     >>> digits = load_digit_tags()
     >>> model = RELIAB().fit(digits.X[:300], digits.Y[:300])
-    >>> model.predict(digits.X[300:]).shape, model.residual_ <= 1e-4
+    >>> model.predict(digits.X[300:]).shape, model.residual_ <= 1e-5
     ((1497, 8), True)
     """
 
@@ -135,7 +135,7 @@ class RELIAB(MultilabelClassifier):
         ridge: float = 0.1,
         thresholds: Any = "zero",
         memory: Any = None,
-        tol: float = 1e-4,
+        tol: float = 1e-5,
         max_iter: int = 2000,
     ) -> None:
         self.beta = beta
