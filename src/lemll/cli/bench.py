@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import shlex
 from collections.abc import Collection
+from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -15,10 +16,12 @@ from rich.table import Table
 from lemll.cli._console import make_console
 from lemll.cli._run import run_with_progress
 from lemll.experiments import list_methods
+from lemll.experiments._dask import dask_client
 from lemll.experiments.protocol import Protocol
 from lemll.experiments.store import Status, Store
 from lemll.experiments.tables import ComparisonTable
 from lemll.experiments.verification import verify
+from lemll.report.comparison import write_comparison
 
 __all__ = ["app"]
 
@@ -32,6 +35,10 @@ Folder = Annotated[
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Cells to run at a time.")]
 Seconds = Annotated[float | None, typer.Option("--time-limit", help="Seconds for a cell.")]
 Gibibytes = Annotated[float | None, typer.Option("--memory-limit", help="GiB for a cell.")]
+Dask = Annotated[
+    str | None,
+    typer.Option("--dask", help="A Dask scheduler's address, or local:N for N workers here."),
+]
 
 
 class Format(StrEnum):
@@ -63,9 +70,11 @@ def run_command(
     jobs: Jobs = 1,
     time_limit: Seconds = None,
     memory_limit: Gibibytes = None,
+    *,
+    dask: Dask = None,
 ) -> None:
     """Run what the store does not hold yet, and print how it went."""
-    _run(file, _folder(file, store), jobs, time_limit, memory_limit, create=True)
+    _run(file, _folder(file, store), jobs, time_limit, memory_limit, dask=dask, create=True)
 
 
 @app.command("resume")
@@ -75,9 +84,11 @@ def resume_command(
     jobs: Jobs = 1,
     time_limit: Seconds = None,
     memory_limit: Gibibytes = None,
+    *,
+    dask: Dask = None,
 ) -> None:
     """Go on with a run that was stopped; the store must exist."""
-    _run(file, _folder(file, store), jobs, time_limit, memory_limit, create=False)
+    _run(file, _folder(file, store), jobs, time_limit, memory_limit, dask=dask, create=False)
 
 
 @app.command("retry")
@@ -88,6 +99,7 @@ def retry_command(
     time_limit: Seconds = None,
     memory_limit: Gibibytes = None,
     *,
+    dask: Dask = None,
     failed: Annotated[bool, typer.Option("--failed", help="Those that failed.")] = False,
     timeout: Annotated[bool, typer.Option("--timeout", help="Those out of time.")] = False,
 ) -> None:
@@ -98,7 +110,8 @@ def retry_command(
     if timeout or not failed:
         statuses.append("timeout")
     _run(
-        file, _folder(file, store), jobs, time_limit, memory_limit, create=False, retry=statuses
+        file, _folder(file, store), jobs, time_limit, memory_limit, dask=dask, create=False,
+        retry=statuses,
     )  # fmt: skip
 
 
@@ -113,20 +126,25 @@ def _run(
     time_limit: float | None,
     memory_limit: float | None,
     *,
+    dask: str | None,
     create: bool,
     retry: Collection[Status] = (),
 ) -> None:
     console = make_console()
-    end = run_with_progress(
-        console,
-        Protocol.from_toml(file),
-        Store(folder, create=create),
-        command=f"lemll bench resume {shlex.quote(str(file))} --store {shlex.quote(str(folder))}",
-        n_jobs=jobs,
-        time_limit=time_limit,
-        memory_limit=memory_limit,
-        retry=retry,
-    )
+    protocol, opened = Protocol.from_toml(file), Store(folder, create=create)
+    with nullcontext() if dask is None else dask_client(dask) as client:
+        end = run_with_progress(
+            console,
+            protocol,
+            opened,
+            command=f"lemll bench resume {shlex.quote(str(file))} "
+            f"--store {shlex.quote(str(folder))}",
+            n_jobs=jobs,
+            client=client,
+            time_limit=time_limit,
+            memory_limit=memory_limit,
+            retry=retry,
+        )
     console.print(
         f"{end.done} of {end.total} cells done, {end.failed} failed, {end.timeout} out of time; "
         f"store: {folder}",
@@ -194,6 +212,21 @@ def table_command(
         Format.CSV: table.to_csv,
     }
     typer.echo(writers[form](), nl=False)
+
+
+@app.command("report")
+def report_command(
+    file: File,
+    store: Folder = None,
+    output: Annotated[
+        Path | None, typer.Option(help="The page; by default report.html in the store.")
+    ] = None,
+) -> None:
+    """Write a page to open or send around: tables, tests, pictures, also of a run under way."""
+    opened = _open(file, store)
+    page = output or opened.folder / "report.html"
+    write_comparison(page, Protocol.from_toml(file), opened)
+    make_console().print(f"open {page}", soft_wrap=True)
 
 
 @app.command("export")

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from lemll.experiments._provenance import environment, package_sha256
 from lemll.experiments._records import Status
 from lemll.experiments._searches import make_search
 from lemll.experiments._settings import Splits
-from lemll.experiments._sources import Source, features_sha256, load_source
+from lemll.experiments._sources import features_sha256, load_source
 from lemll.experiments.protocol import Cell
 from lemll.metrics import METRICS
 from lemll.metrics._scorers import label_scores
@@ -39,6 +39,8 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 _MAX_WARNINGS = 20
 # As many enhancers use a graph.
 _MOST_GRAPHS = 3
+# Data sets whose splits are remembered; their cells come one after another.
+_MOST_SPLIT_SETS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +85,15 @@ def failure(cell_id: str, status: Status, kind: str, message: str, trace: str = 
     return Outcome(cell_id=cell_id, status=status, error=error, environment=environment())
 
 
-def execute(task: Task) -> Outcome:
+def execute(task: Task, dataset: Dataset | None = None) -> Outcome:
     """Run a cell; whatever it raises becomes part of the outcome.
 
     Parameters
     ----------
     task : Task
         What to run.
+    dataset : Dataset, optional
+        Its data, where they were sent; by default they are loaded in this process.
 
     Returns
     -------
@@ -98,7 +102,7 @@ def execute(task: Task) -> Outcome:
     """
     try:
         with _blas_threads(task.blas_threads), _caught_warnings() as caught:
-            return _run(task, caught)
+            return _run(task, dataset, caught)
     except MemoryError as error:
         message = f"not enough memory, or the memory limit was reached: {error}"
         kind, trace = type(error).__name__, traceback.format_exc()
@@ -108,19 +112,15 @@ def execute(task: Task) -> Outcome:
         return failure(task.cell.id, "failed", kind, str(error), trace)
 
 
-def _run(task: Task, caught: list[warnings.WarningMessage]) -> Outcome:
+def _run(task: Task, dataset: Dataset | None, caught: list[warnings.WarningMessage]) -> Outcome:
     cell = task.cell
     if package_sha256() != task.package:
         raise ValueError(
             "the source files of lemll have changed since the run began, so this process has "
             "other code than the cell's id says: start the run again."
         )
-    dataset, sha256 = load_source(cell.source)
-    if sha256 != cell.data_sha256:
-        raise ValueError(
-            f"data set {cell.source.name!r} is not the one the protocol was expanded with; its "
-            "file has changed since: start the run again."
-        )
+    if dataset is None:
+        dataset = _loaded(cell)
     result = (_predict if cell.experiment == "prediction" else _recover)(task, dataset)
     metrics, undefined = measure(cell, dataset, result.arrays, task.metrics)
     optimality = getattr(result.estimator, "optimality_", np.nan)
@@ -138,16 +138,36 @@ def _run(task: Task, caught: list[warnings.WarningMessage]) -> Outcome:
     )
 
 
-@lru_cache(maxsize=2)
-def _all_rows(source: Source, splits: Splits) -> list[tuple[Any, Any]]:
-    return list(splits.rows(load_source(source)[0]))
+def _loaded(cell: Cell) -> Dataset:
+    dataset, sha256 = load_source(cell.source)
+    if sha256 != cell.data_sha256:
+        raise ValueError(
+            f"data set {cell.source.name!r} is not the one the protocol was expanded with; its "
+            "file has changed since: start the run again."
+        )
+    return dataset
+
+
+_ROWS: OrderedDict[tuple[str, Splits], list[tuple[Any, Any]]] = OrderedDict()
+_ROWS_LOCK = threading.Lock()
+
+
+def _all_rows(cell: Cell, splits: Splits, dataset: Dataset) -> list[tuple[Any, Any]]:
+    key = cell.data_sha256, splits
+    # A worker of a cluster may run cells in several threads.
+    with _ROWS_LOCK:
+        if key not in _ROWS:
+            while len(_ROWS) >= _MOST_SPLIT_SETS:
+                _ROWS.popitem(last=False)
+            _ROWS[key] = list(splits.rows(dataset))
+        return _ROWS[key]
 
 
 def _predict(task: Task, dataset: Dataset) -> _Result:
     cell = task.cell
     if cell.setting.splits is None:
         raise ValueError("a prediction needs splits.")
-    train, test = _all_rows(cell.source, cell.setting.splits)[cell.setting.number]
+    train, test = _all_rows(cell, cell.setting.splits, dataset)[cell.setting.number]
     cell.setting.check_rows(train, test)
     start = time.perf_counter()
     estimator = _tuned(task).fit(dataset.X[train], dataset.Y[train])
@@ -190,6 +210,7 @@ class _Graphs:
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[str, ...], Any] = OrderedDict()
+        self._lock = threading.Lock()
 
     def of(self, estimator: Any, dataset: Dataset) -> Any:
         """Return the graph for an estimator's parameter `graph`, or None if it has none."""
@@ -198,11 +219,12 @@ class _Graphs:
         n_labels = dataset.labels.shape[1]
         settings = json.dumps(plain(estimator.get_params()), sort_keys=True)
         key = (type(estimator).__name__, settings, str(n_labels), features_sha256(dataset.X))
-        if key not in self._kept:
-            while len(self._kept) >= _MOST_GRAPHS:
-                self._kept.popitem(last=False)
-            self._kept[key] = estimator.make_graph(dataset.X, n_labels)
-        return self._kept[key]
+        with self._lock:
+            if key not in self._kept:
+                while len(self._kept) >= _MOST_GRAPHS:
+                    self._kept.popitem(last=False)
+                self._kept[key] = estimator.make_graph(dataset.X, n_labels)
+            return self._kept[key]
 
 
 _GRAPHS = _Graphs()

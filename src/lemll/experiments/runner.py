@@ -3,7 +3,8 @@
 ::
 
     protocol.cells() -> tasks, each claimed just before it is dispatched
-                     -> joblib: one thread a slot, each with a process of its own
+                     -> joblib: one thread a slot, each with a process of its own, here or at a
+                        worker of a Dask cluster
                      -> outcomes come back to this process -> store.write -> claim released
 
 Only the process that calls :func:`run` writes the store; workers return what they computed. Killed
@@ -26,6 +27,7 @@ from typing import Any
 import joblib
 
 from lemll._parameters import check_number, check_whole
+from lemll.experiments._dask import DaskCells
 from lemll.experiments._execute import Outcome, Task, execute
 from lemll.experiments._files import Claim
 from lemll.experiments._processes import Processes
@@ -76,6 +78,7 @@ def run(
     *,
     n_jobs: int = 1,
     backend: str = "loky",
+    client: Any = None,
     time_limit: float | None = None,
     memory_limit: float | None = None,
     blas_threads: int | None = 1,
@@ -95,8 +98,11 @@ def run(
     n_jobs : int, default=1
         How many cells to run at a time.
     backend : str, default="loky"
-        "loky" runs each cell in a process of this machine. Any other name is a backend of joblib,
-        "dask" for example: cells then run in its workers, as they are, without limits.
+        "loky" runs each cell in a process of this machine. Any other name is a backend of joblib:
+        cells then run in its workers, as they are, without limits.
+    client : distributed.Client, optional
+        Run the cells on the workers of this Dask cluster instead, as many at a time as it has
+        threads. Data are sent to each worker once; a cell whose worker dies is run on another.
     time_limit : float, optional
         Seconds that a cell may take.
     memory_limit : float, optional
@@ -123,13 +129,19 @@ def run(
     for name, limit in (("time_limit", time_limit), ("memory_limit", memory_limit)):
         if limit is not None:
             check_number(name, limit, above=0)
-            if backend != "loky":
-                raise ValueError(f"{name} needs backend='loky', got {backend!r}.")
+            if backend != "loky" or client is not None:
+                where = "a Dask client" if client is not None else repr(backend)
+                raise ValueError(f"{name} needs backend='loky', got {where}.")
     if memory_limit is not None and not sys.platform.startswith("linux"):
         raise ValueError("memory_limit needs Linux; leave it out on this system.")
+    cluster = None if client is None else DaskCells(client)
+    if cluster is not None:
+        n_jobs = cluster.n_slots
     runner = _Run(protocol, store, retry, callback, n_jobs, blas_threads)
     runner.tell(None)
-    if backend == "loky":
+    if cluster is not None:
+        runner.work_off(cluster, "threading", cluster.stop)
+    elif backend == "loky":
         processes = Processes(time_limit, memory_limit, blas_threads)
         runner.work_off(processes, "threading", processes.stop)
     else:

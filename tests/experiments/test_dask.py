@@ -1,0 +1,159 @@
+"""A Dask cluster gives what processes give, also where workers die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+from engine_methods import make_protocol
+
+from lemll.exceptions import LemllError
+from lemll.experiments import _dask
+from lemll.experiments._dask import DaskCells, dask_client
+from lemll.experiments.methods import MethodSpec
+from lemll.experiments.protocol import Protocol, Splits
+from lemll.experiments.runner import run
+from lemll.experiments.store import Store
+from lemll.experiments.tables import ComparisonTable
+
+pytest.importorskip("distributed")
+
+
+@pytest.fixture(name="client", scope="module")
+def _client(tmp_path_factory):
+    patch = pytest.MonkeyPatch()
+    # Workers inherit where the methods for tests are, and where they write their log.
+    helpers = os.path.join(os.path.dirname(__file__), "helpers")
+    patch.setenv("PYTHONPATH", os.pathsep.join([helpers, os.environ.get("PYTHONPATH", "")]))
+    folder = tmp_path_factory.mktemp("dask")
+    patch.setenv("LEMLL_TEST_LOG", str(folder / "executions.log"))
+    patch.setenv("LEMLL_TEST_ONCE", str(folder / "once"))
+    with dask_client("local:2") as client:
+        yield client
+    patch.undo()
+
+
+def texts(protocol, store):
+    table = ComparisonTable.from_store(protocol, store)
+    return table.to_markdown(), table.to_latex(), table.to_csv()
+
+
+def faulty(fault, n_splits=2):
+    return Protocol(
+        name="faulty",
+        experiment="prediction",
+        datasets=("digit-tags",),
+        methods=(MethodSpec("Logged A", "", {"fault": fault}), "Logged B"),
+        splits=Splits("halves", n_splits),
+    )
+
+
+def test_one_process_two_processes_and_a_cluster_give_the_same_tables(client, tmp_path, log):
+    protocol = make_protocol(6)
+    tables = []
+    for name, options in (("one", {}), ("two", {"n_jobs": 2}), ("dask", {"client": client})):
+        store = Store(tmp_path / name)
+        end = run(protocol, store, **options)
+        assert end.done == end.total
+        tables.append(texts(protocol, store))
+    assert tables[0] == tables[1] == tables[2]
+
+
+def test_a_worker_killed_in_the_middle_costs_nothing(client, tmp_path, log):
+    protocol = make_protocol(10)
+    expected = Store(tmp_path / "expected")
+    run(protocol, expected)
+    store = Store(tmp_path / "killed")
+    killed = []
+
+    def kill_once(progress):
+        if progress.done >= 3 and not killed:
+            pids = client.run(os.getpid)
+            killed.append(next(iter(pids.values())))
+            threading.Timer(0, os.kill, (killed[0], signal.SIGKILL)).start()
+
+    end = run(protocol, store, client=client, callback=kill_once)
+    assert killed
+    assert (end.done, end.failed) == (end.total, 0)
+    assert texts(protocol, store) == texts(protocol, expected)
+
+
+def test_a_cell_that_kills_its_workers_fails_alone(client, tmp_path, log):
+    protocol = faulty("die", 1)
+    store = Store(tmp_path / "store")
+    end = run(protocol, store, client=client)
+    assert (end.done, end.failed) == (1, 1)
+    (record,) = [r for r in store.records() if r.status == "failed"]
+    assert record.error["type"] == "KilledWorker"
+    assert "the workers that were given this cell died" in record.error["message"]
+
+
+def test_a_fault_of_a_cell_is_recorded_as_ever(client, tmp_path, log):
+    protocol = faulty("raise", 1)
+    end = run(protocol, Store(tmp_path / "store"), client=client)
+    assert (end.done, end.failed) == (1, 1)
+
+
+def test_data_are_sent_once_and_again_if_they_were_lost(client, tmp_path, log, monkeypatch):
+    sent = []
+    send = DaskCells._send
+    monkeypatch.setattr(
+        DaskCells, "_send", lambda self, data: sent.append(data) or send(self, data)
+    )
+    end = run(make_protocol(6), Store(tmp_path / "store"), client=client)
+    assert end.done == end.total > 6
+    assert len(sent) == len({id(data) for data in sent}) == 1
+    cells = DaskCells(client)
+    monkeypatch.setattr("lemll.experiments.runner.DaskCells", lambda _: cells)
+    lost = []
+
+    def lose(progress):
+        if progress.done == 2 and not lost:
+            lost.append(next(iter(cells._data.values())))
+            lost[0].cancel(force=True)
+
+    again = run(make_protocol(6), Store(tmp_path / "again"), client=client, callback=lose)
+    assert lost
+    assert (again.done, again.failed) == (again.total, 0)
+
+
+def test_a_run_that_is_stopped_cancels_what_is_under_way(client, tmp_path, log):
+    protocol = make_protocol(4, seconds=0.3)
+    store = Store(tmp_path / "store")
+
+    def stop(progress):
+        if progress.done >= 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(protocol, store, client=client, callback=stop)
+    time.sleep(0.1)
+    end = run(protocol, store, client=client)
+    assert end.done == end.total
+
+
+@pytest.mark.parametrize("address", ["local:", "local:0", "local:two"])
+def test_a_wrong_number_of_workers_is_refused(address):
+    with (
+        pytest.raises(ValueError, match="after 'local:' comes a number of workers, >= 1"),
+        dask_client(address),
+    ):
+        pass
+
+
+def test_a_scheduler_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setattr(_dask, "_CONNECT_SECONDS", 1)
+    with (
+        pytest.raises(LemllError, match=r"no Dask scheduler answers at 'tcp://127.0.0.1:1'.*local"),
+        dask_client("tcp://127.0.0.1:1"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("limit", ["time_limit", "memory_limit"])
+def test_limits_need_processes_of_this_machine(client, tmp_path, limit):
+    with pytest.raises(ValueError, match=f"{limit} needs backend='loky', got a Dask client"):
+        run(make_protocol(1), Store(tmp_path / "store"), client=client, **{limit: 1.0})
