@@ -177,3 +177,21 @@ def test_a_protocol_finds_files_beside_itself(files):
     (source,) = Protocol.from_toml("sub/p.toml").datasets
     assert (source.name, source.path) == ("mine", str(files.resolve() / "sub" / "mine.npz"))
     assert "2 of 2 cells done" in bench("run", "sub/p.toml")
+
+
+def test_a_report_is_written_into_the_store(files):
+    bench("run", "quick.toml")
+    text = bench("report", "quick.toml")
+    page = Path("lemll-results/quick/report.html")
+    assert f"open {page}" in text
+    assert "2 cells done" in page.read_text(encoding="utf-8")
+    bench("report", "quick.toml", "--output", "elsewhere/page.html")
+    assert Path("elsewhere/page.html").is_file()
+
+
+def test_a_cluster_of_this_machine_gives_the_same_table(files):
+    bench("run", "quick.toml", "--store", "here")
+    text = bench("run", "quick.toml", "--store", "dask", "--dask", "local:2")
+    assert "2 of 2 cells done, 0 failed" in text
+    here, there = (bench("table", "quick.toml", "--store", name) for name in ("here", "dask"))
+    assert here == there

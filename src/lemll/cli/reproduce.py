@@ -27,6 +27,7 @@ from lemll.experiments.reconstruction import (
 from lemll.experiments.reconstruction_report import ReconstructionReport, make_report
 from lemll.experiments.store import Store
 from lemll.experiments.tables import ComparisonTable
+from lemll.report.comparison import write_comparison
 
 __all__ = ["app"]
 
@@ -68,6 +69,7 @@ def reconstruction(
     files = report.write(folder)
     _print(console, report)
     _print_files(console, files, absent)
+    _print_page(console, write_comparison(folder / "report.html", protocol, opened))
     reproduced = all(entry.within == entry.cells for entry in report.agreement)
     raise typer.Exit(code=0 if reproduced and not end.failed else 1)
 
@@ -122,7 +124,8 @@ def prediction(
     command += ["--output", str(output)] if output else []
     end = run_with_progress(console, protocol, opened, n_jobs=jobs, command=shlex.join(command))
     report = prediction_report.make_report(protocol, opened)
-    files = report.write(output or store.with_name(f"{store.name}-tables"))
+    folder = output or store.with_name(f"{store.name}-tables")
+    files = report.write(folder)
     _print_panels(console, report.table)
     _print_ranks(console, report.ranks, "measure")
     for entry in report.agreement:
@@ -133,6 +136,7 @@ def prediction(
         )
     console.print(report.settings, soft_wrap=True)
     _print_files(console, files, absent)
+    _print_page(console, write_comparison(folder / "report.html", protocol, opened))
     raise typer.Exit(code=1 if end.failed else 0)
 
 
@@ -158,6 +162,10 @@ def _print_files(console: Console, files: list[Path], absent: list[str]) -> None
         console.print(f"not at hand: {', '.join(absent)}")
     names = ", ".join(file.name for file in files)
     console.print(f"tables: {names} in {files[0].parent}", soft_wrap=True)
+
+
+def _print_page(console: Console, page: Path) -> None:
+    console.print(f"open {page}", soft_wrap=True)
 
 
 def _print_panels(console: Console, shown: ComparisonTable) -> None:
