@@ -21,7 +21,7 @@ from benchmarks._measure import OUTPUT, data_dir
 from lemll.datasets import load_dataset
 from lemll.metrics import average_precision, coverage, hamming_loss, one_error, ranking_loss
 
-REQUIREMENTS = ("scikit-multilearn-ng==0.0.8", "napkinxc==0.7.1")
+REQUIREMENTS = ("scikit-multilearn-ng==0.0.8", "napkinxc==0.7.2")
 MEASURES = ("hamming_loss", "ranking_loss", "one_error", "coverage", "average_precision")
 
 _SCRIPT = """
@@ -100,14 +100,17 @@ def measure(
     }
     if python != sys.executable:
         environment.pop("PYTHONPATH", None)
-    out = OUTPUT / "learner.npz"
+    out = OUTPUT / f"learner_{os.getpid()}.npz"
     script = _SCRIPT.format(half=str(half), out=str(out), setup=setup, fit=fit, predict=predict)
     finished = subprocess.run(
         [python, "-c", script], capture_output=True, text=True, env=environment, check=False
     )
     if finished.returncode:
         raise RuntimeError(f"{fit!r} failed:\n{finished.stderr}")
-    return json.loads(finished.stdout.splitlines()[-1]), dict(np.load(out))
+    with np.load(out) as stored:
+        result = dict(stored)
+    out.unlink()
+    return json.loads(finished.stdout.splitlines()[-1]), result
 
 
 def quality(Y: Any, result: Any) -> dict[str, float]:

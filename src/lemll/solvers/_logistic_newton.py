@@ -25,7 +25,7 @@ SHORTEST_STEP = 2.0**-30
 # Rows that a model is sure of have a curvature that vanishes in float64; Newton divides by it.
 LEAST_CURVATURE = 1e-12
 # How well the first Newton systems are solved; later ones better and better.
-LOOSEST_SYSTEM = 0.2
+LOOSEST_SYSTEM = 0.3
 
 
 def probabilities(scores: FloatArray) -> tuple[FloatArray, FloatArray]:

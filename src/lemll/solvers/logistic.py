@@ -22,6 +22,8 @@ FloatArray = npt.NDArray[np.float64]
 # A block of problems has a few arrays of this size: small enough for the processor's cache, and
 # bounded however many problems there are.
 BLOCK_BYTES = 1 << 21
+# Sparse features are read anew for each block, so that blocks should be few.
+SPARSE_BLOCKS = 2
 LEAST_PROBLEMS = 16
 
 
@@ -152,7 +154,7 @@ def solve_logistic(
         n_iter[part], converged[part] = block.n_iter, block.converged
 
     Parallel(n_jobs=n_jobs, require="sharedmem")(
-        delayed(work)(part) for part in _blocks(varied, n_samples)
+        delayed(work)(part) for part in _blocks(varied, n_samples, is_sparse(X))
     )
     return LogisticSolution(
         coef=coef,
@@ -165,8 +167,11 @@ def solve_logistic(
     )
 
 
-def _blocks(problems: npt.NDArray[np.intp], n_samples: int) -> Iterator[npt.NDArray[np.intp]]:
-    size = max(LEAST_PROBLEMS, BLOCK_BYTES // (8 * n_samples))
+def _blocks(
+    problems: npt.NDArray[np.intp], n_samples: int, sparse: bool
+) -> Iterator[npt.NDArray[np.intp]]:
+    size = (SPARSE_BLOCKS if sparse else 1) * BLOCK_BYTES // (8 * n_samples)
+    size = max(LEAST_PROBLEMS, size)
     for start in range(0, len(problems), size):
         yield problems[start : start + size]
 
