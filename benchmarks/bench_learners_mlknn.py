@@ -1,7 +1,7 @@
 """ML-kNN beside Mulan's figures, and its CPU time beside scikit-multilearn-ng's.
 
-Training half of ``RandomState(0).permutation``, k = 10. Mulan's figures were measured once, with
-Mulan 1.5 and Weka 3.7.10 on the same halves; they are constants here.
+Training half of ``RandomState(0).permutation``, k = 10. Mulan's figures were measured once
+(commit 43f6389 of 2022-09-26, on the same halves); they are constants here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main() -> None:
         theirs, their_result = best_of(1, half, python=peer, **THEIRS)
         their_quality = quality(Y, their_result)
         print(line(name, "lemll MLkNN(normalize='minmax')", ours, found))
-        print(f"{name:9} {'Mulan 1.5':44} {'':25}" + " ".join(f"{v:.4f}" for v in mulan))
+        print(f"{name:9} {'Mulan (43f6389)':44} {'':25}" + " ".join(f"{v:.4f}" for v in mulan))
         print(line(name, "scikit-multilearn-ng MLkNN", theirs, their_quality))
         off = max(abs(a - b) for a, b in zip(found.values(), mulan, strict=True))
         times = theirs["cpu"] / ours["cpu"]
