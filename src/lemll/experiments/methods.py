@@ -184,8 +184,9 @@ _RELIAB = partial(LabelPropagationEnhancer, alpha=0.7)
 _MLFE = partial(MLFEEnhancer, coding="admm")
 # Mulan's neighbours are those of Weka's normalised distance; its logistic regressions are Weka's.
 _MLKNN = partial(MLkNN, normalize="minmax")
-_CLR = partial(CLR, "weka")
-_ECC = partial(ECC, "weka", random_state=0)
+# Without regularisation a loose tolerance leaves separable labels undecided.
+_CLR = partial(CLR, "weka", tol=1e-6)
+_ECC = partial(ECC, "weka", tol=1e-6, random_state=0)
 _ECC_L2 = partial(ECC, random_state=0)
 
 _ONE_TO_TEN = tuple(float(weight) for weight in range(1, 11))
