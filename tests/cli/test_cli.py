@@ -199,3 +199,12 @@ def test_without_its_extra_the_command_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "typer", None)
     with pytest.raises(SystemExit, match=r"pip install 'lemll\[cli\]'"):
         cli.main()
+
+
+def test_the_printed_tables_go_through_all_tests(tmp_path):
+    page = tmp_path / "page.html"
+    result = CliRunner().invoke(app, ["reproduce", "statistics", "--output", str(page)])
+    assert result.exit_code == 0, result.output
+    assert "2.711" in result.output
+    assert "2.406" in result.output
+    assert page.is_file()

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from lemll.experiments.prediction import printed_prediction
 from lemll.experiments.tables import ComparisonTable
 from lemll.report._diagrams import _round_ticks, time_scatter
-from lemll.report.comparison import write_comparison
+from lemll.report.comparison import write_comparison, write_table
 
 METHODS = ["LEMLL", "MSVR", "BR"]
 HOSTILE = [
@@ -142,6 +143,17 @@ def test_nothing_comes_from_elsewhere(fill, tmp_path):
     assert not re.search(r"https?://", text)
     assert "default-src 'none'" in text
     assert not any("src" in attrs for _, attrs in read(path).elements)
+
+
+def test_the_printed_tables_have_a_page(tmp_path):
+    table = printed_prediction()
+    page = write_table(tmp_path / "page.html", table, title="As printed", source="the paper")
+    text = read(page).text
+    assert "8 methods on 15 data sets, the paper." in text
+    assert text.count("Friedman's test over 15 data sets") == 5
+    assert "beyond 2.711 between any two methods" in text
+    assert "beyond 2.406 from LEMLL" in text
+    assert "cells done" not in text
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ from lemll.datasets import list_datasets, load_dataset
 from lemll.exceptions import DatasetNotFoundError
 from lemll.experiments import prediction_report
 from lemll.experiments._ranks import Ranks
-from lemll.experiments.prediction import N_SPLITS, paper_prediction
+from lemll.experiments.conclusions import conclude
+from lemll.experiments.prediction import N_SPLITS, paper_prediction, printed_prediction
 from lemll.experiments.prediction import QUICK_DATASETS as QUICK_PREDICTION
 from lemll.experiments.reconstruction import (
     QUICK_DATASETS,
@@ -27,7 +28,7 @@ from lemll.experiments.reconstruction import (
 from lemll.experiments.reconstruction_report import ReconstructionReport, make_report
 from lemll.experiments.store import Store
 from lemll.experiments.tables import ComparisonTable
-from lemll.report.comparison import write_comparison
+from lemll.report.comparison import write_comparison, write_table
 
 __all__ = ["app"]
 
@@ -138,6 +139,37 @@ def prediction(
     _print_files(console, files, absent)
     _print_page(console, write_comparison(folder / "report.html", protocol, opened))
     raise typer.Exit(code=1 if end.failed else 0)
+
+
+@app.command()
+def statistics(
+    output: Annotated[Path, typer.Option(help="The page.")] = Path(
+        "lemll-results/printed/report.html"
+    ),
+) -> None:
+    """Put the paper's printed Tables II and III through tests it does not use."""
+    console = make_console()
+    table = printed_prediction()
+    shown = Table(
+        "measure", "Friedman F", "p", "Nemenyi", "Bonferroni-Dunn", "LEMLL is better than (Holm)"
+    )
+    for panel in table.panels:
+        found = conclude(panel, table.control, ratio=0.0)
+        assert found is not None, "the printed tables are complete"
+        beaten = [other.method for other in found.against if other.pair.outcome == "better"]
+        shown.add_row(
+            panel.title,
+            f"{found.friedman.f:.2f}",
+            f"{found.friedman.f_pvalue:.1e}",
+            f"{found.nemenyi:.3f}",
+            f"{found.bonferroni_dunn:.3f}",
+            ", ".join(beaten),
+        )
+    console.print(shown)
+    page = write_table(
+        output, table, title="Tables II and III as printed", source="the paper's printed means"
+    )
+    _print_page(console, page)
 
 
 def _at_hand(

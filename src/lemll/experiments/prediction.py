@@ -23,6 +23,7 @@ __all__ = [
     "Significance",
     "agreement",
     "paper_prediction",
+    "printed_prediction",
     "significances",
 ]
 
@@ -83,6 +84,27 @@ def paper_prediction(
         tuning=Tuning() if tuned else None,
         control="LEMLL" if "LEMLL" in labels else "",
     )
+
+
+def printed_prediction() -> ComparisonTable:
+    """Return Tables II and III as they are printed, to be put through the tests of ours.
+
+    Returns
+    -------
+    ComparisonTable
+        One value an entry, the printed mean: there are no splits to test by.
+
+    Examples
+    --------
+    >>> from lemll.experiments.prediction import printed_prediction
+    >>> len(printed_prediction().panels[0].ranked)
+    15
+    """
+    values: dict[tuple[str, float | None, str, str], list[float]] = {
+        (cell.metric, None, cell.dataset, cell.method): [cell.mean]
+        for cell in published_prediction()
+    }
+    return ComparisonTable.from_values(values, control="LEMLL", methods=PAPER_METHODS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from lemll.report._diagrams import (
 )
 from lemll.report.page import template_environment
 
-__all__ = ["PanelView", "write_comparison"]
+__all__ = ["PanelView", "write_comparison", "write_table"]
 
 # Shades of the heat map, from the best rank to the worst.
 _SHADES = 8
@@ -79,42 +79,90 @@ def write_comparison(path: str | Path, protocol: Protocol, store: Store) -> Path
         out of it, into the store.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     table = ComparisonTable.from_store(protocol, store)
     overview = store.overview(protocol.cells())
     records = list(overview.records.values())
-    seconds = _median_seconds(records)
-    ratio = overlap_ratio(protocol.splits)
-    views = [_view(panel, table.control, ratio, seconds) for panel in table.panels]
+    return _write(
+        path,
+        table,
+        title=protocol.name,
+        views=_views(table, overlap_ratio(protocol.splits), _median_seconds(records)),
+        experiment=protocol.experiment,
+        methods=[spec.label for spec in protocol.methods],
+        datasets=[source.name for source in protocol.datasets],
+        running=len(overview.running),
+        n_done=overview.count("done"),
+        failures=[record for record in records if record.error is not None],
+        entries=_entries(protocol, records),
+        metrics=list(protocol.metrics),
+        folder=_relative(store.folder / "cells", path.parent),
+        provenance=_provenance(records),
+        protocol=_settings(protocol),
+    )
+
+
+def write_table(path: str | Path, table: ComparisonTable, *, title: str, source: str) -> Path:
+    """Write the page of figures that come from no store, for example printed ones.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where to; its folder is made if it is not there.
+    table : ComparisonTable
+        The figures; all panels must have the same data sets and methods.
+    title : str
+        Of the page.
+    source : str
+        Where they come from.
+
+    Returns
+    -------
+    Path
+        The page.
+    """
+    return _write(
+        Path(path),
+        table,
+        title=title,
+        views=_views(table, 0.0, {}),
+        experiment=source,
+        methods=list(table.panels[0].methods),
+        datasets=list(table.panels[0].datasets),
+        running=0,
+        n_done=None,
+        failures=[],
+        entries={},
+        metrics=[],
+        folder="",
+        provenance=_provenance([]),
+        protocol=[("figures", source)],
+    )
+
+
+def _write(path: Path, table: ComparisonTable, *, views: list[PanelView], **context: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
     script = resources.files("lemll.report").joinpath("templates/comparison.js").read_text("utf-8")
     text = (
         template_environment()
         .get_template("comparison.html")
         .render(
-            title=protocol.name,
-            experiment=protocol.experiment,
             control=table.control,
-            methods=[spec.label for spec in protocol.methods],
-            datasets=[source.name for source in protocol.datasets],
             notes=table.notes,
-            running=len(overview.running),
-            n_done=overview.count("done"),
             panels=views,
             has_published=any(
                 cell.published for view in views for _, row in view.rows for cell in row
             ),
-            failures=[record for record in records if record.error is not None],
-            entries=_entries(protocol, records),
-            metrics=list(protocol.metrics),
-            folder=_relative(store.folder / "cells", path.parent),
-            provenance=_provenance(records),
-            protocol=_settings(protocol),
             script=script,
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            **context,
         )
     )
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def _views(table: ComparisonTable, ratio: float, seconds: Mapping[str, float]) -> list[PanelView]:
+    return [_view(panel, table.control, ratio, seconds) for panel in table.panels]
 
 
 def _view(panel: Panel, control: str, ratio: float, seconds: Mapping[str, float]) -> PanelView:
