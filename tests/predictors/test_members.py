@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain
 from sklearn.naive_bayes import GaussianNB
@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from lemll import CLR, ECC, BinaryRelevance, LabelChain
+from lemll.solvers import solve_logistic
 
 
 def data(n_samples=120, n_labels=5, seed=0):
@@ -212,6 +213,46 @@ def test_pairs_in_chunks_are_the_same(monkeypatch):
     )
 
 
+def test_a_chain_leaves_the_order_it_was_given_alone():
+    X, Y = data()
+    order = np.arange(5)
+    assert not np.shares_memory(LabelChain(order=order).fit(X, Y).order_, order)
+
+
+@pytest.mark.parametrize("change", [lambda X: X + 1e6, lambda X: 1e-45 * X], ids=["far", "small"])
+@pytest.mark.parametrize("make", LEARNERS, ids=NAMES)
+def test_weka_depends_neither_on_where_features_lie_nor_on_their_size(make, change):
+    X, Y = data()
+    options = {"voting": "soft"} if make is CLR else {}
+    here, there = (
+        make("weka", tol=1e-8, **options).fit(given, Y).decision_function(given)
+        for given in (X, change(X))
+    )
+    np.testing.assert_allclose(there, here, atol=1e-5)
+
+
+@pytest.mark.parametrize("make", LEARNERS, ids=NAMES)
+def test_weka_refuses_features_that_cannot_be_squared(make):
+    X, Y = data()
+    with pytest.raises(ValueError, match="rescale the features first"):
+        make("weka").fit(1e200 * X, Y)
+
+
+def test_an_ensemble_keeps_its_samples_in_bytes(monkeypatch):
+    from lemll.predictors import _chains
+
+    given = []
+
+    def recording(*arrays, **options):
+        given.append(options["sample_weight"])
+        return solve_logistic(*arrays, **options)
+
+    monkeypatch.setattr(_chains, "solve_logistic", recording)
+    ECC(n_members=3, random_state=0).fit(*data())
+    assert given[0].dtype == np.uint8
+    assert (given[0].sum(axis=0) == 120).all()
+
+
 @pytest.mark.parametrize("make", LEARNERS, ids=NAMES)
 def test_jobs_change_nothing(make):
     X, Y = data()
@@ -252,10 +293,15 @@ def test_probabilities_of_classes_sum_to_one():
     [
         (BinaryRelevance("logistic"), "estimator='logistic' must be a scikit-learn classifier"),
         (BinaryRelevance(3), "estimator=3 must be a scikit-learn classifier"),
+        (CLR(LinearRegression()), r"estimator=LinearRegression\(\) must be a scikit-learn classif"),
+        (BinaryRelevance(C=1e-200), "C must be at least 1e-30, got 1e-200"),
         (BinaryRelevance(C=0), "C must be finite and > 0, got 0"),
         (BinaryRelevance(tol=-1), "tol must be finite and > 0, got -1"),
         (BinaryRelevance(max_iter=0), "max_iter must be a whole number >= 1, got 0"),
-        (LabelChain(order=[0, 1, 1, 2, 3]), "must be 'random' or hold each label's number, 0 to 4"),
+        *(
+            (LabelChain(order=order), "must be 'random' or hold each label's number, 0 to 4, once")
+            for order in ([0, 1, 1, 2, 3], [0.0, 1, 2, 3, 4], [range(5)], [[0, 1], [2]], None)
+        ),
         (ECC(n_members=0), "n_members must be a whole number >= 1, got 0"),
         (ECC(sampling="half"), "sampling='half' must be 'bootstrap' or 'subset'"),
         (ECC(combine="max"), "combine='max' must be 'confidences' or 'votes'"),

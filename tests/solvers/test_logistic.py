@@ -167,6 +167,7 @@ def test_constant_features():
         ({"labels": np.zeros((3, 2))}, r"labels must be \(80, n_problems\); got \(3, 2\)"),
         ({"labels": np.full((80, 1), 2)}, "labels must hold only 0 and 1"),
         ({"C": 0.0}, "C must be finite and > 0, got 0.0"),
+        ({"C": 1e-45}, "C must be at least 1e-30, got 1e-45; raise it"),
         ({"sample_weight": np.ones((80, 1))}, "must have the shape of labels"),
         ({"sample_weight": -np.ones((80, 5))}, "finite and not negative"),
         ({"extra": np.ones((3, 1))}, r"extra must be \(80, n_extra\)"),
@@ -229,7 +230,34 @@ def test_subsets_that_are_separable_stay_finite(n_features):
         np.testing.assert_array_equal(scores > 0, labels[t] == 1)
 
 
-def test_subsets_refuse_a_penalty_that_is_none():
+@pytest.mark.parametrize("cost", [0, np.inf], ids=["all rows", "stacks"])
+def test_subsets_far_from_the_origin_lose_nothing_by_rounding(cost, monkeypatch):
+    from lemll.solvers import logistic_subsets
+
+    monkeypatch.setattr(logistic_subsets, "SHARED_COST", cost)
+    X, Y = problems()
+    rows, labels = subsets(Y, [60, 80])
+    near, far = (
+        solve_logistic_subsets(X + shift, rows, labels, C=0.1, tol=1e-8) for shift in (0, 1e6)
+    )
+    scores = [(X + s) @ found.coef.T + found.intercept for s, found in ((0, near), (1e6, far))]
+    np.testing.assert_allclose(*scores, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "options", "message"),
+    [
+        ([[0, 1]], [[0, 1]], {"C": np.inf}, "C must be finite and > 0, got inf"),
+        ([[0, 1]], [[0, 1]], {"C": 1e-45}, "C must be at least 1e-30, got 1e-45"),
+        ([[0, 1]], [[-1, 1]], {}, "labels of problem 0 must hold only 0 and 1"),
+        ([[0, 1], [0]], [[0, 1]], {}, "must be of as many problems, got 2 and 1"),
+        ([[0, 1]], [[0, 1, 1]], {}, r"one label for each of its rows, .* \(2,\) .* \(3,\)"),
+        ([[0, 80]], [[0, 1]], {}, "rows of problem 0 must be whole numbers from 0 to 79"),
+        ([[0, -1]], [[0, 1]], {}, "rows of problem 0 must be whole numbers from 0 to 79"),
+        ([[0], [3, 0, 3]], [[0], [0, 1, 0]], {}, "problem 1 has a row twice"),
+    ],
+)
+def test_subsets_refuse(rows, labels, options, message):
     X, _ = problems()
-    with pytest.raises(ValueError, match="C must be finite and > 0, got inf"):
-        solve_logistic_subsets(X, [np.arange(2)], [[0, 1]], C=np.inf)
+    with pytest.raises(ValueError, match=message):
+        solve_logistic_subsets(X, [np.array(mine) for mine in rows], labels, **options)

@@ -105,17 +105,22 @@ class ChainClassifier(ProbabilityClassifier):
         own = built_in(self, X)
         self.n_iter_ = 1
         if own is None:
-            weights = [None] * len(orders) if counts is None else counts
+            samples = [None] * len(orders) if counts is None else counts
             chains: list[Chain] = Parallel(n_jobs=self.n_jobs)(
                 delayed(_fit_by_member)(self.estimator, X, Y, order, count)
-                for order, count in zip(orders, weights, strict=True)
+                for order, count in zip(orders, samples, strict=True)
             )
             return chains
         n_labels = Y.shape[1]
+        weights = None
+        if counts is not None:
+            # One for each row and model: in the smallest type that holds them.
+            drawn = np.array(counts).T
+            weights = np.repeat(drawn.astype(np.min_scalar_type(drawn.max())), n_labels, axis=1)
         solution = solve_logistic(
             own.scaled(X),
             Y[:, np.concatenate(orders)],
-            sample_weight=None if counts is None else np.repeat(np.array(counts).T, n_labels, 1),
+            sample_weight=weights,
             extra=Y,
             allowed=np.vstack([_earlier(order) for order in orders]),
             **own.options,

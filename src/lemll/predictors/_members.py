@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 
 from lemll._parameters import check_number, check_whole
 from lemll._validation import is_sparse
 from lemll._warnings import warn_caller
+from lemll.enhancers._features import check_magnitude
 from lemll.predictors._base import FloatArray
 from lemll.predictors._probability import SURE, log_odds
 
@@ -44,7 +45,7 @@ class BuiltIn:
 
     def unscaled(self, coef: Any) -> Any:
         """Return the coefficients of the features as given."""
-        return coef if self.scale is None else coef * self.scale.astype(coef.dtype)
+        return coef if self.scale is None else coef * self.scale
 
     def warn(self, name: str, optimality: FloatArray) -> None:
         """Warn if some of the problems were not solved."""
@@ -70,16 +71,18 @@ def built_in(classifier: Any, X: Any) -> BuiltIn | None:
         Training features, for their standard deviations.
     """
     estimator = classifier.estimator
-    if not (estimator is None or isinstance(estimator, str)):
-        if not hasattr(estimator, "fit"):
-            raise ValueError(
-                f"estimator={estimator!r} must be a scikit-learn classifier, None or 'weka'."
-            )
-        return None
-    if estimator not in (None, "weka"):
+    own = estimator is None or isinstance(estimator, str)
+    if own:
+        known = estimator in (None, "weka")
+    else:
+        # Numbers that a regressor predicts are neither classes nor log-odds.
+        known = hasattr(estimator, "fit") and not is_regressor(estimator)
+    if not known:
         raise ValueError(
             f"estimator={estimator!r} must be a scikit-learn classifier, None or 'weka'."
         )
+    if not own:
+        return None
     C = check_number("C", classifier.C, above=0)
     options = {
         "C": C if estimator is None else WEKA_C,
@@ -92,6 +95,7 @@ def built_in(classifier: Any, X: Any) -> BuiltIn | None:
 
 def _inverse_deviations(X: Any) -> FloatArray:
     """Return one over the features' standard deviations, 1 for constant features."""
+    check_magnitude(X)
     centre = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
     if is_sparse(X):
         square = np.asarray(X.astype(np.float64).power(2).mean(axis=0)).ravel() - centre**2

@@ -40,17 +40,21 @@ class LinearPairs:
     n_labels : int
         Number of labels.
     coef : ndarray of shape (n_pairs, n_features), float32
-        Coefficients, in the order (0, 1), (0, 2), ..., (1, 2), ...
+        Coefficients of the scaled features, in the order (0, 1), (0, 2), ..., (1, 2), ...
     intercept : ndarray of shape (n_pairs,)
         Intercepts; NaN for a pair that no training row distinguishes.
     n_iter : int
         Newton steps of the slowest model.
+    own : BuiltIn
+        How the features were scaled. Coefficients of features as given would have to be rounded
+        once more, and then not fit to their intercepts.
     """
 
     n_labels: int
     coef: npt.NDArray[np.float32]
     intercept: FloatArray
     n_iter: int
+    own: BuiltIn
 
     @classmethod
     def fit(cls, X: Any, Y: LabelArray, own: BuiltIn) -> Self:
@@ -69,7 +73,7 @@ class LinearPairs:
         for rows, labels in _chunks(Y):
             solution = solve_logistic_subsets(scaled, rows, labels, **own.options)
             part = slice(start, start + len(rows))
-            coef[part] = own.unscaled(solution.coef)
+            coef[part] = solution.coef
             # Only a constant model is infinitely sure.
             intercept[part] = np.nan_to_num(
                 solution.intercept, nan=np.nan, posinf=SURE, neginf=-SURE
@@ -78,14 +82,14 @@ class LinearPairs:
             n_iter = max(n_iter, int(solution.n_iter.max()))
             start += len(rows)
         own.warn("CLR", optimality)
-        return cls(n_labels, coef, intercept, n_iter)
+        return cls(n_labels, coef, intercept, n_iter, own)
 
     def log_odds(self, X: Any, p: int, until_empty: bool) -> tuple[FloatArray, FloatArray]:
         """Score label p against each later label; say which of the pairs have a vote."""
         part = _pairs_of(self.n_labels, p)
         empty = np.isnan(self.intercept)
         known = _known(empty, part, until_empty)
-        coef = np.ascontiguousarray(self.coef[part].T, dtype=np.float64)
+        coef = np.ascontiguousarray(self.own.unscaled(self.coef[part].astype(np.float64)).T)
         return np.asarray(X @ coef + np.nan_to_num(self.intercept[part])), known
 
 

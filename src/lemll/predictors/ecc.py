@@ -114,16 +114,27 @@ class LabelChain(ChainClassifier):
             random = check_random_state(self.random_state)
             self.order_ = by_content(Y)[random.permutation(n_labels)]
         else:
-            self.order_ = np.asarray(self.order)
-            if sorted(self.order_.ravel().tolist()) != list(range(n_labels)):
-                raise ValueError(
-                    f"order={self.order!r} must be 'random' or hold each label's number, "
-                    f"0 to {n_labels - 1}, once."
-                )
+            self.order_ = _checked_order(self.order, n_labels)
         self.chain_ = self._fit_chains(X, Y, [self.order_], None)[0]
 
     def _score(self, X: Any) -> FloatArray:
         return self.chain_.log_odds(X)
+
+
+def _checked_order(order: Any, n_labels: int) -> IndexArray:
+    message = (
+        f"order={order!r} must be 'random' or hold each label's number, 0 to {n_labels - 1}, once."
+    )
+    try:
+        places = np.asarray(order)
+    except ValueError as ragged:
+        raise ValueError(message) from ragged
+    # Kind first: what holds no whole numbers may not even be sortable.
+    if places.dtype.kind not in "iu" or places.ndim != 1:
+        raise ValueError(message)
+    if not np.array_equal(np.sort(places), np.arange(n_labels)):
+        raise ValueError(message)
+    return places.astype(np.intp)
 
 
 class ECC(ChainClassifier):

@@ -25,6 +25,8 @@ BLOCK_BYTES = 1 << 21
 # Sparse features are read anew for each block, so that blocks should be few.
 SPARSE_BLOCKS = 2
 LEAST_PROBLEMS = 16
+# Directions are computed in float32, in which larger penalties overflow.
+LEAST_C = 1e-30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +127,7 @@ def solve_logistic(
     """
     X, labels, weights, extra, free = _checked(X, labels, sample_weight, extra, allowed)
     check_stopping(tol=tol, max_iter=max_iter)
-    if not (np.isfinite(C) and C > 0):
-        raise ValueError(f"C must be finite and > 0, got {C}.")
+    check_inverse_penalty(C)
     n_samples, n_problems = labels.shape
     n_extra = 0 if extra is None else extra.shape[1]
     total = np.full(n_problems, n_samples) if weights is None else weights.sum(axis=0)
@@ -165,6 +166,17 @@ def solve_logistic(
         n_iter=n_iter,
         converged=converged,
     )
+
+
+def check_inverse_penalty(C: float) -> None:
+    """Refuse a C that is no inverse of a penalty, or of one that overflows in float32."""
+    if not (np.isfinite(C) and C > 0):
+        raise ValueError(f"C must be finite and > 0, got {C}.")
+    if C < LEAST_C:
+        raise ValueError(
+            f"C must be at least {LEAST_C:.0e}, got {C}; raise it, or divide X by k and multiply C "
+            "by k^2, which gives the same outputs."
+        )
 
 
 def _blocks(

@@ -15,7 +15,7 @@ from lemll._validation import is_sparse
 from lemll.solvers._checks import as_features, check_size, check_stopping
 from lemll.solvers._logistic_features import STRONG_PENALTY
 from lemll.solvers._logistic_stack import Stack
-from lemll.solvers.logistic import solve_logistic
+from lemll.solvers.logistic import check_inverse_penalty, solve_logistic
 from lemll.topology._light import dense, lighter
 
 __all__ = ["SubsetsSolution", "solve_logistic_subsets"]
@@ -81,7 +81,7 @@ def solve_logistic_subsets(
     X : ndarray or sparse array of shape (n_samples, n_features)
         Features.
     rows : sequence of ndarray
-        Which rows each problem has.
+        Which rows each problem has, none of them twice.
     labels : sequence of ndarray
         Their labels, 0/1.
     C : float, default=1.0
@@ -113,8 +113,8 @@ def solve_logistic_subsets(
     X = as_features(X.tocsr() if is_sparse(X) else X)
     check_size(X, "X", "float64")
     check_stopping(tol=tol, max_iter=max_iter)
-    if not (np.isfinite(C) and C > 0):
-        raise ValueError(f"C must be finite and > 0, got {C}.")
+    check_inverse_penalty(C)
+    _check_problems(rows, labels, X.shape[0])
     n_problems = len(rows)
     size = np.array([len(mine) for mine in rows], dtype=np.intp)
     positive = np.array([int(np.sum(mine)) for mine in labels], dtype=np.intp)
@@ -142,7 +142,10 @@ def solve_logistic_subsets(
         found = solve_logistic(
             X, wanted, sample_weight=there, C=C, tol=tol, max_iter=max_iter, n_jobs=n_jobs
         )
-        coef[part], intercept[part] = found.coef, found.intercept
+        coef[part] = found.coef
+        # What rounding took from the coefficients, far from the origin, the intercepts give back.
+        lost = found.coef - coef[part]
+        intercept[part] = found.intercept + lost @ np.asarray(X.mean(axis=0)).ravel()
         optimality[part], n_iter[part] = found.optimality, found.n_iter
 
     varied = (positive > 0) & (positive < size)
@@ -163,6 +166,35 @@ def solve_logistic_subsets(
         n_iter=n_iter,
         converged=optimality <= tol,
     )
+
+
+def _check_problems(
+    rows: Sequence[npt.NDArray[Any]], labels: Sequence[Any], n_samples: int
+) -> None:
+    if len(rows) != len(labels):
+        raise ValueError(
+            f"rows and labels must be of as many problems, got {len(rows)} and {len(labels)}."
+        )
+    for t, (mine, wanted) in enumerate(zip(rows, labels, strict=True)):
+        index, values = np.asarray(mine), np.asarray(wanted)
+        if index.ndim != 1 or values.shape != index.shape:
+            raise ValueError(
+                f"problem {t} must have one label for each of its rows, got rows of shape "
+                f"{index.shape} and labels of shape {values.shape}."
+            )
+        if len(index) == 0:
+            continue
+        if index.dtype.kind not in "iu" or index.min() < 0 or index.max() >= n_samples:
+            raise ValueError(
+                f"rows of problem {t} must be whole numbers from 0 to {n_samples - 1}, the rows of "
+                "X."
+            )
+        if not ((index[1:] > index[:-1]).all() or len(np.unique(index)) == len(index)):
+            raise ValueError(f"problem {t} has a row twice; give each row once.")
+        if ((values != 0) & (values != 1)).any():
+            raise ValueError(
+                f"labels of problem {t} must hold only 0 and 1; code the two classes so."
+            )
 
 
 def _is_large(X: Any, size: IndexArray, penalty: float) -> npt.NDArray[np.bool_]:
