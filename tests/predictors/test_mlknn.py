@@ -135,12 +135,35 @@ def test_equals_mulan(name, figures, data_dir):
     [
         ({"k": 0}, "k must be a whole number >= 1, got 0"),
         ({"s": 0}, "s must be finite and > 0, got 0"),
+        ({"s": 1e300}, r"s must lie between 1e-100 and 1e\+100, got 1e\+300"),
         ({"normalize": "max"}, "normalize='max' must be None or 'minmax'"),
     ],
 )
 def test_refusals(options, message):
     with pytest.raises(ValueError, match=message):
         MLkNN(**options).fit(np.eye(3), np.eye(3))
+
+
+@pytest.mark.parametrize("s", [1e-100, 1e100])
+def test_any_smoothing_that_is_allowed_gives_numbers(s):
+    Y = np.array([[0, 1, 0], [0, 1, 1], [0, 1, 0]])
+    assert np.isfinite(MLkNN(s=s).fit(np.eye(3), Y).log_odds_).all()
+
+
+@pytest.mark.parametrize("normalize", [None, "minmax"])
+def test_features_that_cannot_be_squared_are_refused(normalize):
+    model, X = MLkNN(normalize=normalize), np.eye(3)
+    with pytest.raises(ValueError, match=r"up to 1.0e\+200.* rescale the features first"):
+        model.fit(1e200 * X, np.eye(3))
+    model.fit(X, np.eye(3))
+    with pytest.raises(ValueError, match=r"up to 1.0e\+200.* rescale the features first"):
+        model.predict(1e200 * X)
+
+
+def test_a_range_without_an_inverse_is_none():
+    X = np.array([[0.0, 1e-310], [1.0, 0.0], [3.0, 2e-310]])
+    model = MLkNN(k=1, normalize="minmax").fit(X, np.eye(3))
+    np.testing.assert_array_equal(model.X_fit_, X * [1 / 3, 0])
 
 
 def test_one_row_has_no_neighbour():

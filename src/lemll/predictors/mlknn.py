@@ -10,6 +10,7 @@ from scipy import sparse
 
 from lemll._parameters import check_number, check_whole
 from lemll._validation import LabelArray, is_sparse
+from lemll.enhancers._features import check_magnitude
 from lemll.predictors._base import FloatArray
 from lemll.predictors._probability import ProbabilityClassifier
 from lemll.predictors._query import nearest_training_rows
@@ -37,7 +38,7 @@ class MLkNN(ProbabilityClassifier):
     k : int, default=10
         Number of neighbours; all other rows if there are fewer.
     s : float, default=1.0
-        Smoothing: how often everything is taken to have been seen before, > 0.
+        Smoothing: how often everything is taken to have been seen before, 1e-100 to 1e100.
     normalize : {None, "minmax"}, default=None
         Distances of the features as they are, or each divided by its range in the training rows,
         as Weka's distance does it and with it Mulan.
@@ -97,6 +98,11 @@ class MLkNN(ProbabilityClassifier):
 
     def _fit(self, X: Any, Y: LabelArray) -> None:
         k, s = check_whole("k", self.k, least=1), check_number("s", self.s, above=0)
+        if not 1e-100 <= s <= 1e100:
+            raise ValueError(
+                f"s must lie between 1e-100 and 1e+100, got {s!r}; products of three numbers of "
+                "its size would leave the range of floating-point numbers."
+            )
         if self.normalize not in (None, "minmax"):
             raise ValueError(f"normalize={self.normalize!r} must be None or 'minmax'.")
         n_samples = X.shape[0]
@@ -104,6 +110,7 @@ class MLkNN(ProbabilityClassifier):
             raise ValueError(
                 f"MLkNN needs a row and a neighbour of it, got n_samples={n_samples}; add rows."
             )
+        check_magnitude(X)
         self.k_ = min(k, n_samples - 1)
         self._scale = _inverse_ranges(X) if self.normalize else None
         self.X_fit_, self.Y_fit_ = self._scaled(X).copy(), Y
@@ -111,7 +118,9 @@ class MLkNN(ProbabilityClassifier):
         self.log_odds_ = _log_odds(counts, Y, self.k_, s)
 
     def _score(self, X: Any) -> FloatArray:
-        near = nearest_training_rows(self.X_fit_, self._scaled(X), self.k_)
+        rows = self._scaled(X)
+        check_magnitude(rows)
+        near = nearest_training_rows(self.X_fit_, rows, self.k_)
         counts = _counts(near, self.Y_fit_)
         return np.asarray(self.log_odds_[np.arange(counts.shape[1]), counts])
 
@@ -129,7 +138,9 @@ def _inverse_ranges(X: Any) -> FloatArray:
         for end in (X.min(axis=0), X.max(axis=0))
     )
     reach = high - low
-    return np.asarray(np.where(reach > 0, 1 / np.where(reach > 0, reach, 1), 0))
+    # One over a smaller number may be infinite.
+    varies = reach >= np.finfo(np.float64).tiny
+    return np.asarray(np.where(varies, 1 / np.where(varies, reach, 1), 0))
 
 
 def _counts(near: npt.NDArray[np.intp], Y: LabelArray) -> npt.NDArray[np.int32]:
