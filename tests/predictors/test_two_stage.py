@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.svm import LinearSVR
@@ -19,6 +19,7 @@ from lemll.enhancers import (
     ENHANCERS,
     KMEnhancer,
     LabelPropagationEnhancer,
+    LEMLLEnhancer,
     LogicalEnhancer,
     ML2Enhancer,
     MLFEEnhancer,
@@ -156,6 +157,33 @@ def test_what_is_no_enhancer_is_refused():
         TwoStage(Ridge()).fit(*random_labels())
 
 
+@pytest.mark.parametrize("regressor", [5, LogisticRegression()], ids=str)
+def test_what_is_no_regressor_is_refused(regressor):
+    with pytest.raises(TypeError, match=r"regressor=.* must be a regressor"):
+        TwoStage(KMEnhancer(), regressor).fit(*random_labels())
+
+
+def test_a_regressor_of_one_target_is_told_how_to_have_more():
+    with pytest.raises(ValueError, match="1d array") as caught:
+        TwoStage(KMEnhancer(), LinearSVR()).fit(*random_labels())
+    assert "gave LinearSVR one target for each of 4 labels" in caught.value.__notes__[0]
+
+
+def test_features_without_a_width_are_refused():
+    X, Y = random_labels()
+    with pytest.raises(ValueError, match="e-160 in the mean, too little to be squared; rescale"):
+        MLFE().fit(1e-160 * X, Y)
+    with pytest.raises(ValueError, match="rescale the features first"):
+        MLFE().fit(1e200 * X, Y)
+
+
+def test_a_first_stage_cut_short_warns_at_the_line_of_the_fit():
+    model = TwoStage(LEMLLEnhancer(max_iter=1, tol=1e-12), Ridge())
+    with pytest.warns(ConvergenceWarning, match="LEMLL stopped after 1 iter") as caught:
+        model.fit(*random_labels())
+    assert caught[0].filename == __file__
+
+
 @pytest.mark.parametrize(
     ("estimator", "grid"),
     [
@@ -201,6 +229,8 @@ def test_labels_absent_from_the_rows_are_not_predicted(estimator):
         (ML2(epsilon=-1), "epsilon must be finite and >= 0"),
         (ML2(kernel="precomputed"), "ML2 cannot use kernel='precomputed': its first stage needs"),
         (MLFE(kernel_gamma="wide"), "kernel_gamma='wide' must be 'distance', 'variance' or a num"),
+        (ML2(C1=1e300), r"C1 must lie between 1e-40 and 1e\+40, got 1e\+300"),
+        (MLFE(beta3=1e300), r"beta3 must lie between 1e-40 and 1e\+40 or be 0, got 1e\+300"),
         (MLFE(beta1=0), "beta1 must be finite and > 0, got 0"),
         (MLFE(beta2=-1), "beta2 must be finite and >= 0, got -1"),
         (MLFE(beta3=-1), "beta3 must be finite and >= 0, got -1"),

@@ -37,7 +37,9 @@ def fit_enhancer(enhancer: Any, X: Any, Y: LabelArray, memory: Any) -> tuple[Any
     """
     # One label alone is no distribution: its complement is the other, as of a binary target.
     labels = Y if Y.shape[1] > 1 else np.column_stack([1 - Y, Y])
-    fitted = check_memory(memory).cache(_fit)(clone(enhancer), X, labels)
+    # Without a memory joblib is not called either: warnings then point at the user's line.
+    run = _fit if memory is None else check_memory(memory).cache(_fit)
+    fitted = run(clone(enhancer), X, labels)
     return fitted, fitted.numerical_labels_[:, -Y.shape[1] :]
 
 

@@ -11,13 +11,27 @@ from lemll._parameters import check_number, check_whole
 from lemll._validation import LabelArray
 from lemll._warnings import warn_caller
 from lemll.enhancers._equation9 import check_fits
-from lemll.enhancers._features import mean_distance, squared_distances
+from lemll.enhancers._features import WIDTHS, check_magnitude, mean_distance, squared_distances
 from lemll.enhancers._kernels import Kernel, choose_kernel, model_outputs, store_model
 from lemll.predictors._base import FloatArray, MultilabelClassifier
 from lemll.predictors._first_stage import fit_enhancer
 from lemll.solvers import solve_sign_msvr
 
-__all__ = ["SignKeepingClassifier"]
+__all__ = ["SignKeepingClassifier", "check_weight"]
+
+# Weights between these can be divided by each other and squared.
+WEIGHTS = (1e-40, 1e40)
+
+
+def check_weight(name: str, value: Any, *, inclusive: bool = False) -> float:
+    """Return the weight of a term, > 0 or, if `inclusive`, also 0; refuse what would overflow."""
+    weight = check_number(name, value, above=0, inclusive=inclusive)
+    if weight > 0 and not WEIGHTS[0] <= weight <= WEIGHTS[1]:
+        raise ValueError(
+            f"{name} must lie between {WEIGHTS[0]:.0e} and {WEIGHTS[1]:.0e}"
+            f"{' or be 0' if inclusive else ''}, got {value!r}; bring the weights closer to 1."
+        )
+    return weight
 
 
 class SignKeepingClassifier(MultilabelClassifier):
@@ -46,6 +60,7 @@ class SignKeepingClassifier(MultilabelClassifier):
         epsilon = check_number("epsilon", self.epsilon, above=0, inclusive=True)
         tol = check_number("tol", self.tol, above=0)
         max_iter = check_whole("max_iter", self.max_iter, least=1)
+        check_magnitude(X)
         kernel = self._chosen_kernel(X)
         check_fits(X, Y.shape[1], kernel)
         self.enhancer_, self.numerical_labels_ = fit_enhancer(enhancer, X, Y, self.memory)
@@ -84,6 +99,11 @@ class SignKeepingClassifier(MultilabelClassifier):
         gamma = self.kernel_gamma
         if isinstance(gamma, str) and gamma == "distance" and self.kernel != "linear":
             width = mean_distance(squared_distances(X))
+            if 0 < width < WIDTHS[0]:
+                raise ValueError(
+                    f"two rows of X differ by {width:.1e} in the mean, too little to be squared; "
+                    "rescale the features first, or pass a number as kernel_gamma."
+                )
             gamma = 1 / (2 * width**2) if width > 0 else 1.0
         elif isinstance(gamma, str) and gamma not in ("distance", "variance"):
             raise ValueError(

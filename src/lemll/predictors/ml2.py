@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lemll._parameters import check_number
 from lemll._validation import LabelArray
 from lemll.enhancers import ML2Enhancer
-from lemll.predictors._sign_keeping import SignKeepingClassifier
+from lemll.predictors._sign_keeping import SignKeepingClassifier, check_weight
 
 __all__ = ["ML2"]
 
@@ -148,6 +147,6 @@ class ML2(SignKeepingClassifier):
             X,
             Y,
             ML2Enhancer(self.n_neighbors, lower=self.lower, ridge=self.ridge),
-            C1=check_number("C1", self.C1, above=0),
-            C2=check_number("C2", self.C2, above=0, inclusive=True),
+            C1=check_weight("C1", self.C1),
+            C2=check_weight("C2", self.C2, inclusive=True),
         )

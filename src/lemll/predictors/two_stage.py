@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
 from lemll._validation import LabelArray
@@ -98,11 +98,15 @@ class TwoStage(MultilabelClassifier):
             raise TypeError(
                 f"enhancer must be one of lemll.enhancers, got {type(enhancer).__name__}."
             )
+        regressor = MSVR() if self.regressor is None else self.regressor
+        if not hasattr(regressor, "fit") or is_classifier(regressor):
+            raise TypeError(
+                f"regressor={regressor!r} must be a regressor, as scikit-learn has them, or None."
+            )
         self.enhancer_, U = fit_enhancer(enhancer, X, Y, self.memory)
         self.numerical_labels_ = U
         self.origin_ = _origin(U, Y)
-        regressor = MSVR() if self.regressor is None else self.regressor
-        self.regressor_ = clone(regressor).fit(X, U[:, 0] if U.shape[1] == 1 else U)
+        self.regressor_ = _fitted(clone(regressor), X, U)
 
     def _outputs(self, X: Any) -> FloatArray:
         outputs = np.asarray(self.regressor_.predict(X), dtype=np.float64)
@@ -130,9 +134,21 @@ class TwoStage(MultilabelClassifier):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        if self.regressor is not None:
+        if hasattr(self.regressor, "fit"):
             tags.input_tags.sparse = get_tags(self.regressor).input_tags.sparse
         return tags
+
+
+def _fitted(regressor: Any, X: Any, U: FloatArray) -> Any:
+    try:
+        return regressor.fit(X, U[:, 0] if U.shape[1] == 1 else U)
+    except ValueError as error:
+        if U.shape[1] > 1:
+            error.add_note(
+                f"TwoStage gave {type(regressor).__name__} one target for each of {U.shape[1]} "
+                "labels; put what takes only one in a sklearn.multioutput.MultiOutputRegressor."
+            )
+        raise
 
 
 def _origin(U: FloatArray, Y: LabelArray) -> FloatArray:
