@@ -27,6 +27,8 @@ IndexArray = npt.NDArray[np.intp]
 STACK_BYTES = 1 << 24
 # Labels and weights of as many problems on all rows are listed at a time.
 MASK_BYTES = 1 << 25
+# Problems whose rows and labels are checked at a time.
+CHECKED = 1024
 # What a product with all rows costs, conjugate gradients and all, in multiplications of a stack.
 SHARED_COST = 33
 # A kernel of all rows up to this size is computed once, and each problem's cut out of it.
@@ -171,30 +173,34 @@ def solve_logistic_subsets(
 def _check_problems(
     rows: Sequence[npt.NDArray[Any]], labels: Sequence[Any], n_samples: int
 ) -> None:
-    if len(rows) != len(labels):
+    size = np.array([len(mine) for mine in rows], dtype=np.intp)
+    given = np.array([len(wanted) for wanted in labels], dtype=np.intp)
+    if len(size) != len(given):
         raise ValueError(
-            f"rows and labels must be of as many problems, got {len(rows)} and {len(labels)}."
+            f"rows and labels must be of as many problems, got {len(size)} and {len(given)}."
         )
-    for t, (mine, wanted) in enumerate(zip(rows, labels, strict=True)):
-        index, values = np.asarray(mine), np.asarray(wanted)
-        if index.ndim != 1 or values.shape != index.shape:
-            raise ValueError(
-                f"problem {t} must have one label for each of its rows, got rows of shape "
-                f"{index.shape} and labels of shape {values.shape}."
-            )
-        if len(index) == 0:
-            continue
+    if (size != given).any():
+        t = int(np.argmax(size != given))
+        raise ValueError(
+            f"problem {t} must have one label for each of its rows, got {size[t]} rows and "
+            f"{given[t]} labels."
+        )
+    kept = np.flatnonzero(size)
+    for start in range(0, len(kept), CHECKED):
+        part = kept[start : start + CHECKED]
+        # Tens of thousands of small problems are looked through faster when joined.
+        index = np.concatenate([rows[t] for t in part])
+        values = np.concatenate([labels[t] for t in part])
         if index.dtype.kind not in "iu" or index.min() < 0 or index.max() >= n_samples:
-            raise ValueError(
-                f"rows of problem {t} must be whole numbers from 0 to {n_samples - 1}, the rows of "
-                "X."
-            )
-        if not ((index[1:] > index[:-1]).all() or len(np.unique(index)) == len(index)):
-            raise ValueError(f"problem {t} has a row twice; give each row once.")
+            raise ValueError(f"rows must be whole numbers from 0 to {n_samples - 1}, those of X.")
         if ((values != 0) & (values != 1)).any():
-            raise ValueError(
-                f"labels of problem {t} must hold only 0 and 1; code the two classes so."
-            )
+            raise ValueError("labels must hold only 0 and 1; code the two classes so.")
+        rising = index[1:] > index[:-1]
+        ends = np.cumsum(size[part])
+        rising[ends[:-1] - 1] = True
+        for t in part[np.unique(np.searchsorted(ends, np.flatnonzero(~rising), side="right"))]:
+            if len(np.unique(rows[t])) < size[t]:
+                raise ValueError(f"problem {t} has a row twice; give each row once.")
 
 
 def _is_large(X: Any, size: IndexArray, penalty: float) -> npt.NDArray[np.bool_]:
