@@ -6,7 +6,9 @@ import math
 import numbers
 from typing import Any
 
-__all__ = ["check_number", "check_whole"]
+import numpy as np
+
+__all__ = ["check_flag", "check_number", "check_whole"]
 
 
 def check_number(
@@ -33,3 +35,10 @@ def check_whole(name: str, value: Any, *, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
         raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
     return int(value)
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return a parameter that is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)

@@ -39,7 +39,8 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, LabelArray, LabelCoding]:
         """Check what `fit` was given; return features, 0/1 labels and how to turn them back."""
-        if self.thresholds != "zero" and self.thresholds not in CRITERIA:
+        known = isinstance(self.thresholds, str) and self.thresholds in ("zero", *CRITERIA)
+        if not known:
             raise ValueError(
                 f"thresholds={self.thresholds!r} must be 'zero', {', '.join(map(repr, CRITERIA))}."
             )

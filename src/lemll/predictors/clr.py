@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from lemll._parameters import check_flag
 from lemll._validation import LabelArray
 from lemll.predictors._base import FloatArray
 from lemll.predictors._members import built_in
@@ -124,6 +125,7 @@ class CLR(TiesAreRelevant):
     def _fit(self, X: Any, Y: LabelArray) -> None:
         if self.voting not in ("hard", "soft"):
             raise ValueError(f"voting={self.voting!r} must be 'hard' or 'soft'.")
+        check_flag("mulan_compat", self.mulan_compat)
         own = built_in(self, X)
         self.virtual_ = BinaryRelevance(
             self.estimator, C=self.C, tol=self.tol, max_iter=self.max_iter, n_jobs=self.n_jobs

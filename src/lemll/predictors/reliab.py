@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from lemll._parameters import check_number, check_whole
+from lemll._parameters import check_flag, check_number, check_whole
 from lemll._validation import LabelArray
 from lemll._warnings import warn_caller
 from lemll.enhancers import LabelPropagationEnhancer
@@ -53,7 +53,8 @@ class RELIAB(MultilabelClassifier):
         The form of :math:`V_{emp}`: as above; or relevant and irrelevant labels compared with each
         other, :math:`\sum_i\frac1{|Y_i||\bar Y_i|}\sum_{j\in Y_i,k\in\bar Y_i}(f_k-f_j)`.
     clip : bool, default=False
-        Count positive differences in :math:`V_{emp}` only.
+        Count positive differences in :math:`V_{emp}` only. The loss then has kinks, at which the
+        solver may stall before `tol`, and warn.
     ridge : float, default=0.1
         :math:`\rho`, >= 0. [1]_ has none, but without one the optimum fits rows of many features
         too closely, and is far from the figures in [2]_.
@@ -172,7 +173,7 @@ class RELIAB(MultilabelClassifier):
             Y,
             beta=beta,
             emp=self.emp,
-            clip=bool(self.clip),
+            clip=check_flag("clip", self.clip),
             ridge=check_number("ridge", self.ridge, above=0, inclusive=True),
             tol=tol,
             max_iter=check_whole("max_iter", self.max_iter, least=1),
