@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 from engine_methods import expected_token, make_protocol
 
+from lemll.datasets import Dataset, load_digit_tags, write_npz
 from lemll.exceptions import StoreError
-from lemll.experiments import _execute, _files
+from lemll.experiments import _execute, _files, list_methods
 from lemll.experiments._settings import Setting
 from lemll.experiments.methods import MethodSpec
 from lemll.experiments.protocol import Protocol, Splits, Tuning
@@ -26,6 +27,7 @@ from lemll.experiments.runner import run
 from lemll.experiments.store import Store
 from lemll.experiments.tables import ComparisonTable
 from lemll.metrics import chebyshev
+from lemll.predictors import BinaryRelevance
 
 HELPERS = Path(__file__).parent / "helpers"
 
@@ -392,6 +394,28 @@ def test_tuning_chooses_on_the_training_rows_and_says_what(tmp_path, log):
     assert tuned.chosen == {"alpha": 1.0}
     assert tuned.optimality <= 1e-10
     assert untuned.chosen is None
+
+
+def test_every_registered_learner_runs(tmp_path):
+    digits = load_digit_tags()
+    write_npz(Dataset(X=digits.X[:80], Y=digits.Y[:80]), tmp_path / "few.npz")
+    protocol = Protocol(
+        name="p",
+        experiment="prediction",
+        datasets=(str(tmp_path / "few.npz"),),
+        # Those of the helpers need a log to write into.
+        methods=tuple(m.name for m in list_methods("learner") if not m.name.startswith("Logged")),
+        splits=Splits("halves", 1),
+    )
+    store = Store(tmp_path / "store")
+    run(protocol, store, backend="sequential")
+    found = {record.method: record for record in store.records()}
+    assert {name: record.error for name, record in found.items() if record.error} == {}
+    assert len(found) == len(protocol.methods) >= 11
+    # One value a label: the worst of them.
+    train = np.random.RandomState(0).permutation(80)[:40]
+    worst = BinaryRelevance().fit(digits.X[train], digits.Y[train]).optimality_.max()
+    assert found["BR"].optimality == pytest.approx(worst, rel=1e-6)
 
 
 def test_numbers_that_json_does_not_know_are_stored_all_the_same(tmp_path, monkeypatch):

@@ -123,7 +123,8 @@ def _run(task: Task, dataset: Dataset | None, caught: list[warnings.WarningMessa
         dataset = _loaded(cell)
     result = (_predict if cell.experiment == "prediction" else _recover)(task, dataset)
     metrics, undefined = measure(cell, dataset, result.arrays, task.metrics)
-    optimality = getattr(result.estimator, "optimality_", np.nan)
+    # A learner of one model a label has a value for each: the worst of them counts.
+    optimality = np.max(getattr(result.estimator, "optimality_", np.nan))
     texts = dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught)
     return Outcome(
         cell_id=cell.id,

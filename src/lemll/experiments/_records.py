@@ -47,7 +47,7 @@ class Record:
     metrics : mapping of str to float
         None where a metric is not defined; the warnings say why.
     optimality : float, optional
-        The fitted estimator's certificate, where it has one.
+        The fitted estimator's certificate, where it has one; the worst where it has several.
     seconds : mapping of str to float
         Wall time of fitting (with tuning) and of predicting.
     warnings : list of str
