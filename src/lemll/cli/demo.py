@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -9,23 +10,35 @@ import typer
 from rich.table import Table
 
 from lemll.cli._console import make_console
+from lemll.cli._run import run_with_progress
+from lemll.experiments import Progress, Protocol, Store
 
 __all__ = ["demo"]
 
 
 def demo(
-    output: Annotated[Path, typer.Option(help="Folder for the pictures and the page.")] = Path(
-        "demo-output"
-    ),
+    output: Annotated[
+        Path, typer.Option(help="Folder for the pages, pictures and results.")
+    ] = Path("demo-output"),
+    splits: Annotated[int, typer.Option(help="Random halves of the comparison.", min=2)] = 10,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Cells to run at a time.")] = 1,
 ) -> None:
-    """Recover label distributions and predict tags on embedded data; ends with a page to open."""
+    """Recover label distributions, compare learners on embedded data; ends with a page to open."""
     from lemll.report.demo import make_demo
 
-    result = make_demo(output)
     console = make_console()
+    command = f"lemll demo --output {shlex.quote(str(output))} --splits {splits} --jobs {jobs}"
+    ends: list[Progress] = []
+
+    def execute(protocol: Protocol, store: Store) -> None:
+        end = run_with_progress(console, protocol, store, command=command, n_jobs=jobs)
+        ends.append(end)
+
+    result = make_demo(output, n_splits=splits, execute=execute)
     for caption, header, rows in result.tables:
         table = Table(*header, title=caption)
         for row in rows:
             table.add_row(*row)
         console.print(table)
     console.print(f"open {result.page}", soft_wrap=True)
+    raise typer.Exit(code=1 if any(end.failed for end in ends) else 0)

@@ -1,9 +1,10 @@
-"""The demonstration: label enhancement on embedded data, told in pictures."""
+"""The first part of the demonstration: label enhancement on embedded data, in pictures."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +19,10 @@ from lemll.enhancers import LEMLLEnhancer, LogicalEnhancer, UniformEnhancer
 from lemll.experiments import list_methods
 from lemll.metrics import METRICS
 from lemll.predictors import LEMLL
-from lemll.report.page import Section, TableData, write_page
+from lemll.report.page import Picture, Section, TableData
 from lemll.report.surfaces import draw_surfaces
 
-__all__ = ["DemoResult", "make_demo"]
+__all__ = ["digits_section", "draw_demo_pictures"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -30,41 +31,37 @@ _SMALL_BETA = 1 / 16
 _THIN = 2
 _EXPONENTS = (0.5, 4.0)
 _RATED = 10
+_NARROW_DPI = 85
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DemoResult:
-    """What the demonstration made: the page to open, and the tables it also prints."""
-
-    page: Path
-    tables: tuple[TableData, ...]
-
-
-def make_demo(output: Path) -> DemoResult:
-    """Make the pictures and the page of the demonstration.
+def draw_demo_pictures(output: Path) -> list[Section]:
+    """Recover distributions on embedded data, and draw them.
 
     Parameters
     ----------
     output : Path
-        Folder to write into; made if it is not there.
+        Folder for the pictures: surface.png, enhancers.png and scale.png.
 
     Returns
     -------
-    DemoResult
-        The page, and the tables for the terminal.
+    list of Section
+        What they show.
     """
-    output.mkdir(parents=True, exist_ok=True)
-    sections = [
-        _artificial_section(output),
-        _enhancers_section(output),
-        _scale_section(output),
-        _digits_section(),
-    ]
-    page = output / "index.html"
-    write_page(page, "What is label enhancement?", sections)
-    return DemoResult(
-        page=page, tables=tuple(section.table for section in sections if section.table)
-    )
+    return [_artificial_section(output), _enhancers_section(output), _scale_section(output)]
+
+
+def _draw(
+    path: Path,
+    text: str,
+    X: FloatArray,
+    paints: Mapping[str, npt.NDArray[Any]],
+    **options: Any,
+) -> Picture:
+    """Draw surfaces for a wide window, kept as a file as well, and in pairs for a phone."""
+    wide = draw_surfaces(X, paints, **options)
+    path.write_bytes(wide)
+    narrow = draw_surfaces(X, paints, dpi=_NARROW_DPI, **{**options, "columns": 2})
+    return Picture(wide, narrow, text)
 
 
 def _artificial_section(output: Path) -> Section:
@@ -76,11 +73,12 @@ def _artificial_section(output: Path) -> Section:
         "recovered by LEMLL": enhancer.label_distribution_,
         f"the same, beta = {_SMALL_BETA:g}": freer.label_distribution_,
     }
-    picture = draw_surfaces(
+    picture = _draw(
+        output / "surface.png",
+        "Four surfaces: true colours, 0/1 labels as patches, two recoveries",
         surface.X,
         {"true label distribution": surface.D, "what 0/1 labels keep": logical, **recovered},
     )
-    (output / "surface.png").write_bytes(picture)
     return Section(
         heading="Labels matter to different degrees",
         paragraphs=[
@@ -97,15 +95,16 @@ def _artificial_section(output: Path) -> Section:
             "beta says how far the 0/1 labels are to be trusted: the less, the smoother.",
         ],
         picture=picture,
-        picture_text="Four surfaces: true colours, 0/1 labels as patches, two recoveries",
-        table=_recovery_table(
-            surface.D,
-            {
-                "0/1 labels, shared out": LogicalEnhancer().fit_enhance(surface.X, logical),
-                "uniform: all alike": UniformEnhancer().fit_enhance(surface.X, logical),
-                **recovered,
-            },
-        ),
+        tables=[
+            _recovery_table(
+                surface.D,
+                {
+                    "0/1 labels, shared out": LogicalEnhancer().fit_enhance(surface.X, logical),
+                    "uniform: all alike": UniformEnhancer().fit_enhance(surface.X, logical),
+                    **recovered,
+                },
+            )
+        ],
     )
 
 
@@ -119,8 +118,13 @@ def _enhancers_section(output: Path) -> Section:
     recovered = {
         method.name: method.make().fit_enhance(X, logical) for method in list_methods("enhancer")
     }
-    picture = draw_surfaces(X, {"truth": D, **recovered}, columns=4)
-    (output / "enhancers.png").write_bytes(picture)
+    picture = _draw(
+        output / "enhancers.png",
+        "One surface for each method, and the truth",
+        X,
+        {"truth": D, **recovered},
+        columns=4,
+    )
     return Section(
         heading="Every method side by side",
         paragraphs=[
@@ -130,8 +134,7 @@ def _enhancers_section(output: Path) -> Section:
             "labels. A method that does not beat them recovers nothing.",
         ],
         picture=picture,
-        picture_text="One surface for each method, and the truth",
-        table=_recovery_table(D, recovered),
+        tables=[_recovery_table(D, recovered)],
     )
 
 
@@ -154,8 +157,13 @@ def _scale_section(output: Path) -> Section:
         "calibrated for flat": for_flat,
         "calibrated for steep": for_steep,
     }
-    picture = draw_surfaces(surface.X, paints, shared_colours=True)
-    (output / "scale.png").write_bytes(picture)
+    picture = _draw(
+        output / "scale.png",
+        "Flat and steep truth, what LEMLL recovers for both, and two calibrations",
+        surface.X,
+        paints,
+        shared_colours=True,
+    )
     measure = METRICS["chebyshev"]
     rows = [
         [name, f"{measure(flat, D):.3f}", f"{measure(steep, D):.3f}"]
@@ -173,12 +181,13 @@ def _scale_section(output: Path) -> Section:
             "numerical labels fit both.",
         ],
         picture=picture,
-        picture_text="Flat and steep truth, what LEMLL recovers for both, and two calibrations",
-        table=TableData(
-            f"{measure.title} {measure.arrow} to each truth",
-            ["distribution", "flat truth", "steep truth"],
-            rows,
-        ),
+        tables=[
+            TableData(
+                f"{measure.title} {measure.arrow} to each truth",
+                ["distribution", "flat truth", "steep truth"],
+                rows,
+            )
+        ],
     )
 
 
@@ -197,7 +206,14 @@ def _recovery_table(true: FloatArray, recovered: dict[str, FloatArray]) -> Table
     return TableData(f"How far from the truth, mean over {len(true)} points", header, rows)
 
 
-def _digits_section() -> Section:
+def digits_section() -> Section:
+    """Predict the tags of digits by LEMLL, and without looking at them.
+
+    Returns
+    -------
+    Section
+        With the table.
+    """
     digits = load_digit_tags()
     summary = describe(digits)
     half = len(digits) // 2
@@ -226,5 +242,5 @@ def _digits_section() -> Section:
             f"{summary.distinct} different sets. LEMLL learns from one half and predicts the "
             "other; beside it, the predictor that looks at no image.",
         ],
-        table=TableData(f"{len(test)} test images", header, rows),
+        tables=[TableData(f"{len(test)} test images", header, rows)],
     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from lemll.exceptions import import_extra
+from lemll.report._diagrams import RankDiagram
 
-__all__ = ["Section", "TableData", "template_environment", "write_page"]
+__all__ = ["Link", "Picture", "Section", "TableData", "template_environment", "write_page"]
 
 
 class TableData(NamedTuple):
@@ -21,21 +22,41 @@ class TableData(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
+class Picture(NamedTuple):
+    """A PNG picture for wide windows, the same for narrow ones, and what it shows."""
+
+    wide: bytes
+    narrow: bytes
+    text: str
+
+    @property
+    def wide_address(self) -> str:
+        """The wide picture as an address that needs no other file."""
+        return _png_address(self.wide)
+
+    @property
+    def narrow_address(self) -> str:
+        """The narrow one."""
+        return _png_address(self.narrow)
+
+
+class Link(NamedTuple):
+    """A way to another page, relative to this one."""
+
+    address: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A heading with paragraphs, and below them a picture and a table if there are any."""
+    """A heading with paragraphs; below them what there is of picture, ranks, tables and link."""
 
     heading: str
     paragraphs: Sequence[str]
-    picture: bytes | None = None
-    picture_text: str = ""
-    table: TableData | None = field(default=None)
-
-    @property
-    def picture_address(self) -> str:
-        """The PNG picture as an address that needs no other file."""
-        encoded = base64.b64encode(self.picture or b"").decode("ascii")
-        return f"data:image/png;base64,{encoded}"
+    picture: Picture | None = None
+    tables: Sequence[TableData] = ()
+    ranks: RankDiagram | None = None
+    link: Link | None = None
 
 
 def write_page(path: Path, title: str, sections: Sequence[Section]) -> None:
@@ -70,3 +91,7 @@ def template_environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def _png_address(picture: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(picture).decode('ascii')}"

@@ -1,0 +1,202 @@
+"""The second part of the demonstration: learners compared, and what may be concluded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from lemll.datasets import write_npz
+from lemll.experiments import ComparisonTable, Protocol, Splits, Store
+from lemll.experiments.conclusions import Conclusions, conclude, overlap_ratio
+from lemll.experiments.statistics import paired_t_test, rank_rows
+from lemll.experiments.tables import Panel
+from lemll.report._demo_data import DemoSet, demo_sets
+from lemll.report._diagrams import rank_diagram
+from lemll.report.page import Link, Section, TableData
+
+__all__ = ["comparison_sections", "demo_protocol"]
+
+_METHODS = ("LEMLL", "MSVR", "BR", "ML-kNN", "ECC-L2")
+_SHOWN = ("average_precision", "hamming_loss")
+
+
+def demo_protocol(folder: Path, n_splits: int) -> Protocol:
+    """Declare the comparison, and write its data sets.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the data sets go, as files that ``lemll bench`` and ``lemll tune`` read, too.
+    n_splits : int
+        Random halves.
+
+    Returns
+    -------
+    Protocol
+        Default parameters, nothing is tuned.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for dataset, _ in demo_sets():
+        files.append(folder / f"{dataset.name}.npz")
+        write_npz(dataset, files[-1])
+    return Protocol(
+        name="Five learners on embedded data",
+        experiment="prediction",
+        datasets=tuple(str(file) for file in files),
+        methods=_METHODS,
+        splits=Splits("halves", n_splits),
+    )
+
+
+def comparison_sections(protocol: Protocol, store: Store, page: str) -> list[Section]:
+    """Tell what the comparison found.
+
+    Parameters
+    ----------
+    protocol : Protocol
+        Of `demo_protocol`.
+    store : Store
+        With its results.
+    page : str
+        Address of the page with everything.
+
+    Returns
+    -------
+    list of Section
+        What was run; then for each measure the means, the tests, and which learner is best where.
+    """
+    table = ComparisonTable.from_store(protocol, store, metrics=_SHOWN)
+    ratio = overlap_ratio(protocol.splits)
+    opening = Section(
+        heading="Is it better? Learners compared",
+        paragraphs=[_how(protocol), _MARKS.format(control=table.control), *table.notes],
+        tables=[_sets_table(demo_sets())],
+        link=Link(page, "All measures, tests, pictures and every single run"),
+    )
+    return [opening, *(_panel_section(panel, table.control, ratio) for panel in table.panels)]
+
+
+def _panel_section(panel: Panel, control: str, ratio: float) -> Section:
+    conclusions = conclude(panel, control, ratio=ratio)
+    tables = [_means_table(panel, control, ratio)]
+    paragraphs = [_best(panel, control)]
+    if conclusions is not None:
+        tables.append(_against_table(control, conclusions))
+        paragraphs.append(_differ(conclusions))
+    return Section(
+        heading=f"By {panel.metric.title.lower()}",
+        paragraphs=paragraphs,
+        tables=tables,
+        ranks=None if conclusions is None else rank_diagram(panel.methods, conclusions),
+    )
+
+
+_MARKS = (
+    "• marks what {control} beats significantly (5 %), ∘ what beats {control}. In brackets, (•) "
+    "and (∘), the difference is significant by the usual paired t-test, which the paper uses, but "
+    "no longer by the one of Nadeau and Bengio, which allows for training halves that overlap."
+)
+
+
+def _how(protocol: Protocol) -> str:
+    n_splits = 0 if protocol.splits is None else protocol.splits.n_splits
+    return (
+        f"{len(protocol.methods)} learners on {len(protocol.datasets)} sets that come with "
+        f"scikit-learn or are made by lemll, each learner trained on one half of the rows and "
+        f"tested on the other, {n_splits} times. All run with their default parameters: this is a "
+        "demonstration of the engine, not a verdict on the methods, which the paper compares "
+        "tuned and on other data (lemll reproduce prediction)."
+    )
+
+
+def _sets_table(sets: list[DemoSet]) -> TableData:
+    rows = [
+        [
+            made.dataset.name,
+            str(len(made.dataset)),
+            str(made.dataset.X.shape[1]),
+            str(made.dataset.Y.shape[1]),
+            made.labels,
+        ]
+        for made in sets
+    ]
+    header = ["data set", "rows", "features", "labels", "what the labels are"]
+    return TableData("The data sets", header, rows)
+
+
+def _means_table(panel: Panel, control: str, ratio: float) -> TableData:
+    rows = [
+        [
+            dataset,
+            *(_entry_text(panel, dataset, method, control, ratio) for method in panel.methods),
+        ]
+        for dataset in panel.datasets
+    ]
+    ranks = [f"{rank:.2f}" for rank in panel.ranks()]
+    if ranks:
+        rows.append(["average rank", *ranks])
+    return TableData(f"{panel.title}, mean ± std", ["data set", *panel.methods], rows)
+
+
+def _entry_text(panel: Panel, dataset: str, method: str, control: str, ratio: float) -> str:
+    entry, against = panel.entries[dataset, method], panel.entries[dataset, control]
+    if not entry.mark:
+        return entry.text()
+    corrected = paired_t_test(
+        against.values,
+        entry.values,
+        greater_is_better=panel.metric.greater_is_better,
+        test_train_ratio=ratio,
+    )
+    return entry.text() if corrected.mark else entry.text().replace(entry.mark, f"({entry.mark})")
+
+
+def _against_table(control: str, conclusions: Conclusions) -> TableData:
+    rows = [
+        [
+            other.method,
+            *(
+                " / ".join(map(str, counts))
+                for counts in (other.means, other.t_test, other.corrected)
+            ),
+            f"{other.pair.adjusted:.2g}",
+        ]
+        for other in conclusions.against
+    ]
+    return TableData(
+        f"{control} better / neither / worse, in data sets",
+        ["against", "means", "t-test", "corrected t-test", "Wilcoxon-Holm p"],
+        rows,
+    )
+
+
+def _best(panel: Panel, control: str) -> str:
+    """Say who is best where, whoever it is."""
+    winners = Counter(name for names in _winners(panel) for name in names)
+    counts = [f"{name} on {count}" for name, count in winners.most_common()]
+    text = f"Best mean, ties counted for each: {', '.join(counts) or 'none is complete'}; "
+    text += f"of {len(panel.ranked)} sets."
+    if winners and not winners[control]:
+        text += f" {control} is best on none."
+    return text
+
+
+def _winners(panel: Panel) -> Iterator[list[str]]:
+    up = panel.metric.greater_is_better
+    for dataset in panel.ranked:
+        means = [panel.entries[dataset, method].figures[0] for method in panel.methods]
+        ranks = rank_rows([means], greater_is_better=up)[0]
+        best = min(ranks)
+        yield [name for name, rank in zip(panel.methods, ranks, strict=True) if rank == best]
+
+
+def _differ(conclusions: Conclusions) -> str:
+    p = conclusions.friedman.f_pvalue
+    verdict = "some learners differ" if p < 0.05 else "no difference of learners is proven"
+    return (
+        f"Over all sets, {verdict} (Friedman's test with the F statistic of Iman and Davenport: "
+        f"p = {p:.2g}). Average ranks must lie {conclusions.nemenyi:.2f} apart to tell two "
+        "learners from each other (Nemenyi): a thick line joins those that cannot be told apart."
+    )

@@ -1,0 +1,65 @@
+"""The demonstration: label enhancement and a comparison of learners, on embedded data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lemll.experiments import Protocol, Store, run
+from lemll.report._demo_comparison import comparison_sections, demo_protocol
+from lemll.report._demo_pictures import digits_section, draw_demo_pictures
+from lemll.report.comparison import write_comparison
+from lemll.report.page import TableData, write_page
+
+__all__ = ["DemoResult", "draw_demo_pictures", "make_demo"]
+
+N_SPLITS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoResult:
+    """What the demonstration made: the two pages to open, and the tables it also prints."""
+
+    page: Path
+    comparison: Path
+    tables: tuple[TableData, ...]
+
+
+def make_demo(
+    output: Path,
+    *,
+    n_splits: int = N_SPLITS,
+    execute: Callable[[Protocol, Store], Any] = run,
+) -> DemoResult:
+    """Make the pictures, run the comparison, and write the pages of the demonstration.
+
+    Parameters
+    ----------
+    output : Path
+        Folder to write into; made if it is not there. The comparison's results are kept in it, so
+        a second call computes only what is not there.
+    n_splits : int, default=10
+        Random halves of the comparison, at least 2.
+    execute : callable, default=lemll.experiments.run
+        Called with the comparison's protocol and store, to run what the store does not hold.
+
+    Returns
+    -------
+    DemoResult
+        The pages, and the tables for the terminal.
+    """
+    if n_splits < 2:
+        raise ValueError(f"the comparison's tests need at least 2 splits, got {n_splits}.")
+    output.mkdir(parents=True, exist_ok=True)
+    pictured = [*draw_demo_pictures(output), digits_section()]
+    protocol = demo_protocol(output / "data", n_splits)
+    store = Store(output / "store")
+    execute(protocol, store)
+    comparison = write_comparison(output / "comparison.html", protocol, store)
+    sections = [*pictured, *comparison_sections(protocol, store, comparison.name)]
+    page = output / "index.html"
+    write_page(page, "What is label enhancement?", sections)
+    tables = tuple(table for section in sections for table in section.tables)
+    return DemoResult(page=page, comparison=comparison, tables=tables)
