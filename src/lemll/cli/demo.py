@@ -35,9 +35,9 @@ def demo(
         ends.append(end)
 
     result = make_demo(output, n_splits=splits, execute=execute)
-    for caption, header, rows in result.tables:
-        table = Table(*header, title=caption)
-        for row in rows:
+    for data in result.tables:
+        table = Table(*data.header, title=data.caption)
+        for row in data.rows:
             table.add_row(*row)
         console.print(table)
     console.print(f"open {result.page}", soft_wrap=True)

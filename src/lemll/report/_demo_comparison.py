@@ -86,7 +86,7 @@ def _panel_section(panel: Panel, control: str, ratio: float) -> Section:
         tables.append(_against_table(control, conclusions))
         paragraphs.append(_differ(conclusions))
     return Section(
-        heading=f"By {panel.metric.title.lower()}",
+        heading=f"{panel.metric.title}: who is better?",
         paragraphs=paragraphs,
         tables=tables,
         ranks=None if conclusions is None else rank_diagram(panel.methods, conclusions),
@@ -123,7 +123,7 @@ def _sets_table(sets: list[DemoSet]) -> TableData:
         for made in sets
     ]
     header = ["data set", "rows", "features", "labels", "what the labels are"]
-    return TableData("The data sets", header, rows)
+    return TableData("The data sets", header, rows, words=(4,))
 
 
 def _means_table(panel: Panel, control: str, ratio: float) -> TableData:
@@ -175,9 +175,8 @@ def _against_table(control: str, conclusions: Conclusions) -> TableData:
 def _best(panel: Panel, control: str) -> str:
     """Say who is best where, whoever it is."""
     winners = Counter(name for names in _winners(panel) for name in names)
-    counts = [f"{name} on {count}" for name, count in winners.most_common()]
-    text = f"Best mean, ties counted for each: {', '.join(counts) or 'none is complete'}; "
-    text += f"of {len(panel.ranked)} sets."
+    counts = ", ".join(f"{name} {count}" for name, count in winners.most_common()) or "none"
+    text = f"Best mean, on how many of {len(panel.ranked)} sets, ties counting for each: {counts}."
     if winners and not winners[control]:
         text += f" {control} is best on none."
     return text

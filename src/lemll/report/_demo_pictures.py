@@ -31,7 +31,7 @@ _SMALL_BETA = 1 / 16
 _THIN = 2
 _EXPONENTS = (0.5, 4.0)
 _RATED = 10
-_NARROW_DPI = 85
+_NARROW: dict[str, Any] = {"columns": 2, "size": 3.1, "dpi": 115}
 
 
 def draw_demo_pictures(output: Path) -> list[Section]:
@@ -60,7 +60,7 @@ def _draw(
     """Draw surfaces for a wide window, kept as a file as well, and in pairs for a phone."""
     wide = draw_surfaces(X, paints, **options)
     path.write_bytes(wide)
-    narrow = draw_surfaces(X, paints, dpi=_NARROW_DPI, **{**options, "columns": 2})
+    narrow = draw_surfaces(X, paints, **{**options, **_NARROW})
     return Picture(wide, narrow, text)
 
 

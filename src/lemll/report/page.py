@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,11 +15,12 @@ __all__ = ["Link", "Picture", "Section", "TableData", "template_environment", "w
 
 
 class TableData(NamedTuple):
-    """A small table of texts."""
+    """A small table: names in the first column, then figures, or words in the columns said so."""
 
     caption: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
+    words: Collection[int] = ()
 
 
 class Picture(NamedTuple):

@@ -22,6 +22,7 @@ def draw_surfaces(
     *,
     columns: int = 5,
     shared_colours: bool = False,
+    size: float = 4.2,
     dpi: int = 130,
 ) -> bytes:
     """Draw one surface a paint, side by side.
@@ -38,6 +39,8 @@ def draw_surfaces(
     shared_colours : bool, default=False
         Whether the same degree has the same colour in all of them; else each is stretched by its
         largest degree, which shows most of it.
+    size : float, default=4.2
+        Inches of a surface; the fewer, the larger is the text beside it.
     dpi : int, default=130
         Resolution.
 
@@ -62,7 +65,7 @@ def draw_surfaces(
         largest = dict.fromkeys(paints, max(largest.values()))
     # The Figure class, not pyplot: no global state, no window, safe in threads and servers.
     figure = figure_module.Figure(
-        figsize=(4.2 * width, 4.0 * height), dpi=dpi, layout="constrained"
+        figsize=(size * width, 0.95 * size * height), dpi=dpi, layout="constrained"
     )
     for place, (title, paint) in enumerate(paints.items(), start=1):
         axes = figure.add_subplot(height, width, place, projection="3d")
