@@ -4,21 +4,36 @@ from pathlib import Path
 
 import lemll
 from lemll.experiments import list_methods
-from lemll.report.demo import make_demo
+from lemll.report.demo import draw_demo_pictures
 
 project = "lemll"
 copyright = "2026, the lemll developers"
 version = release = lemll.__version__
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax", "numpydoc",
-              "myst_parser"]  # fmt: skip
+              "myst_parser", "sphinx_gallery.gen_gallery"]  # fmt: skip
 html_theme = "pydata_sphinx_theme"
 exclude_patterns = ["_build", "_generated/methods.md"]
 numpydoc_show_class_members = False
 autosummary_generate = False
 myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 2
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "_generated/gallery",
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "FileNameSortKey",
+    # What is printed is shown, what an expression returns is not.
+    "capture_repr": (),
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "write_computation_times": False,
+}
 
 generated = Path(__file__).parent / "_generated"
-make_demo(generated)
+generated.mkdir(exist_ok=True)
+draw_demo_pictures(generated)
 rows = [
     f"| {method.name} | {method.kind} | {', '.join(method.grid) or 'none'} | {method.summary} |"
     for method in list_methods()

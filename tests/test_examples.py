@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,16 +11,66 @@ import pytest
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
+@pytest.fixture(name="run")
+def _run(monkeypatch, tmp_path):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("Agg")
+    shown = []
+    monkeypatch.setattr(pyplot, "show", lambda: shown.append(pyplot.gcf()))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    yield lambda name: runpy.run_path(str(EXAMPLES / f"{name}.py")) | {"shown": shown}
+    pyplot.close("all")
+
+
 def test_every_example_is_tested():
-    assert sorted(path.name for path in EXAMPLES.glob("*.py")) == ["tags_in_a_frame.py"]
+    here = Path(__file__).read_text(encoding="utf-8")
+    names = sorted(path.stem for path in EXAMPLES.glob("*.py"))
+    assert len(names) == 5
+    assert all(f'run("{name}")' in here for name in names)
 
 
-def test_tags_in_a_frame(capsys):
+def test_tags_in_a_frame(run, capsys):
     pytest.importorskip("pandas")
-    names = runpy.run_path(str(EXAMPLES / "tags_in_a_frame.py"))
+    names = run("tags_in_a_frame")
     output = capsys.readouterr().out
     assert names["search"].best_score_ > 0.9
     assert list(names["predicted"].columns) == list(names["tags"].columns)
     assert list(names["predicted"].index) == names["new"]
     assert len(names["doubtful"]) == 5
     assert output.count("by a margin of") == 5
+
+
+def test_recover_a_distribution(run):
+    names = run("recover_a_distribution")
+    distances = names["distances"]
+    assert max(distances["LEMLL"], distances["GLLE"]) < distances["Uniform"] < distances["Logical"]
+    (figure,) = names["shown"]
+    assert [axes.get_title() for axes in figure.axes] == list(names["paints"])
+
+
+def test_tune_and_look(run):
+    names = run("tune_and_look")
+    assert names["precision"] > 0.9
+    assert names["surface"].scores.shape == (7, 7)
+    assert names["surface"].scores.max() == names["model"].best_score_
+    assert len(names["shown"]) == 1
+
+
+def test_compare_learners(run, capsys):
+    names = run("compare_learners")
+    output = capsys.readouterr().out
+    assert (names["end"].done, names["end"].failed) == (75, 0)
+    assert names["conclusions"].n_datasets == 5
+    assert output.count("Wilcoxon-Holm") == 2
+    assert "| average rank |" in output
+
+
+def test_calibrate_the_scale(run):
+    names = run("calibrate_the_scale")
+    for truth in ("flat", "steep"):
+        assert names["calibrated"][truth] < names["plain"][truth]
+        widths = [high / low for _, low, high in names["scales"][truth]]
+        assert widths[-1] < widths[0]
+    assert names["scales"]["flat"][-1][0] < 1 < names["scales"]["steep"][-1][0]
+    assert len(names["shown"]) == 1
