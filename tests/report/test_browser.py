@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 
 import pytest
 
+from lemll.report import demo
 from lemll.report.comparison import write_comparison
 
 webdriver = pytest.importorskip("selenium.webdriver")
@@ -130,6 +132,38 @@ def test_nothing_sticks_out_of_the_window(browser, opened, width):
         assert browser.execute_script(inside)
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_the_demonstration_fits_a_phone_and_leads_to_its_comparison(browser, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    made = demo.make_demo(tmp_path / "demo", n_splits=2)
+    browser.get_log("browser")
+    widths = {}
+    try:
+        for width in (390, 1280):
+            size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+            browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+            browser.get(made.page.as_uri())
+            inside = "return document.documentElement.scrollWidth <= window.innerWidth"
+            assert browser.execute_script(inside)
+            image = find(browser, "picture img")
+            widths[width] = browser.execute_script("return arguments[0].naturalWidth", image)
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert 2 * 300 < widths[390] < widths[1280]  # in pairs on a phone, all in a line else
+    # By the keyboard alone: tabs reach every table and the way to the other page.
+    reached, active = [], "return document.activeElement"
+    for _ in range(60):
+        browser.switch_to.active_element.send_keys("\t")
+        element = browser.execute_script(active)
+        reached.append(element.get_attribute("aria-label") or element.text)
+        if "onward" in (element.get_attribute("class") or ""):
+            break
+    assert "The data sets" in reached
+    browser.switch_to.active_element.send_keys("\n")
+    assert browser.current_url == made.comparison.as_uri()
+    assert find(browser, "h1").text == "Five learners on embedded data"
+    assert [line for line in browser.get_log("browser") if line["level"] != "INFO"] == []
 
 
 def test_ten_thousand_cells_are_one_page(browser, opened):
