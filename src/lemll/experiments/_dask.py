@@ -51,7 +51,11 @@ def dask_client(address: str) -> Iterator[Any]:
             raise ValueError(f"--dask {address}: after 'local:' comes a number of workers, >= 1.")
         with (
             distributed.LocalCluster(
-                n_workers=int(count), threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+                n_workers=int(count),
+                threads_per_worker=1,
+                host="127.0.0.1",
+                # Any free port: several runs may have clusters of their own.
+                dashboard_address="127.0.0.1:0",
             ) as cluster,
             distributed.Client(cluster, set_as_default=False) as client,
         ):

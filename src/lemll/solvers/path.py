@@ -63,7 +63,7 @@ def path_order(points: Sequence[GridPoint]) -> list[int]:
     --------
     >>> from lemll.solvers.path import GridPoint, path_order
     >>> path_order([GridPoint(4, 1, 1), GridPoint(1, 1, 1), GridPoint(1, 4, 1)])
-    [2, 1, 0]
+    [2, 0, 1]
     """
     # Labels that may hardly move from Y (large beta) are where the path begins. Lines and planes
     # are run through to and fro, so that each point has a neighbour just before it.
