@@ -63,6 +63,19 @@ class Spectrum:
         self._values = np.maximum(values, 0.0)
         self._vectors = vectors.astype(dtype, copy=False)
 
+    @property
+    def values(self) -> Array:
+        """Eigenvalues, as a column."""
+        return np.asarray(self._values.astype(self._vectors.dtype)[:, None])
+
+    def rotate(self, A: Array) -> Array:
+        """Coordinates of the columns of `A` along the eigenvectors."""
+        return np.asarray(self._vectors.T @ A)
+
+    def rotate_back(self, A: Array) -> Array:
+        """Turn coordinates along the eigenvectors into columns."""
+        return np.asarray(self._vectors @ A)
+
     def __call__(self, matrix: Array, share: float, alpha: float, dtype: Any) -> Factorised:
         """Prepare a system with the matrix that the eigenvectors are of."""
         inverse = 1 / (share * self._values + alpha)

@@ -206,14 +206,24 @@ class SampleModel:
         return max(0.0, float(np.vdot(difference, self._kernel @ difference)))
 
     def force(self, alpha: float, V: Array, half_dual: Array) -> tuple[Array, Array]:
-        # f = Xc' (alpha B - half_dual): products of two of them are those with the kernel.
+        # f = Xc' (alpha B - half_dual): products of two of them are those with the kernel, which
+        # is diagonal along its eigenvectors.
         coefficients = alpha * V[:-1] - half_dual
+        if isinstance(self._factors, Spectrum):
+            rotated = self._factors.rotate(coefficients)
+            return rotated, self._factors.values * rotated
         return coefficients, self._kernel @ coefficients
 
     def reconcile(self, alpha: float, force: Array) -> tuple[Array, float] | None:
         if alpha != self._alpha:
             return None
         # S^-1 Xc' = Xc' (share K + alpha)^-1, and K of that is what alpha leaves of `force`.
+        if isinstance(self._factors, Spectrum):
+            image = self._factors.values * force
+            image /= self._share * self._factors.values + alpha
+            left = force - self._share * image
+            change = self._factors.rotate_back(self._share * image)
+            return change, float(np.vdot(left, self._factors.values * left))
         q = self._factor.solve(force)
         change = force - alpha * q
         return change, max(0.0, alpha * alpha / self._share * float(np.vdot(q, change)))

@@ -232,6 +232,16 @@ class Point:
         self.half_dual = found.half_dual
         return found.gap
 
+    def gap_again(self) -> float:
+        """Absolute gap of the last dual point, from the products as they are now."""
+        if self.half_dual is None:
+            return self.certified_gap()
+        alpha, beta, _, epsilon = self.weights
+        parts = GapParts(
+            self.residuals, self.label_gradient, alpha=alpha, beta=beta, epsilon=epsilon
+        )
+        return parts.gap(self.half_dual, self._model.misfit(alpha, self.V, self.half_dual))
+
     def descend(self, direction: Direction) -> bool:
         """Step against `direction` to the lowest point of the line; False if it only rises."""
         alpha = self.weights.alpha

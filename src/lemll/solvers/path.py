@@ -185,7 +185,7 @@ class _Solver:
                 return status, search.optimality
             # Kept by sums the products drift.
             point.refresh()
-            optimality = search.certify(point)
+            optimality = search.certify(point, again=status == "converged")
             if optimality <= self._tol:
                 return "converged", optimality
             if status != "converged":
