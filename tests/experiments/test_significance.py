@@ -75,7 +75,16 @@ def test_where_all_tie_nothing_differs_and_where_the_order_is_one_all_does():
     assert (tied.chi_square, tied.f, tied.f_pvalue) == (0.0, 0.0, 1.0)
     ordered = friedman_test(np.tile([0.1, 0.2, 0.3], (5, 1)), greater_is_better=False)
     assert ordered.f == np.inf
-    assert ordered.f_pvalue == 0.0
+    assert ordered.f_pvalue == pytest.approx(1 / 6**4)
+
+
+def test_one_order_on_few_data_sets_may_be_chance():
+    # Of two orders of two methods, two data sets share one every other time.
+    two = friedman_test([[0.1, 0.2], [0.3, 0.4]], greater_is_better=False)
+    assert (two.f, two.f_pvalue) == (np.inf, 0.5)
+    # One tie of three leaves three orders.
+    tied = friedman_test([[0.1, 0.2, 0.2]] * 3, greater_is_better=False)
+    assert (tied.f, tied.f_pvalue) == (np.inf, pytest.approx(1 / 9))
 
 
 def test_nemenyi_is_that_of_scikit_posthocs(table):
@@ -182,6 +191,31 @@ def test_the_published_tables_through_all_tests(metric):
         (lambda: friedman_test([[1.0, 2.0]], greater_is_better=True), "2 data sets and 2 methods"),
         (lambda: critical_difference(1, 5), "needs 2 methods and 1 data set, got 1 and 5"),
         (lambda: critical_difference(3, 5, level=2), "level must lie between 0 and 1, got 2"),
+        (lambda: wilcoxon_holm([1, 2], greater_is_better=True), r"must have shape \(n_datasets"),
+        (lambda: wilcoxon_holm([[1], [2]], greater_is_better=True), "needs 2 methods, got 1"),
+        (
+            lambda: wilcoxon_holm([[1, 2], [3, np.nan]], greater_is_better=True),
+            "must be finite, got nan for data set 1, method 1; leave out",
+        ),
+        (
+            lambda: wilcoxon_holm([[1, 2]], greater_is_better=True, control=-1),
+            "control must be a column of values, from 0 to 1, got -1",
+        ),
+        (
+            lambda: wilcoxon_holm([[1, 2]], greater_is_better=True, control=2),
+            "control must be a column of values, from 0 to 1, got 2",
+        ),
+        (
+            lambda: wilcoxon_holm([[1, 2]], greater_is_better=True, level=np.nan),
+            "level must lie between 0 and 1, got nan",
+        ),
+        (lambda: nemenyi_pvalues([1.5], 3), "needs 2 methods and 1 data set, got 1 and 3"),
+        (lambda: nemenyi_pvalues([1, 2], 0), "needs 2 methods and 1 data set, got 2 and 0"),
+        (lambda: nemenyi_pvalues([[1, 2]], 3), r"average_ranks must be 1-D.* got shape \(1, 2\)"),
+        (lambda: cliques([1, np.nan], 1), r"average_ranks must be finite, got \[1.0, nan\]"),
+        (lambda: cliques([1, 2], -1), "difference must be >= 0, got -1"),
+        (lambda: holm([0.1, 2]), "pvalues must lie between 0 and 1, got 2.0"),
+        (lambda: holm(0.1), r"pvalues must be 1-D, one value each, got shape \(\)"),
         (lambda: critical_difference(3, 5, test="dunn"), "'nemenyi' or 'bonferroni-dunn', got 'd"),
         (
             lambda: paired_t_test([1, 2], [2, 4], greater_is_better=True, test_train_ratio=-1),

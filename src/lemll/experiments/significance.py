@@ -13,13 +13,14 @@ References
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from lemll.experiments.statistics import Outcome, rank_rows
+from lemll.experiments.statistics import Outcome, check_level, checked_table, rank_rows
 
 __all__ = [
     "Friedman",
@@ -105,6 +106,9 @@ def friedman_test(
     -------
     Friedman
         Both statistics. Where all methods tie everywhere, nothing differs: 0 with a p-value of 1.
+        Where every data set has the same order, F is infinite, which its distribution would give
+        no chance at all; the p-value is then the exact one of N equal orders, that is
+        :math:`k!^{1-N}` without ties: two data sets alone prove nothing.
 
     Examples
     --------
@@ -125,15 +129,12 @@ def friedman_test(
     between = float(np.square(means - middle).sum())
     chi_square = (k - 1) * n * n * between / spread
     left = n * (k - 1) - chi_square
-    # The same order on every data set: no chance at all.
-    f = (n - 1) * chi_square / left if left > 1e-9 * n else float("inf")
-    return Friedman(
-        chi_square,
-        float(stats.chi2.sf(chi_square, k - 1)),
-        f,
-        float(stats.f.sf(f, k - 1, (k - 1) * (n - 1))),
-        means,
-    )
+    chi_square_pvalue = float(stats.chi2.sf(chi_square, k - 1))
+    if left <= 1e-9 * n:
+        return Friedman(chi_square, chi_square_pvalue, np.inf, _chance_of_one_order(ranks), means)
+    f = (n - 1) * chi_square / left
+    f_pvalue = float(stats.f.sf(f, k - 1, (k - 1) * (n - 1)))
+    return Friedman(chi_square, chi_square_pvalue, f, f_pvalue, means)
 
 
 def critical_difference(
@@ -175,8 +176,7 @@ def critical_difference(
             f"a critical difference needs 2 methods and 1 data set, got {n_methods} and "
             f"{n_datasets}."
         )
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
+    check_level(level)
     if test == "nemenyi":
         quantile = float(stats.studentized_range.ppf(1 - level, n_methods, np.inf)) / np.sqrt(2)
     elif test == "bonferroni-dunn":
@@ -208,7 +208,11 @@ def nemenyi_pvalues(average_ranks: npt.ArrayLike, n_datasets: int) -> FloatArray
            [0.181, 1.   , 0.759],
            [0.036, 0.759, 1.   ]])
     """
-    ranks = np.asarray(average_ranks, dtype=np.float64)
+    ranks = _vector(average_ranks, "average_ranks")
+    if len(ranks) < 2 or n_datasets < 1:
+        raise ValueError(
+            f"Nemenyi's test needs 2 methods and 1 data set, got {len(ranks)} and {n_datasets}."
+        )
     difference = np.abs(ranks[:, None] - ranks) / _rank_error(len(ranks), n_datasets)
     pvalues: FloatArray = stats.studentized_range.sf(np.sqrt(2) * difference, len(ranks), np.inf)
     return np.clip(pvalues, 0.0, 1.0)
@@ -234,7 +238,11 @@ def cliques(average_ranks: npt.ArrayLike, difference: float) -> list[tuple[int, 
     >>> cliques([3.0, 1.0, 2.0, 6.0], 1.5)
     [(1, 2), (2, 0)]
     """
-    ranks = np.asarray(average_ranks, dtype=np.float64)
+    ranks = _vector(average_ranks, "average_ranks")
+    if not difference >= 0:
+        raise ValueError(
+            f"difference must be >= 0, got {difference!r}; critical_difference computes it."
+        )
     order = np.argsort(ranks, kind="stable")
     groups: list[tuple[int, ...]] = []
     furthest = 0
@@ -265,7 +273,10 @@ def holm(pvalues: npt.ArrayLike) -> FloatArray:
     >>> holm([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
     """
-    given = np.asarray(pvalues, dtype=np.float64)
+    given = _vector(pvalues, "pvalues")
+    outside = given[(given < 0) | (given > 1)]
+    if len(outside):
+        raise ValueError(f"pvalues must lie between 0 and 1, got {float(outside[0])!r}.")
     order = np.argsort(given, kind="stable")
     steps = (len(given) - np.arange(len(given))) * given[order]
     adjusted = np.empty_like(given)
@@ -305,8 +316,16 @@ def wilcoxon_holm(
     >>> test.outcome, round(test.pvalue, 4), test.effect
     ('better', 0.0078, 1.0)
     """
-    table = np.asarray(values, dtype=np.float64)
+    table = checked_table(values)
+    check_level(level)
     columns = range(table.shape[1])
+    if len(columns) < 2:
+        raise ValueError(f"Wilcoxon's test needs 2 methods, got {len(columns)}.")
+    # A negative one would be compared with itself as well, and the others adjusted for it.
+    if control is not None and control not in columns:
+        raise ValueError(
+            f"control must be a column of values, from 0 to {len(columns) - 1}, got {control!r}."
+        )
     if control is None:
         pairs = list(itertools.combinations(columns, 2))
     else:
@@ -321,6 +340,14 @@ def wilcoxon_holm(
     return tests
 
 
+def _chance_of_one_order(ranks: FloatArray) -> float:
+    """Return the chance that every data set has the order of the first, were all methods alike."""
+    n, k = ranks.shape
+    _, tied = np.unique(ranks[0], return_counts=True)
+    orders = math.factorial(k) // math.prod(math.factorial(int(count)) for count in tied)
+    return float(orders) ** (1 - n)
+
+
 def _signed_rank(gain: FloatArray) -> tuple[float, float]:
     """P-value and rank-biserial correlation of differences."""
     # What is equal but for the last digits is equal.
@@ -330,6 +357,15 @@ def _signed_rank(gain: FloatArray) -> tuple[float, float]:
     ranks = stats.rankdata(np.abs(gain))
     effect = float((np.sign(gain) * ranks).sum() / ranks.sum())
     return float(stats.wilcoxon(gain).pvalue), effect
+
+
+def _vector(values: npt.ArrayLike, name: str) -> FloatArray:
+    vector = np.asarray(values, dtype=np.float64)
+    if vector.ndim != 1:
+        raise ValueError(f"{name} must be 1-D, one value each, got shape {vector.shape}.")
+    if not np.isfinite(vector).all():
+        raise ValueError(f"{name} must be finite, got {vector.tolist()}; leave out what is not.")
+    return vector
 
 
 def _rank_error(n_methods: int, n_datasets: int) -> float:

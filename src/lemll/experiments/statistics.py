@@ -18,6 +18,8 @@ __all__ = [
     "TTest",
     "WinTieLoss",
     "average_ranks",
+    "check_level",
+    "checked_table",
     "paired_t_test",
     "rank_rows",
     "win_tie_loss",
@@ -61,15 +63,43 @@ class TTest(NamedTuple):
         return MARKS[self.outcome]
 
 
-def _table(values: npt.ArrayLike) -> FloatArray:
+def checked_table(values: npt.ArrayLike) -> FloatArray:
+    """Return values as a table of data sets and methods, if they are one.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_datasets, n_methods)
+        All finite.
+
+    Returns
+    -------
+    ndarray of shape (n_datasets, n_methods)
+        The same.
+    """
     table = np.asarray(values, dtype=np.float64)
     if table.ndim != 2 or 0 in table.shape:
         raise ValueError(
             f"values must have shape (n_datasets, n_methods), none zero, got {table.shape}."
         )
     if not np.isfinite(table).all():
-        raise ValueError("values must be finite; leave out data sets that lack a result.")
+        row, column = map(int, np.argwhere(~np.isfinite(table))[0])
+        raise ValueError(
+            f"values must be finite, got {table[row, column]} for data set {row}, method {column}; "
+            "leave out data sets that lack a result."
+        )
     return table
+
+
+def check_level(level: float) -> None:
+    """Refuse a level of significance that is none.
+
+    Parameters
+    ----------
+    level : float
+        Between 0 and 1.
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
 
 
 def rank_rows(
@@ -97,7 +127,7 @@ def rank_rows(
     >>> rank_rows([[0.1371, 0.1369, 0.2]], greater_is_better=False)
     array([[1.5, 1.5, 3. ]])
     """
-    table = _table(values)
+    table = checked_table(values)
     if decimals is not None:
         table = np.round(table, decimals)
     ranks: FloatArray = stats.rankdata(-table if greater_is_better else table, axis=1)
@@ -215,8 +245,7 @@ def paired_t_test(
     first, second = _pair(control, other)
     if len(first) < 2:
         raise ValueError(f"a paired t-test needs at least 2 splits, got {len(first)}.")
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
+    check_level(level)
     if not 0 <= test_train_ratio < np.inf:
         raise ValueError(f"test_train_ratio must be finite and >= 0, got {test_train_ratio!r}.")
     difference = first - second
