@@ -195,3 +195,18 @@ def test_a_cluster_of_this_machine_gives_the_same_table(files):
     assert "2 of 2 cells done, 0 failed" in text
     here, there = (bench("table", "quick.toml", "--store", name) for name in ("here", "dask"))
     assert here == there
+
+
+@pytest.mark.parametrize(
+    "options", [("--jobs", 2), ("--time-limit", 3), ("--memory-limit", 1)], ids=lambda o: o[0]
+)
+def test_what_a_cluster_would_not_heed_is_refused(files, options):
+    with pytest.raises(ValueError, match=f"{options[0]} {options[1]} .* not for --dask"):
+        bench("run", "quick.toml", "--dask", "local:1", *options)
+    assert not Path("lemll-results").exists()
+
+
+@pytest.mark.parametrize("command", ["status", "verify", "table", "report"])
+def test_a_protocol_that_is_not_there_is_named_before_its_store(files, command):
+    with pytest.raises((OSError, ValueError), match=r"quik\.toml"):
+        bench(command, "quik.toml")

@@ -19,7 +19,7 @@ from lemll.experiments.runner import run
 from lemll.experiments.store import Store
 from lemll.experiments.tables import ComparisonTable
 
-pytest.importorskip("distributed")
+distributed = pytest.importorskip("distributed")
 
 
 @pytest.fixture(name="client", scope="module")
@@ -151,6 +151,28 @@ def test_a_scheduler_that_is_not_there_is_named(monkeypatch):
         dask_client("tcp://127.0.0.1:1"),
     ):
         pass
+
+
+@pytest.mark.parametrize("address", ["", "host", "tcp://host", "http://host:8786"])
+def test_what_is_no_address_is_refused_at_once(address):
+    with (
+        pytest.raises(ValueError, match=r"is no address of a Dask scheduler: .*tcp://host:8786"),
+        dask_client(address),
+    ):
+        pass
+
+
+def test_a_cluster_without_workers_is_named(monkeypatch):
+    monkeypatch.setattr(_dask, "_CONNECT_SECONDS", 0.5)
+    cluster = distributed.LocalCluster(
+        n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+    )
+    with (
+        cluster,
+        dask_client(cluster.scheduler_address) as connected,
+        pytest.raises(LemllError, match=r"has no worker after 0.5 s; start some with `dask worker"),
+    ):
+        _ = DaskCells(connected).n_slots
 
 
 @pytest.mark.parametrize("limit", ["time_limit", "memory_limit"])

@@ -131,6 +131,8 @@ def _run(
     retry: Collection[Status] = (),
 ) -> None:
     console = make_console()
+    if dask is not None:
+        _refuse_beside_dask(jobs, time_limit, memory_limit)
     protocol, opened = Protocol.from_toml(file), Store(folder, create=create)
     with nullcontext() if dask is None else dask_client(dask) as client:
         end = run_with_progress(
@@ -153,10 +155,23 @@ def _run(
     raise typer.Exit(code=1 if end.failed or end.timeout else 0)
 
 
+def _refuse_beside_dask(jobs: int, time_limit: float | None, memory_limit: float | None) -> None:
+    """Refuse what a cluster would not heed."""
+    given = {"--jobs": jobs if jobs != 1 else None}
+    given |= {"--time-limit": time_limit, "--memory-limit": memory_limit}
+    for option, value in given.items():
+        if value is not None:
+            raise ValueError(
+                f"{option} {value:g} is for processes of this machine, not for --dask, which runs "
+                f"as many cells at a time as the cluster has threads; leave out one of the two."
+            )
+
+
 @app.command("status")
 def status_command(file: File, store: Folder = None) -> None:
     """Count what is done, under way and to do, and list the failures."""
-    overview = _open(file, store).overview(Protocol.from_toml(file).cells())
+    protocol, opened = _open(file, store)
+    overview = opened.overview(protocol.cells())
     console = make_console()
     table = Table("status", "cells")
     counts = {status: overview.count(status) for status in ("done", "failed", "timeout")}
@@ -184,7 +199,7 @@ def verify_command(
 ) -> None:
     """Compute every figure of the table again from the stored outputs; exit 1 if one differs."""
     console = make_console()
-    result = verify(Protocol.from_toml(file), _open(file, store), discard=discard)
+    result = verify(*_open(file, store), discard=discard)
     for problem in result.problems:
         console.print(problem, soft_wrap=True)
     console.print(
@@ -204,8 +219,7 @@ def table_command(
     ] = None,
 ) -> None:
     """Print the comparison: mean ± std, marks against the control, average ranks."""
-    opened = _open(file, store)
-    table = ComparisonTable.from_store(Protocol.from_toml(file), opened, metrics=metric or ())
+    table = ComparisonTable.from_store(*_open(file, store), metrics=metric or ())
     writers = {
         Format.MARKDOWN: table.to_markdown,
         Format.LATEX: table.to_latex,
@@ -223,9 +237,9 @@ def report_command(
     ] = None,
 ) -> None:
     """Write a page to open or send around: tables, tests, pictures, also of a run under way."""
-    opened = _open(file, store)
+    protocol, opened = _open(file, store)
     page = output or opened.folder / "report.html"
-    write_comparison(page, Protocol.from_toml(file), opened)
+    write_comparison(page, protocol, opened)
     make_console().print(f"open {page}", soft_wrap=True)
 
 
@@ -236,8 +250,8 @@ def export_command(
     store: Folder = None,
 ) -> None:
     """Write all records of the store, also of other protocols, as one flat table."""
-    Protocol.from_toml(file)
-    rows = _open(file, store).export(out)
+    _, opened = _open(file, store)
+    rows = opened.export(out)
     make_console().print(f"wrote {out}: {rows} cells", soft_wrap=True)
 
 
@@ -250,5 +264,7 @@ def methods_command() -> None:
     make_console().print(table)
 
 
-def _open(file: Path, store: Path | None) -> Store:
-    return Store(_folder(file, store), create=False)
+def _open(file: Path, store: Path | None) -> tuple[Protocol, Store]:
+    # The protocol first: a slip in its name must not look like a store that is not there.
+    protocol = Protocol.from_toml(file)
+    return protocol, Store(_folder(file, store), create=False)

@@ -62,8 +62,16 @@ def dask_client(address: str) -> Iterator[Any]:
             yield client
         return
     try:
+        # A client that is given no address at all waits for half a minute before it ends.
+        distributed.comm.get_address_host_port(address)
+    except ValueError as error:
+        raise ValueError(
+            f"{address!r} is no address of a Dask scheduler: {error}; give one such as "
+            "tcp://host:8786, or local:N for N workers on this machine."
+        ) from error
+    try:
         client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise LemllError(
             f"no Dask scheduler answers at {address!r}: {error}; start one with `dask scheduler`, "
             "or use local:N for N workers on this machine"
@@ -92,7 +100,14 @@ class DaskCells:
     @property
     def n_slots(self) -> int:
         """How many tasks the workers can run at a time, at least 1."""
-        self._client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
+        try:
+            self._client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
+        except TimeoutError as error:
+            address = self._client.scheduler.address
+            raise LemllError(
+                f"the Dask scheduler at {address!r} has no worker after {_CONNECT_SECONDS} s; "
+                f"start some with `dask worker {address}`"
+            ) from error
         return max(1, int(sum(self._client.nthreads().values())))
 
     def __call__(self, task: Task) -> Outcome:
