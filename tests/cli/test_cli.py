@@ -17,6 +17,7 @@ from lemll.exceptions import (
     DatasetFormatError,
     DatasetNotFoundError,
     LemllError,
+    MissingExtraError,
     UnknownDatasetError,
 )
 
@@ -145,6 +146,16 @@ def test_reproduce_prints_ours_beside_the_published(data_dir, tmp_path):
     # A second run finds all cells done.
     again = run("reproduce", "reconstruction", "SJAFFE", "--store", tmp_path / "store")
     assert again == output
+
+
+@pytest.mark.parametrize("experiment", ["reconstruction", "prediction"])
+def test_reproduce_misses_what_the_page_needs_before_the_work(
+    data_dir, monkeypatch, tmp_path, experiment
+):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(MissingExtraError, match=r"needs the library 'jinja2'.*lemll\[report\]"):
+        run("reproduce", experiment, "--quick", "--store", tmp_path / "store")
+    assert not (tmp_path / "store").exists()
 
 
 def test_reproduce_without_data_says_what_to_do(monkeypatch, tmp_path):

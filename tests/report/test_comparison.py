@@ -145,6 +145,20 @@ def test_nothing_comes_from_elsewhere(fill, tmp_path):
     assert not any("src" in attrs for _, attrs in read(path).elements)
 
 
+def test_one_method_on_one_set_is_said_so(fill, tmp_path):
+    protocol, store = fill(datasets=["é"], methods=["中"])
+    text = read(write_comparison(tmp_path / "page.html", protocol, store)).text
+    assert "1 method on 1 data set, prediction: 3 cells done. Means ± standard" in text
+    assert "Friedman" not in text
+
+
+def test_a_page_that_cannot_be_written_says_where_and_what_to_do(fill, tmp_path):
+    protocol, store = fill(datasets=["a"], methods=METHODS, skip=range(9))
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match=r"cannot be written to .*page\.html: .*give the name of a"):
+        write_comparison(tmp_path / "file" / "page.html", protocol, store)
+
+
 def test_the_printed_tables_have_a_page(tmp_path):
     table = printed_prediction()
     page = write_table(tmp_path / "page.html", table, title="As printed", source="the paper")
@@ -154,18 +168,21 @@ def test_the_printed_tables_have_a_page(tmp_path):
     assert "beyond 2.711 between any two methods" in text
     assert "beyond 2.406 from LEMLL" in text
     assert "cells done" not in text
+    # There is one figure for each data set: nothing that a t-test could have marked.
+    assert "t-test" not in text
+    assert "standard deviations" not in text
 
 
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
     [(0.0, 1.0, [0, 0.2, 0.4, 0.6, 0.8, 1.0]), (0.42, 0.47, [0.42, 0.43, 0.44, 0.45, 0.46, 0.47]),
-     (0.5, 0.5, None)],
+     (0.5, 0.5, None), (0.0766129, 0.0766129, None), (0.0, 0.0, None)],
 )  # fmt: skip
 def test_ticks_are_round_and_hold_the_values(low, high, expected):
     ticks = _round_ticks(low, high)
     assert ticks[0] <= low
     assert ticks[-1] >= high
-    assert len(ticks) >= 2
+    assert len({f"{tick:g}" for tick in ticks}) == len(ticks) >= 2
     if expected is not None:
         assert ticks == pytest.approx(expected)
 

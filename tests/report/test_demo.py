@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from html import unescape
 
 import numpy as np
 import pytest
 
 from lemll.datasets import read_npz
+from lemll.exceptions import MissingExtraError
 from lemll.experiments import Store
 from lemll.experiments.statistics import paired_t_test
 from lemll.report import demo
@@ -95,6 +97,13 @@ def test_a_second_demo_runs_no_cell_again_and_tells_the_same(made):
 def test_one_split_is_refused(tmp_path):
     with pytest.raises(ValueError, match="tests need at least 2 splits, got 1"):
         demo.make_demo(tmp_path, n_splits=1)
+
+
+def test_what_the_page_needs_is_missed_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(MissingExtraError, match=r"needs the library 'jinja2'.*lemll\[report\]"):
+        demo.make_demo(tmp_path / "output")
+    assert not (tmp_path / "output").exists()
 
 
 def test_the_sets_keep_their_labels_out_of_the_features(made):

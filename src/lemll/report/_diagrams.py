@@ -248,7 +248,8 @@ def _seconds_text(seconds: float) -> str:
 
 def _round_ticks(low: float, high: float) -> list[float]:
     """Return some five round numbers from below `low` to above `high`."""
-    span = max(high - low, 1e-9 * max(1.0, abs(high)))
+    # No finer than the texts of ticks, of six digits, can tell.
+    span = max(high - low, 1e-3, 1e-4 * abs(high))
     power = 10.0 ** math.floor(math.log10(span / 4))
     step = next(power * factor for factor in (1, 2, 5, 10) if span / (power * factor) <= 5)
     first = math.floor(low / step)

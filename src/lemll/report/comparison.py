@@ -140,14 +140,17 @@ def write_table(path: str | Path, table: ComparisonTable, *, title: str, source:
 
 
 def _write(path: Path, table: ComparisonTable, *, views: list[PanelView], **context: Any) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
     script = resources.files("lemll.report").joinpath("templates/comparison.js").read_text("utf-8")
+    shown = [entry for panel in table.panels for entry in panel.entries.values()]
     text = (
         template_environment()
         .get_template("comparison.html")
         .render(
             control=table.control,
             notes=table.notes,
+            # A reconstruction has one value a data set: no deviation, and no test on it alone.
+            has_deviations=any(len(entry.figures) > 1 for entry in shown),
+            has_splits=any(len(entry.values) > 1 for entry in shown),
             panels=views,
             has_published=any(
                 cell.published for view in views for _, row in view.rows for cell in row
@@ -157,7 +160,14 @@ def _write(path: Path, table: ComparisonTable, *, views: list[PanelView], **cont
             **context,
         )
     )
-    path.write_text(text, encoding="utf-8")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OSError(
+            f"the page cannot be written to {path}: {error.strerror}; "
+            "give the name of a file in a folder that can be written to."
+        ) from error
     return path
 
 

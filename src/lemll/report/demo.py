@@ -11,7 +11,7 @@ from lemll.experiments import Protocol, Store, run
 from lemll.report._demo_comparison import comparison_sections, demo_protocol
 from lemll.report._demo_pictures import digits_section, draw_demo_pictures
 from lemll.report.comparison import write_comparison
-from lemll.report.page import TableData, write_page
+from lemll.report.page import TableData, template_environment, write_page
 
 __all__ = ["DemoResult", "draw_demo_pictures", "make_demo"]
 
@@ -52,6 +52,7 @@ def make_demo(
     """
     if n_splits < 2:
         raise ValueError(f"the comparison's tests need at least 2 splits, got {n_splits}.")
+    template_environment()  # what the pages need is missed now, not after all the work
     output.mkdir(parents=True, exist_ok=True)
     pictured = [*draw_demo_pictures(output), digits_section()]
     protocol = demo_protocol(output / "data", n_splits)
