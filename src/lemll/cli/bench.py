@@ -157,13 +157,13 @@ def _run(
 
 def _refuse_beside_dask(jobs: int, time_limit: float | None, memory_limit: float | None) -> None:
     """Refuse what a cluster would not heed."""
-    given = {"--jobs": jobs if jobs != 1 else None}
+    given: dict[str, float | None] = {"--jobs": jobs if jobs != 1 else None}
     given |= {"--time-limit": time_limit, "--memory-limit": memory_limit}
     for option, value in given.items():
         if value is not None:
             raise ValueError(
                 f"{option} {value:g} is for processes of this machine, not for --dask, which runs "
-                f"as many cells at a time as the cluster has threads; leave out one of the two."
+                "as many cells at a time as the cluster has threads; leave out one of the two."
             )
 
 

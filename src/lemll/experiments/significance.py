@@ -345,7 +345,7 @@ def _chance_of_one_order(ranks: FloatArray) -> float:
     n, k = ranks.shape
     _, tied = np.unique(ranks[0], return_counts=True)
     orders = math.factorial(k) // math.prod(math.factorial(int(count)) for count in tied)
-    return float(orders) ** (1 - n)
+    return float(float(orders) ** (1 - n))
 
 
 def _signed_rank(gain: FloatArray) -> tuple[float, float]:
