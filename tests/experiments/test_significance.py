@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,13 +11,12 @@ import scikit_posthocs
 from scipy import stats
 
 from lemll.experiments import published_prediction
+from lemll.experiments.pairwise import holm, wilcoxon_holm
 from lemll.experiments.significance import (
     cliques,
     critical_difference,
     friedman_test,
-    holm,
     nemenyi_pvalues,
-    wilcoxon_holm,
 )
 from lemll.experiments.statistics import paired_t_test
 from lemll.metrics import METRICS
@@ -118,6 +119,19 @@ def test_the_effect_is_the_share_of_signed_ranks():
     (turned,) = wilcoxon_holm(table, greater_is_better=False)
     assert turned.effect == -test.effect
     assert turned.pvalue == test.pvalue
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_signed_rank_test_is_exact_with_ties(seed):
+    rng = np.random.default_rng(seed)
+    gain = rng.integers(-3, 5, 9).astype(float)
+    (test,) = wilcoxon_holm(np.column_stack([gain, np.zeros(9)]), greater_is_better=True)
+    gain = gain[gain != 0]
+    ranks = stats.rankdata(np.abs(gain))
+    signs = np.array(list(itertools.product([0, 1], repeat=len(gain))))
+    sums, seen = signs @ ranks, ranks[gain > 0].sum()
+    expected = min(1.0, 2 * min((sums <= seen).mean(), (sums >= seen).mean()))
+    assert test.pvalue == pytest.approx(expected, rel=1e-12)
 
 
 def test_methods_that_never_differ_are_equal():

@@ -159,7 +159,8 @@ def statistics(
     )
     for panel in table.panels:
         found = conclude(panel, table.control, ratio=0.0)
-        assert found is not None, "the printed tables are complete"
+        if found is None:
+            continue
         beaten = [other.method for other in found.against if other.pair.outcome == "better"]
         shown.add_row(
             panel.title,

@@ -8,13 +8,12 @@ import numpy as np
 
 from lemll.experiments._panels import Panel
 from lemll.experiments._settings import Splits
+from lemll.experiments.pairwise import PairTest, wilcoxon_holm
 from lemll.experiments.significance import (
     Friedman,
-    PairTest,
     cliques,
     critical_difference,
     friedman_test,
-    wilcoxon_holm,
 )
 from lemll.experiments.statistics import Outcome, WinTieLoss, paired_t_test, win_tie_loss
 

@@ -1,8 +1,8 @@
-"""Whether methods differ over many data sets: Friedman, critical differences, Wilcoxon-Holm.
+"""Whether methods differ over many data sets: Friedman, and critical differences of ranks.
 
 A table has a row for each data set and a column for each method. The functions follow Demsar's
 advice [1]_: first ask whether any methods differ at all, by the ranks on each data set; then which,
-by a critical difference of average ranks, or pair by pair.
+by a critical difference of average ranks, or pair by pair (`lemll.experiments.pairwise`).
 
 References
 ----------
@@ -12,7 +12,6 @@ References
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Literal, NamedTuple
 
@@ -20,17 +19,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from lemll.experiments.statistics import Outcome, check_level, checked_table, rank_rows
+from lemll.experiments.statistics import check_level, checked_vector, rank_rows
 
 __all__ = [
     "Friedman",
-    "PairTest",
     "cliques",
     "critical_difference",
     "friedman_test",
-    "holm",
     "nemenyi_pvalues",
-    "wilcoxon_holm",
 ]
 
 FloatArray = npt.NDArray[np.float64]
@@ -54,30 +50,6 @@ class Friedman(NamedTuple):
     f: float
     f_pvalue: float
     average_ranks: FloatArray
-
-
-class PairTest(NamedTuple):
-    """Two methods compared over the data sets.
-
-    Attributes
-    ----------
-    first, second : int
-        Their columns.
-    pvalue, adjusted : float
-        Two-sided; adjusted for the number of comparisons.
-    effect : float
-        Matched-pairs rank-biserial correlation, from -1 to 1: the share of the signed ranks that
-        speaks for `first` minus that for `second`.
-    outcome : {"better", "worse", "equal"}
-        Whether `first` is significantly better or worse, by the adjusted value.
-    """
-
-    first: int
-    second: int
-    pvalue: float
-    adjusted: float
-    effect: float
-    outcome: Outcome
 
 
 def friedman_test(
@@ -208,7 +180,7 @@ def nemenyi_pvalues(average_ranks: npt.ArrayLike, n_datasets: int) -> FloatArray
            [0.181, 1.   , 0.759],
            [0.036, 0.759, 1.   ]])
     """
-    ranks = _vector(average_ranks, "average_ranks")
+    ranks = checked_vector(average_ranks, "average_ranks")
     if len(ranks) < 2 or n_datasets < 1:
         raise ValueError(
             f"Nemenyi's test needs 2 methods and 1 data set, got {len(ranks)} and {n_datasets}."
@@ -238,7 +210,7 @@ def cliques(average_ranks: npt.ArrayLike, difference: float) -> list[tuple[int, 
     >>> cliques([3.0, 1.0, 2.0, 6.0], 1.5)
     [(1, 2), (2, 0)]
     """
-    ranks = _vector(average_ranks, "average_ranks")
+    ranks = checked_vector(average_ranks, "average_ranks")
     if not difference >= 0:
         raise ValueError(
             f"difference must be >= 0, got {difference!r}; critical_difference computes it."
@@ -255,117 +227,12 @@ def cliques(average_ranks: npt.ArrayLike, difference: float) -> list[tuple[int, 
     return groups
 
 
-def holm(pvalues: npt.ArrayLike) -> FloatArray:
-    """Adjust p-values for their number, by Holm's step-down rule.
-
-    Parameters
-    ----------
-    pvalues : array-like of shape (n_tests,)
-        As they are.
-
-    Returns
-    -------
-    ndarray of shape (n_tests,)
-        Never smaller; significant at a level where below it.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03])
-    array([0.03, 0.06, 0.06])
-    """
-    given = _vector(pvalues, "pvalues")
-    outside = given[(given < 0) | (given > 1)]
-    if len(outside):
-        raise ValueError(f"pvalues must lie between 0 and 1, got {float(outside[0])!r}.")
-    order = np.argsort(given, kind="stable")
-    steps = (len(given) - np.arange(len(given))) * given[order]
-    adjusted = np.empty_like(given)
-    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return adjusted
-
-
-def wilcoxon_holm(
-    values: npt.ArrayLike,
-    *,
-    greater_is_better: bool,
-    control: int | None = None,
-    level: float = 0.05,
-) -> list[PairTest]:
-    """Compare methods pair by pair with Wilcoxon's signed-rank test, adjusted by Holm's rule.
-
-    Parameters
-    ----------
-    values : array-like of shape (n_datasets, n_methods)
-        For example mean losses, as they are: not rounded.
-    greater_is_better : bool
-        The metric's direction.
-    control : int, optional
-        Compare only this column with the others; by default all pairs.
-    level : float, default=0.05
-        Significant where the adjusted p-value is below this.
-
-    Returns
-    -------
-    list of PairTest
-        One a pair. Data sets without a difference are left out of it.
-
-    Examples
-    --------
-    >>> losses = [[0.1 + i / 100, 0.2 + i / 50] for i in range(8)]
-    >>> test = wilcoxon_holm(losses, greater_is_better=False)[0]
-    >>> test.outcome, round(test.pvalue, 4), test.effect
-    ('better', 0.0078, 1.0)
-    """
-    table = checked_table(values)
-    check_level(level)
-    columns = range(table.shape[1])
-    if len(columns) < 2:
-        raise ValueError(f"Wilcoxon's test needs 2 methods, got {len(columns)}.")
-    # A negative one would be compared with itself as well, and the others adjusted for it.
-    if control is not None and control not in columns:
-        raise ValueError(
-            f"control must be a column of values, from 0 to {len(columns) - 1}, got {control!r}."
-        )
-    if control is None:
-        pairs = list(itertools.combinations(columns, 2))
-    else:
-        pairs = [(control, other) for other in columns if other != control]
-    sign = 1.0 if greater_is_better else -1.0
-    found = [_signed_rank(sign * (table[:, a] - table[:, b])) for a, b in pairs]
-    adjusted = holm([pvalue for pvalue, _ in found])
-    tests = []
-    for (first, second), (pvalue, effect), at in zip(pairs, found, adjusted, strict=True):
-        outcome: Outcome = "equal" if at >= level else ("better" if effect > 0 else "worse")
-        tests.append(PairTest(first, second, pvalue, float(at), effect, outcome))
-    return tests
-
-
 def _chance_of_one_order(ranks: FloatArray) -> float:
     """Return the chance that every data set has the order of the first, were all methods alike."""
     n, k = ranks.shape
     _, tied = np.unique(ranks[0], return_counts=True)
     orders = math.factorial(k) // math.prod(math.factorial(int(count)) for count in tied)
     return float(float(orders) ** (1 - n))
-
-
-def _signed_rank(gain: FloatArray) -> tuple[float, float]:
-    """P-value and rank-biserial correlation of differences."""
-    # What is equal but for the last digits is equal.
-    gain = gain[np.abs(gain) > 1e-12 * max(1.0, float(np.abs(gain).max(initial=0.0)))]
-    if len(gain) == 0:
-        return 1.0, 0.0
-    ranks = stats.rankdata(np.abs(gain))
-    effect = float((np.sign(gain) * ranks).sum() / ranks.sum())
-    return float(stats.wilcoxon(gain).pvalue), effect
-
-
-def _vector(values: npt.ArrayLike, name: str) -> FloatArray:
-    vector = np.asarray(values, dtype=np.float64)
-    if vector.ndim != 1:
-        raise ValueError(f"{name} must be 1-D, one value each, got shape {vector.shape}.")
-    if not np.isfinite(vector).all():
-        raise ValueError(f"{name} must be finite, got {vector.tolist()}; leave out what is not.")
-    return vector
 
 
 def _rank_error(n_methods: int, n_datasets: int) -> float:

@@ -20,6 +20,7 @@ __all__ = [
     "average_ranks",
     "check_level",
     "checked_table",
+    "checked_vector",
     "paired_t_test",
     "rank_rows",
     "win_tie_loss",
@@ -274,3 +275,13 @@ def _pair(control: npt.ArrayLike, other: npt.ArrayLike) -> tuple[FloatArray, Flo
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
         raise ValueError("control and other must be finite; leave out what has no result.")
     return first, second
+
+
+def checked_vector(values: npt.ArrayLike, name: str) -> FloatArray:
+    """Return values of one dimension as floats, or say what is wrong with them."""
+    vector = np.asarray(values, dtype=np.float64)
+    if vector.ndim != 1:
+        raise ValueError(f"{name} must be 1-D, one value each, got shape {vector.shape}.")
+    if not np.isfinite(vector).all():
+        raise ValueError(f"{name} must be finite, got {vector.tolist()}; leave out what is not.")
+    return vector
