@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from benchmarks._measure import OUTPUT, data_dir
+from benchmarks._measure import OUTPUT, data_dir, side_python
 from lemll.datasets import load_dataset
 from lemll.metrics import average_precision, coverage, hamming_loss, one_error, ranking_loss
 
@@ -53,17 +53,7 @@ print(json.dumps(dict(
 
 def peers_python() -> str:
     """Return the interpreter of the peers' environment; make it if there is none."""
-    given = os.environ.get("LEMLL_PEERS_PYTHON")
-    if given:
-        return given
-    folder = OUTPUT / "peers"
-    python = folder / "bin" / "python"
-    if not python.exists():
-        print("making an environment for the peers, which takes a minute", flush=True)
-        OUTPUT.mkdir(exist_ok=True)
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "-q", *REQUIREMENTS], check=True)
-    return str(python)
+    return side_python("peers", "LEMLL_PEERS_PYTHON", REQUIREMENTS)
 
 
 def halves(name: str) -> tuple[Path, Any]:

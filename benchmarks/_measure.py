@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,24 @@ def best(setup: str, code: str, *, repeats: int = 5, threads: int = 1) -> dict[s
     """Return the run with the least CPU time: noise only ever adds."""
     runs = [run(setup, code, threads=threads) for _ in range(repeats)]
     return min(runs, key=lambda measured: measured["cpu"])
+
+
+def side_python(name: str, variable: str, requirements: Sequence[str]) -> str:
+    """Return the interpreter of an environment for other libraries; make it if there is none.
+
+    `variable` is that of the process's environment which names one that exists.
+    """
+    given = os.environ.get(variable)
+    if given:
+        return given
+    folder = OUTPUT / name
+    python = folder / "bin" / "python"
+    if not python.exists():
+        print(f"making an environment for {name}, which takes some minutes", flush=True)
+        OUTPUT.mkdir(exist_ok=True)
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "-q", *requirements], check=True)
+    return str(python)
 
 
 def write_json(name: str, content: Any) -> None:

@@ -12,13 +12,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks._measure import OUTPUT, best, data_dir, write_json
+from benchmarks._measure import OUTPUT, best, data_dir, side_python, write_json
 from lemll.datasets import binarize_distribution, load_dataset
 from lemll.metrics import chebyshev, cosine, kl_divergence
 
@@ -67,21 +66,6 @@ DATA = ("Yeast_alpha", "SBU_3DFE")
 # What takes minutes comes last.
 RUNS = [(name, data) for name in ("KM", "LP", "GLLE") for data in DATA]
 RUNS += [("FCM", "SJAFFE"), ("ML", "SBU_3DFE"), ("ML", "Yeast_alpha")]
-
-
-def pyldl_python() -> str:
-    """Return the interpreter of PyLDL's environment; make it if there is none."""
-    given = os.environ.get("LEMLL_PYLDL_PYTHON")
-    if given:
-        return given
-    folder = OUTPUT / "pyldl"
-    python = folder / "bin" / "python"
-    if not python.exists():
-        print("making an environment for PyLDL, which takes some minutes", flush=True)
-        OUTPUT.mkdir(exist_ok=True)
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "-q", *REQUIREMENTS], check=True)
-    return str(python)
 
 
 def theirs(python: str, name: str, path: Path, out: Path) -> float:
@@ -180,7 +164,7 @@ def main() -> None:
     """Measure all of it, print, and keep the figures."""
     data_dir()
     figures: dict[str, Any] = {"mlfe": mlfe()}
-    python = pyldl_python()
+    python = side_python("pyldl", "LEMLL_PYLDL_PYTHON", REQUIREMENTS)
     figures["pyldl"] = [compare(python, name, dataset) for name, dataset in RUNS]
     write_json("enhancers", figures)
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 import warnings
+from typing import Any
 
-__all__ = ["warn_caller"]
+from sklearn.exceptions import ConvergenceWarning
+
+__all__ = ["warn_caller", "warn_gap"]
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
@@ -22,3 +25,29 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("lemll."):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+def warn_gap(name: str, solution: Any, tol: float, *, scale: str) -> None:
+    """Warn of a solution whose certified gap is larger than was wanted.
+
+    Parameters
+    ----------
+    name : str
+        Of the method.
+    solution : object
+        With `n_iter`, `optimality` and `status`, as the solvers return it.
+    tol : float
+        The gap that was wanted.
+    scale : str
+        What to bring closer to 1 where rounding was in the way.
+    """
+    remedy = (
+        "raise max_iter"
+        if solution.status == "max_iter"
+        else f"rounding forbids more; raise tol, or bring {scale} closer to 1"
+    )
+    warn_caller(
+        f"{name} stopped after {solution.n_iter} iterations with a certified relative gap of "
+        f"{solution.optimality:.2e}, wanted tol={tol:.2e}; {remedy}.",
+        ConvergenceWarning,
+    )

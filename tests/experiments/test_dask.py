@@ -118,6 +118,8 @@ def test_data_are_sent_once_and_again_if_they_were_lost(client, tmp_path, log, m
     again = run(make_protocol(6), Store(tmp_path / "again"), client=client, callback=lose)
     assert lost
     assert (again.done, again.failed) == (again.total, 0)
+    # Once for each run, and once more.
+    assert len(sent) >= 3
 
 
 def test_a_run_that_is_stopped_cancels_what_is_under_way(client, tmp_path, log):

@@ -35,26 +35,27 @@ __all__ = ["app"]
 
 app = typer.Typer(help="The paper's experiments, ours beside the published.", no_args_is_help=True)
 
+Names = Annotated[list[str] | None, typer.Argument(help="Data sets; by default all at hand.")]
+Folder = Annotated[
+    Path, typer.Option(help="Where results are kept; a stopped run goes on from there.")
+]
+Output = Annotated[Path | None, typer.Option(help="Tables; by default beside the store.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Cells to run at a time.")]
+
 _QUICK_THRESHOLDS = (0.1, 0.5)
 _QUICK_SPLITS = 2
 
 
 @app.command()
 def reconstruction(
-    datasets: Annotated[
-        list[str] | None, typer.Argument(help="Data sets; by default all at hand.")
-    ] = None,
+    datasets: Names = None,
     *,
     quick: Annotated[
         bool, typer.Option("--quick", help="Three small sets, two thresholds: about a minute.")
     ] = False,
-    store: Annotated[
-        Path, typer.Option(help="Where results are kept; a stopped run goes on from there.")
-    ] = Path("lemll-results/reconstruction"),
-    output: Annotated[
-        Path | None, typer.Option(help="Tables; by default beside the store.")
-    ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Cells to run at a time.")] = 1,
+    store: Folder = Path("lemll-results/reconstruction"),
+    output: Output = None,
+    jobs: Jobs = 1,
 ) -> None:
     """Recover known distributions from 0/1 labels by every method (Tables VI to VIII)."""
     console = make_console()
@@ -79,9 +80,7 @@ def reconstruction(
 
 @app.command()
 def prediction(
-    datasets: Annotated[
-        list[str] | None, typer.Argument(help="Data sets; by default all at hand.")
-    ] = None,
+    datasets: Names = None,
     *,
     quick: Annotated[
         bool,
@@ -99,13 +98,9 @@ def prediction(
         bool | None,
         typer.Option("--tune/--no-tune", help="Tune each method's grid; by default unless quick."),
     ] = None,
-    store: Annotated[
-        Path, typer.Option(help="Where results are kept; a stopped run goes on from there.")
-    ] = Path("lemll-results/prediction"),
-    output: Annotated[
-        Path | None, typer.Option(help="Tables; by default beside the store.")
-    ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Cells to run at a time.")] = 1,
+    store: Folder = Path("lemll-results/prediction"),
+    output: Output = None,
+    jobs: Jobs = 1,
 ) -> None:
     """Predict labels by every learner (Tables II and III)."""
     console = make_console()

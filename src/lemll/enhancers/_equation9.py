@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
 
 from lemll._memory import check_memory
 from lemll._parameters import check_number, check_whole
 from lemll._validation import LabelArray
-from lemll._warnings import warn_caller
+from lemll._warnings import warn_gap
 from lemll.enhancers._features import check_magnitude
 from lemll.enhancers._kernels import Kernel, choose_kernel, store_model
 from lemll.solvers import LemllSolution, Progress, solver_bytes
@@ -117,7 +116,7 @@ def _solve(
     if progress is not None:
         progress.end(solution)
     if not solution.converged:
-        _warn(solution, tol)
+        warn_gap("LEMLL", solution, tol, scale="alpha, beta, gamma and the features")
     return solution
 
 
@@ -190,20 +189,6 @@ def check_fits(X: Any, n_labels: int, kernel: Kernel | None) -> None:
             f"Fitting {X.shape[0]} rows with {n_labels} labels",
             "fit fewer rows, features or labels at a time, or use a machine with more memory",
         )
-
-
-def _warn(solution: LemllSolution, tol: float) -> None:
-    remedy = (
-        "raise max_iter"
-        if solution.status == "max_iter"
-        else "rounding forbids more; raise tol, or bring alpha, beta, gamma and the features "
-        "closer to 1"
-    )
-    warn_caller(
-        f"LEMLL stopped after {solution.n_iter} iterations with a certified relative gap of "
-        f"{solution.optimality:.2e}, wanted tol={tol:.2e}; {remedy}.",
-        ConvergenceWarning,
-    )
 
 
 class _ProgressLine:

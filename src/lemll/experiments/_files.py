@@ -3,15 +3,37 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
 from lemll.exceptions import StoreError
 
-__all__ = ["Claim", "claim", "is_claimed", "write_whole"]
+__all__ = ["Claim", "claim", "is_claimed", "write_texts", "write_whole"]
 
 _TEMPORARY = ".tmp"
+
+
+def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
+    """Write texts for people to read, into a folder that is made if it is not there.
+
+    Parameters
+    ----------
+    folder : Path
+        Where to.
+    texts : mapping of str to str
+        By the names of the files.
+
+    Returns
+    -------
+    list of Path
+        The files.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in texts]
 
 
 def write_whole(path: Path, content: bytes) -> None:

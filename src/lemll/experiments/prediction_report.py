@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lemll.experiments._files import write_texts
 from lemll.experiments._ranks import Ranks, block_ranks, rank_lines
 from lemll.experiments.prediction import (
     PAPER_METHODS,
@@ -85,16 +86,13 @@ class PredictionReport:
         list of Path
             The files: Markdown, LaTeX and CSV.
         """
-        folder.mkdir(parents=True, exist_ok=True)
-        files = {
+        texts = {
             "summary.md": f"# Prediction: summary\n\n{self.summary()}",
             "tables.md": f"# Tables II and III: ours [printed]\n\n{self.table.to_markdown()}",
             "tables.tex": self.table.to_latex(),
             "tables.csv": self.table.to_csv(),
         }
-        for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8")
-        return [folder / name for name in files]
+        return write_texts(folder, texts)
 
 
 def make_report(protocol: Protocol, store: Store) -> PredictionReport:

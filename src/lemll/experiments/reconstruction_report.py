@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lemll.experiments._files import write_texts
 from lemll.experiments._ranks import Ranks, block_ranks, rank_lines
 from lemll.experiments.calibration import (
     CalibratedCell,
@@ -92,8 +93,7 @@ class ReconstructionReport:
         list of Path
             The files: Markdown, LaTeX and CSV.
         """
-        folder.mkdir(parents=True, exist_ok=True)
-        files = {
+        texts = {
             "summary.md": f"# Reconstruction: summary\n\n{self.summary()}",
             "tables.md": f"# Tables VI to VIII: ours [printed]\n\n{self.table.to_markdown()}",
             "tables.tex": self.table.to_latex(),
@@ -101,9 +101,7 @@ class ReconstructionReport:
             "baselines.md": f"# What the paper does not print\n\n{self.apart.to_markdown()}",
             "baselines.csv": self.apart.to_csv(),
         }
-        for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8")
-        return [folder / name for name in files]
+        return write_texts(folder, texts)
 
 
 def make_report(protocol: Protocol, store: Store) -> ReconstructionReport:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from sklearn.exceptions import ConvergenceWarning
-
 from lemll._parameters import check_number, check_whole
 from lemll._validation import LabelArray
-from lemll._warnings import warn_caller
+from lemll._warnings import warn_gap
 from lemll.enhancers._equation9 import check_fits
 from lemll.enhancers._features import WIDTHS, check_magnitude, mean_distance, squared_distances
 from lemll.enhancers._kernels import Kernel, choose_kernel, model_outputs, store_model
@@ -75,16 +73,7 @@ class SignKeepingClassifier(MultilabelClassifier):
             max_iter=max_iter,
         )
         if not solution.converged:
-            remedy = (
-                "raise max_iter"
-                if solution.status == "max_iter"
-                else "rounding forbids more; raise tol, or bring the features closer to 1"
-            )
-            warn_caller(
-                f"{type(self).__name__} stopped after {solution.n_iter} iterations with a certified"
-                f" relative gap of {solution.optimality:.2e}, wanted tol={tol:.2e}; {remedy}.",
-                ConvergenceWarning,
-            )
+            warn_gap(type(self).__name__, solution, tol, scale="the features")
         store_model(self, kernel, X, solution.coef, solution.intercept)
         self.objective_ = solution.objective
         self.optimality_ = solution.optimality

@@ -6,12 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lemll._parameters import check_number, check_whole
 from lemll._validation import LabelArray
-from lemll._warnings import warn_caller
+from lemll._warnings import warn_gap
 from lemll.enhancers._equation9 import check_fits
 from lemll.enhancers._kernels import choose_kernel, model_outputs, store_model
 from lemll.predictors._base import FloatArray, MultilabelClassifier
@@ -330,16 +329,7 @@ def _fit_equation10(estimator: Any, X: Any, targets: Any, sample_weight: Any) ->
         max_iter=check_whole("max_iter", estimator.max_iter, least=1),
     )
     if not solution.converged:
-        remedy = (
-            "raise max_iter"
-            if solution.status == "max_iter"
-            else "rounding forbids more; raise tol, or bring alpha and the features closer to 1"
-        )
-        warn_caller(
-            f"{type(estimator).__name__} stopped after {solution.n_iter} iterations with a "
-            f"certified relative gap of {solution.optimality:.2e}, wanted tol={tol:.2e}; {remedy}.",
-            ConvergenceWarning,
-        )
+        warn_gap(type(estimator).__name__, solution, tol, scale="alpha and the features")
     store_model(estimator, kernel, X, solution.coef, solution.intercept)
     estimator.objective_ = solution.objective
     estimator.objective_trace_ = solution.objective_trace

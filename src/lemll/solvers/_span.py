@@ -117,6 +117,7 @@ class SolutionSpan:
 
 def _place(weights: Weights) -> Array:
     """Where parameters are, for what is near and what is far."""
+    # gamma may be 0, which is as far as any: beside beta so small a one makes no difference.
     return np.log([weights.alpha, weights.beta, max(weights.gamma, 1e-6 * weights.beta)])
 
 
