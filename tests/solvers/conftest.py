@@ -96,3 +96,14 @@ def solve_by_clarabel(X, Y, W, *, alpha, beta, gamma, epsilon):
 @pytest.fixture(name="solve_by_clarabel")
 def _solve_by_clarabel():
     return solve_by_clarabel
+
+
+@pytest.fixture(name="arrays_of")
+def _arrays_of():
+    """Names and values of the arrays in a solution."""
+
+    def arrays_of(solution):
+        values = vars(solution).items()
+        return [(name, value) for name, value in values if isinstance(value, np.ndarray)]
+
+    return arrays_of

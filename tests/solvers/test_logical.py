@@ -80,7 +80,7 @@ def test_a_path_puts_constant_labels_back(labelled):
     assert sorted(places) == list(range(8))
 
 
-def test_a_path_of_nothing_but_constant_labels(labelled):
+def test_a_path_of_nothing_but_constant_labels(labelled, arrays_of):
     X, Y, W = labelled
     steps = list(LogicalPath(X, Y[:, [0, 3]], W).solve(GRID[:2]))
     assert [step.place for step in steps] == [0, 1]
@@ -88,6 +88,8 @@ def test_a_path_of_nothing_but_constant_labels(labelled):
         assert solution.converged
         assert solution.objective == solution.optimality == 0
         np.testing.assert_array_equal(solution.intercept, [-1, 1])
+    for name, array in arrays_of(steps[0].solution):
+        assert not np.shares_memory(array, getattr(steps[1].solution, name)), name
 
 
 def test_a_path_prepared_once_goes_on_with_more_points(labelled, monkeypatch):

@@ -33,6 +33,22 @@ def test_every_alpha_is_the_optimum_that_a_solve_of_its_own_finds(form, make_pro
         np.testing.assert_allclose(solution.intercept, alone.intercept, atol=1e-6)
 
 
+@pytest.mark.parametrize("n_labels", [1, 3])
+@pytest.mark.parametrize("form", FORMS)
+def test_what_a_user_writes_into_a_solution_does_not_reach_the_next(
+    form, n_labels, make_problem, arrays_of
+):
+    d, features = FORMS[form]
+    X, Y, _ = make_problem(2, d=d, n_labels=n_labels)
+    untouched = [s.objective for _, s in solve_msvr_path(features(X), Y, ALPHAS)]
+    objectives = []
+    for _, solution in solve_msvr_path(features(X), Y, ALPHAS):
+        objectives.append(solution.objective)
+        for _, array in arrays_of(solution):
+            array[...] = np.nan
+    assert objectives == untouched
+
+
 def test_warm_starts_save_newton_steps(make_problem):
     X, Y, _ = make_problem(1, n=100)
     alphas = [4.0**k for k in range(-3, 4)]

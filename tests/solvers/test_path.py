@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 
 import numpy as np
@@ -43,6 +44,40 @@ def test_every_point_is_the_optimum_that_a_solve_of_its_own_finds(form, make_pro
         assert solution.optimality == pytest.approx(afresh.relative, rel=1e-3, abs=1e-13)
         assert solution.objective == pytest.approx(afresh.objective, rel=1e-12)
     assert seen == set(range(27))
+
+
+@pytest.mark.parametrize("n_labels", [1, 3])
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("form", FORMS)
+def test_solutions_stay_what_they_were_when_the_path_goes_on(
+    form, precision, n_labels, make_problem, arrays_of
+):
+    d, features = FORMS[form]
+    X, Y, W = make_problem(3, d=d, n_labels=n_labels)
+    problem = JointProblem(features(X), Y, W)
+    kept, copies = [], []
+    for step in solve_path(problem, GRID, precision=precision):
+        kept.append(step.solution)
+        copies.append(copy.deepcopy(step.solution))
+    for solution, as_it_was in zip(kept, copies, strict=True):
+        for name, array in arrays_of(as_it_was):
+            np.testing.assert_array_equal(getattr(solution, name), array, err_msg=name)
+
+
+@pytest.mark.parametrize("n_labels", [1, 3])
+@pytest.mark.parametrize("form", FORMS)
+def test_what_a_user_writes_into_a_solution_does_not_reach_the_next(
+    form, n_labels, make_problem, arrays_of
+):
+    d, features = FORMS[form]
+    X, Y, W = make_problem(4, d=d, n_labels=n_labels)
+    untouched = [s.solution.objective for s in solve_path(JointProblem(features(X), Y, W), GRID)]
+    objectives = []
+    for _, solution in solve_path(JointProblem(features(X), Y, W), GRID):
+        objectives.append(solution.objective)
+        for _, array in arrays_of(solution):
+            array[...] = np.nan
+    assert objectives == untouched
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])

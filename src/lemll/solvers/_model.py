@@ -107,7 +107,9 @@ class FeatureModel:
         return V
 
     def decode(self, V: Array) -> tuple[Array, Array]:
-        coef = np.ascontiguousarray(V[:-1].T, dtype=np.float64)
+        # A copy also where V has one column, whose transpose is contiguous as it is: the search
+        # goes on to change V, and the solution must not change with it.
+        coef = np.array(V[:-1].T, dtype=np.float64, order="C")
         return coef, V[-1] - coef @ self._features.mean
 
     def dual_coef(self, V: Array) -> Array | None:

@@ -124,8 +124,9 @@ class LogicalPath:
         """
         if self._problem is None:
             certificate = DualityGap(0.0, 0.0, 0.0)
-            nothing = solution_at(self._fixed, certificate, [0.0], "converged", 0)
-            yield from (PathStep(place, nothing) for place in range(len(points)))
+            for place in range(len(points)):
+                fixed = LemllPoint(*(array.copy() for array in self._fixed))
+                yield PathStep(place, solution_at(fixed, certificate, [0.0], "converged", 0))
             return
         for place, solution in solve_path(self._problem, points, **options):
             yield PathStep(place, solution if self._varies.all() else self._whole(solution))
