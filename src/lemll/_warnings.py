@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-__all__ = ["warn_caller", "warn_gap"]
+__all__ = ["warn_caller", "warn_gap", "warn_rounded_kernel"]
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
@@ -49,5 +49,28 @@ def warn_gap(name: str, solution: Any, tol: float, *, scale: str) -> None:
     warn_caller(
         f"{name} stopped after {solution.n_iter} iterations with a certified relative gap of "
         f"{solution.optimality:.2e}, wanted tol={tol:.2e}; {remedy}.",
+        ConvergenceWarning,
+    )
+
+
+def warn_rounded_kernel(name: str, *, claimed: float, optimality: float, tol: float) -> None:
+    """Warn of a certificate that holds for the kernel's values as rounded, and not for the kernel.
+
+    Parameters
+    ----------
+    name : str
+        Of the method.
+    claimed : float
+        The gap certified for the values as they were calculated.
+    optimality : float
+        The gap with their rounding included.
+    tol : float
+        The gap that was wanted.
+    """
+    warn_caller(
+        f"{name} has a certified relative gap of {claimed:.2e} for the kernel's values as they "
+        f"were calculated, but their rounding raises it to about {optimality:.2e}, wanted "
+        f"tol={tol:.2e}; "
+        "centre and rescale the features (sklearn.preprocessing.StandardScaler), or raise alpha.",
         ConvergenceWarning,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,13 @@ import numpy.typing as npt
 from lemll._memory import check_memory
 from lemll._parameters import check_number, check_whole
 from lemll._validation import LabelArray
-from lemll._warnings import warn_gap
 from lemll.enhancers._features import check_magnitude
-from lemll.enhancers._kernels import Kernel, choose_kernel, store_model
+from lemll.enhancers._kernels import (
+    Kernel,
+    choose_kernel,
+    settle_optimality,
+    store_model,
+)
 from lemll.solvers import LemllSolution, Progress, solver_bytes
 from lemll.solvers.logical import solve_logical
 from lemll.topology import check_graph, kernel_reconstruction_weights, reconstruction_weights
@@ -115,9 +120,10 @@ def _solve(
     )
     if progress is not None:
         progress.end(solution)
-    if not solution.converged:
-        warn_gap("LEMLL", solution, tol, scale="alpha, beta, gamma and the features")
-    return solution
+    scale = "alpha, beta, gamma and the features"
+    return replace(
+        solution, optimality=settle_optimality("LEMLL", kernel, X, solution, tol=tol, scale=scale)
+    )
 
 
 def make_graph(estimator: Any, X: Any) -> Any:

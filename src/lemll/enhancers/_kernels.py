@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.metrics.pairwise import cosine_similarity, linear_kernel, rbf_kernel
 
 from lemll._kernel import CentredKernel
 from lemll._memory import check_memory
 from lemll._parameters import check_number, check_whole
 from lemll._validation import check_finite, is_sparse
+from lemll._warnings import warn_gap, warn_rounded_kernel
+from lemll.enhancers import _kernel_values as formulas
 from lemll.solvers import kernel_bytes
 
-__all__ = ["KERNELS", "Kernel", "choose_kernel", "inverse_variance", "model_outputs", "store_model"]
+__all__ = [
+    "KERNELS",
+    "Kernel",
+    "choose_kernel",
+    "inverse_variance",
+    "model_outputs",
+    "settle_optimality",
+    "store_model",
+]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -26,6 +35,12 @@ KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "precomputed")
 LARGEST_VALUE = 1e100
 # Kernel values computed at a time: no block of rows takes more.
 BLOCK_BYTES = 1 << 25
+# Rows whose kernel values are calculated once more in extended precision, and the number of
+# products beyond which fewer rows must do.
+CHECKED_ROWS = 8
+CHECKED_PRODUCTS = 20_000_000
+# The rows not checked may be rounded worse than those checked.
+ROUNDING_MARGIN = 2.0
 
 
 @dataclass(frozen=True)
@@ -44,6 +59,10 @@ class Kernel:
         Added to the inner product in "poly" and "sigmoid".
     function : callable or None
         Of two arrays of rows.
+    centre : ndarray of shape (n_features,) or None
+        Row m that "poly" and "cosine" are taken about (`lemll.enhancers._kernel_values`), and that
+        "rbf" subtracts from all rows; the mean of the training rows, of length 1 for "cosine".
+        None for sparse rows, which must stay sparse.
     """
 
     name: str
@@ -51,6 +70,7 @@ class Kernel:
     degree: int
     coef0: float
     function: Callable[[Any, Any], Any] | None = None
+    centre: FloatArray | None = field(default=None, compare=False, repr=False)
 
     @property
     def surely_positive(self) -> bool:
@@ -65,16 +85,16 @@ class Kernel:
         if self.name == "callable":
             return self._called(rows, others)
         if self.name == "rbf":
-            if not is_sparse(rows) and not is_sparse(others):
-                # Distances do not see a shift of all rows, but products lose digits to it.
-                centre = others.mean(axis=0)
-                rows, others = rows - centre, others - centre
-            return np.asarray(rbf_kernel(rows, others, gamma=self.gamma))
+            return formulas.radial(rows, others, self.centre, gamma=self.gamma)
         if self.name == "cosine":
-            return np.asarray(cosine_similarity(rows, others))
-        inner: FloatArray = self.gamma * linear_kernel(rows, others) + self.coef0
-        with np.errstate(over="ignore"):  # looked at in `of_training`
-            return inner**self.degree if self.name == "poly" else np.tanh(inner)
+            return formulas.cosine(rows, others, self.centre)
+        # What overflows is looked at in `of_training`.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.name == "sigmoid":
+                return formulas.sigmoid(rows, others, gamma=self.gamma, coef0=self.coef0)
+            return formulas.polynomial(
+                rows, others, self.centre, gamma=self.gamma, coef0=self.coef0, degree=self.degree
+            )
 
     def _called(self, rows: Any, others: Any) -> FloatArray:
         assert self.function is not None
@@ -112,6 +132,8 @@ class Kernel:
         for part in _parts(n_samples, n_samples):
             K[part] = self.values(X[part], X)
         largest = max(float(K.max()), -float(K.min()))
+        if np.isnan(largest):  # a difference of two infinite values
+            largest = np.inf
         if largest > LARGEST_VALUE:
             raise ValueError(
                 f"the {self.name} kernel reaches {largest:.3g}, where at most {LARGEST_VALUE:.0e} "
@@ -121,6 +143,40 @@ class Kernel:
         if not self.surely_positive:
             centred.check_positive(rounding=float(np.finfo(X.dtype).eps))
         return centred
+
+    def rounding(self, X: Any, coef: FloatArray, weights: Any = None) -> float:
+        """Estimate how far the rounding of the kernel's values moves the outputs.
+
+        Parameters
+        ----------
+        X : ndarray or csr_array of shape (n_samples, n_features)
+            Training rows.
+        coef : ndarray of shape (n_labels, n_samples)
+            Coefficients of the samples.
+        weights : array-like of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            The sum over the training rows of the squared change of their outputs, estimated from
+            a few rows whose values are calculated in extended precision as well. The values of a
+            callable are those it gives for the rows in another order.
+        """
+        if self.name == "precomputed":
+            return 0.0
+        n_samples = X.shape[0]
+        count = max(1, min(CHECKED_ROWS, n_samples, CHECKED_PRODUCTS // max(1, np.prod(X.shape))))
+        checked = np.linspace(0, n_samples - 1, count).astype(np.intp)
+        if self.name == "callable":
+            exact = self.values(X[checked[::-1]], X[::-1])[::-1, ::-1]
+        else:
+            exact = self.values(X[checked].astype(np.longdouble), X.astype(np.longdouble))
+        change = np.asarray(self.values(X[checked], X) - exact, dtype=np.float64) @ coef.T
+        squares = np.square(change).sum(axis=1)
+        if weights is not None:
+            squares *= np.asarray(weights)[checked]
+        return float(squares.mean() * n_samples)
 
 
 def choose_kernel(estimator: Any, X: Any, sample_weight: Any = None) -> Kernel | None:
@@ -154,13 +210,76 @@ def choose_kernel(estimator: Any, X: Any, sample_weight: Any = None) -> Kernel |
         if gamma != "variance":
             raise ValueError(f"kernel_gamma={gamma!r} must be 'variance' or a number > 0.")
         gamma = 1.0 if name == "precomputed" or function else inverse_variance(X, sample_weight)
+    centre = None
+    if name in ("rbf", "poly", "cosine") and not is_sparse(X):
+        rows = formulas.unit_rows(X) if name == "cosine" else X
+        centre = rows.mean(axis=0, dtype=np.float64)
     return Kernel(
         name="callable" if function else str(name),
         gamma=check_number("kernel_gamma", gamma, above=0),
         degree=check_whole("degree", estimator.degree, least=1),
         coef0=check_number("coef0", estimator.coef0),
         function=function,
+        centre=centre,
     )
+
+
+def settle_optimality(
+    name: str,
+    kernel: Kernel | None,
+    X: Any,
+    solution: Any,
+    *,
+    tol: float,
+    scale: str,
+    curvature: float = 1.0,
+    slope: float = 0.0,
+    weights: Any = None,
+) -> float:
+    """Return the relative gap of a solution, rounding of the kernel included; warn above `tol`.
+
+    The certificate of a solver holds for the matrix that it was given. With exact values the
+    outputs of the training rows change by ``e_i``. The gap to the same dual point is then at most
+    ``(sqrt(gap) + sqrt(curvature sum_i |e_i|^2))^2 + slope sum_ij |e_ij|``, to the first order.
+
+    Parameters
+    ----------
+    name : str
+        Of the method, for the warning.
+    kernel : Kernel or None
+        The kernel; None for the linear one, whose certificate needs no addition.
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Training rows.
+    solution : object
+        With `coef`, `objective`, `optimality`, `n_iter` and `status`, as the solvers return it.
+    tol : float
+        The gap that was wanted.
+    scale : str
+        What to bring closer to 1 where rounding stopped the solver.
+    curvature : float, default=1.0
+        Half the largest second derivative of the loss of a row.
+    slope : float, default=0.0
+        How steep the loss is where it has a kink.
+    weights : array-like of shape (n_samples,), optional
+        Weights of the rows.
+
+    Returns
+    -------
+    float
+        At least `solution.optimality`.
+    """
+    if not solution.converged:
+        warn_gap(name, solution, tol, scale=scale)
+    claimed = float(solution.optimality)
+    if kernel is None or not np.isfinite(claimed):
+        return claimed
+    squares = ROUNDING_MARGIN**2 * kernel.rounding(X, solution.coef, weights)
+    objective = max(abs(solution.objective), np.finfo(np.float64).tiny)
+    gap = (np.sqrt(claimed) + np.sqrt(curvature * squares / objective)) ** 2
+    gap += slope * np.sqrt(solution.coef.size * squares) / objective
+    if solution.converged and gap > tol:
+        warn_rounded_kernel(name, claimed=claimed, optimality=gap, tol=tol)
+    return float(gap)
 
 
 def store_model(

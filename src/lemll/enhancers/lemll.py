@@ -84,7 +84,9 @@ class LEMLLEnhancer(BaseEnhancer):
     X_fit_ : ndarray or csr_array
         With a kernel that is not precomputed: a copy of the training rows.
     kernel_ : object
-        With a kernel: its name and the parameters it was used with.
+        With a kernel: its name and the parameters it was used with. Of dense rows "poly" and
+        "cosine" are taken about the mean of the training rows, so that features far from the
+        origin lose no digits; this changes `intercept_` and nothing else.
     objective_ : float
         Eq. (9) at the solution.
     objective_trace_ : ndarray

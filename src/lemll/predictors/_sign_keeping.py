@@ -7,10 +7,15 @@ from typing import Any
 
 from lemll._parameters import check_number, check_whole
 from lemll._validation import LabelArray
-from lemll._warnings import warn_gap
 from lemll.enhancers._equation9 import check_fits
 from lemll.enhancers._features import WIDTHS, check_magnitude, mean_distance, squared_distances
-from lemll.enhancers._kernels import Kernel, choose_kernel, model_outputs, store_model
+from lemll.enhancers._kernels import (
+    Kernel,
+    choose_kernel,
+    model_outputs,
+    settle_optimality,
+    store_model,
+)
 from lemll.predictors._base import FloatArray, MultilabelClassifier
 from lemll.predictors._first_stage import fit_enhancer
 from lemll.solvers import solve_sign_msvr
@@ -72,11 +77,18 @@ class SignKeepingClassifier(MultilabelClassifier):
             tol=tol,
             max_iter=max_iter,
         )
-        if not solution.converged:
-            warn_gap(type(self).__name__, solution, tol, scale="the features")
+        self.optimality_ = settle_optimality(
+            type(self).__name__,
+            kernel,
+            X,
+            solution,
+            tol=tol,
+            scale="the features",
+            curvature=C1,
+            slope=C2,
+        )
         store_model(self, kernel, X, solution.coef, solution.intercept)
         self.objective_ = solution.objective
-        self.optimality_ = solution.optimality
         self.n_iter_ = solution.n_iter
 
     def _chosen_kernel(self, X: Any) -> Kernel | None:

@@ -91,13 +91,16 @@ class LEMLL(MultilabelClassifier):
     X_fit_ : ndarray or csr_array
         With a kernel that is not precomputed: a copy of the training rows.
     kernel_ : object
-        With a kernel: its name and the parameters it was used with.
+        With a kernel: its name and the parameters it was used with. Of dense rows "poly" and
+        "cosine" are taken about the mean of the training rows, so that features far from the
+        origin lose no digits; this changes `intercept_` and nothing else.
     objective_ : float
         Eq. (9) at the solution.
     objective_trace_ : ndarray
         Eq. (9) at the start and after each iteration.
     optimality_ : float
-        Certified relative duality gap of the solution.
+        Certified relative duality gap of the solution; with a kernel, what the rounding of its
+        values adds is estimated and included.
     n_iter_ : int
         Iterations done.
     classes_ : ndarray

@@ -10,9 +10,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lemll._parameters import check_number, check_whole
 from lemll._validation import LabelArray
-from lemll._warnings import warn_gap
 from lemll.enhancers._equation9 import check_fits
-from lemll.enhancers._kernels import choose_kernel, model_outputs, store_model
+from lemll.enhancers._kernels import (
+    choose_kernel,
+    model_outputs,
+    settle_optimality,
+    store_model,
+)
 from lemll.predictors._base import FloatArray, MultilabelClassifier
 from lemll.solvers import solve_msvr
 
@@ -70,13 +74,16 @@ class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
     X_fit_ : ndarray or csr_array
         With a kernel that is not precomputed: a copy of the training rows.
     kernel_ : object
-        With a kernel: its name and the parameters it was used with.
+        With a kernel: its name and the parameters it was used with. Of dense rows "poly" and
+        "cosine" are taken about the mean of the training rows, so that features far from the
+        origin lose no digits; this changes `intercept_` and nothing else.
     objective_ : float
         Eq. (10) at the solution.
     objective_trace_ : ndarray
         Eq. (10) at the start and after each iteration.
     optimality_ : float
-        Certified relative duality gap of the solution.
+        Certified relative duality gap of the solution; with a kernel, what the rounding of its
+        values adds is estimated and included.
     n_iter_ : int
         Iterations done.
     n_features_in_ : int
@@ -239,13 +246,16 @@ class MSVRClassifier(MultilabelClassifier):
     X_fit_ : ndarray or csr_array
         With a kernel that is not precomputed: a copy of the training rows.
     kernel_ : object
-        With a kernel: its name and the parameters it was used with.
+        With a kernel: its name and the parameters it was used with. Of dense rows "poly" and
+        "cosine" are taken about the mean of the training rows, so that features far from the
+        origin lose no digits; this changes `intercept_` and nothing else.
     objective_ : float
         Eq. (10) at the solution.
     objective_trace_ : ndarray
         Eq. (10) at the start and after each iteration.
     optimality_ : float
-        Certified relative duality gap of the solution.
+        Certified relative duality gap of the solution; with a kernel, what the rounding of its
+        values adds is estimated and included.
     n_iter_ : int
         Iterations done.
     classes_ : ndarray
@@ -328,10 +338,16 @@ def _fit_equation10(estimator: Any, X: Any, targets: Any, sample_weight: Any) ->
         tol=tol,
         max_iter=check_whole("max_iter", estimator.max_iter, least=1),
     )
-    if not solution.converged:
-        warn_gap(type(estimator).__name__, solution, tol, scale="alpha and the features")
+    estimator.optimality_ = settle_optimality(
+        type(estimator).__name__,
+        kernel,
+        X,
+        solution,
+        tol=tol,
+        scale="alpha and the features",
+        weights=sample_weight,
+    )
     store_model(estimator, kernel, X, solution.coef, solution.intercept)
     estimator.objective_ = solution.objective
     estimator.objective_trace_ = solution.objective_trace
-    estimator.optimality_ = solution.optimality
     estimator.n_iter_ = solution.n_iter
