@@ -27,6 +27,34 @@ def test_sparse_in_sparse_out_with_stored_zeros():
     assert isinstance(coding.labels(np.eye(2)), sparse.csr_array)
 
 
+@pytest.mark.parametrize("form", ["bsr", "coo", "csc", "csr", "dia", "dok", "lil"])
+def test_every_sparse_form_is_read(form):
+    dense = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 1]])
+    given = sparse.csr_array(dense).asformat(form)
+    Y, coding = code_labels(given)
+    np.testing.assert_array_equal(Y, dense)
+    assert coding.sparse
+
+
+def test_entries_given_twice_are_added_up_and_refused():
+    twice = sparse.coo_array(([1, 1, 1], ([0, 0, 1], [0, 0, 1])), shape=(2, 2))
+    rows = sparse.csr_array((np.ones(3), [0, 0, 1], [0, 2, 3]), shape=(2, 2))
+    for given in (twice, rows):
+        with pytest.raises(ValueError, match="must hold only 0 and 1, got 2"):
+            code_labels(given)
+    assert rows.nnz == 3  # the caller's matrix is as it was
+
+
+@pytest.mark.parametrize("sign", [";", "|", ","])
+def test_tags_in_one_string_are_refused(sign):
+    tags = [f"sea{sign}sky", "sky", f"sky{sign} people"]
+    message = rf"several tags in one string, got 'sea\{sign}sky'; .*MultiLabelBinarizer.*split"
+    for given in (tags, np.array(tags, dtype=object), np.array(tags)):
+        with pytest.raises(ValueError, match=message):
+            code_labels(given)
+    assert code_labels(["New York", "Rio de Janeiro", "Rome"])[1].names[0] == "New York"
+
+
 @pytest.mark.parametrize(
     ("target", "classes", "Y"),
     [

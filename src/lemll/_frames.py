@@ -11,7 +11,7 @@ import numpy.typing as npt
 from lemll._validation import is_sparse
 from lemll.exceptions import import_extra
 
-__all__ = ["FrameKind", "is_frame", "read_frame"]
+__all__ = ["FrameKind", "check_same_rows", "is_frame", "read_frame", "row_index"]
 
 _PURPOSE = "Taking labels from a frame"
 
@@ -23,16 +23,47 @@ class FrameKind:
     implementation: Any
     names: tuple[str, ...]
 
+    @property
+    def has_index(self) -> bool:
+        """Whether frames of that library name their rows."""
+        return bool(self.implementation.is_pandas_like())
+
     def make(self, values: npt.NDArray[Any], X: Any) -> Any:
         """Return `values` (n, l) as a frame of that library, with X's index if both have one."""
         narwhals = import_extra("narwhals", "frames", _PURPOSE)
         frame = narwhals.from_numpy(
             np.ascontiguousarray(values), schema=list(self.names), backend=self.implementation
         ).to_native()
-        index = getattr(X, "index", None)
-        if hasattr(frame, "index") and hasattr(X, "columns"):
+        index = row_index(X)
+        if self.has_index and index is not None:
             frame.index = index
         return frame
+
+
+def row_index(X: Any) -> Any:
+    """Return the names of the rows of a pandas frame or column; None for anything else."""
+    index = getattr(X, "index", None)
+    return index if hasattr(index, "equals") else None
+
+
+def check_same_rows(X: Any, y: Any) -> None:
+    """Refuse labels whose rows have other names than those of the features, or another order.
+
+    Parameters
+    ----------
+    X, y : object
+        What the caller gave as features and labels. Without an index on both there is nothing to
+        compare, and rows belong together by their order.
+    """
+    ours, theirs = row_index(X), row_index(y)
+    if ours is None or theirs is None or len(ours) != len(theirs) or ours.equals(theirs):
+        return
+    row = next(i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b)
+    raise ValueError(
+        f"the index of y must be that of X, but row {row} is {ours[row]!r} in X and "
+        f"{theirs[row]!r} in y; align them with y.loc[X.index], or, if the rows belong together as "
+        "they are, pass y.set_axis(X.index)."
+    )
 
 
 def is_frame(y: Any) -> bool:

@@ -11,12 +11,15 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from lemll._frames import FrameKind, is_frame, read_frame
+from lemll._frames import FrameKind, is_frame, read_frame, row_index
 from lemll._validation import LabelArray, check_logical_labels, is_sparse
 
 __all__ = ["LabelCoding", "code_labels"]
 
 Array = npt.NDArray[Any]
+
+# What people put between the tags of one row.
+SEPARATORS = (";", "|", ",")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +54,13 @@ class LabelCoding:
     def labels(self, scores: Array, X: Any = None, thresholds: Any = 0.0) -> Any:
         """Turn scores (n, l) into predictions in the caller's form.
 
-        A label is predicted where its score exceeds its threshold; X lends a frame its index.
+        A label is predicted where its score exceeds its threshold; X lends a frame its index. An
+        X without one gets an array, because a frame with another index would be joined to the
+        wrong rows.
         """
         if self.multilabel:
             relevant = (scores > thresholds).astype(np.int64)
-            if self.frame is not None:
+            if self.frame is not None and (row_index(X) is not None or not self.frame.has_index):
                 return self.frame.make(relevant, X)
             return sparse.csr_array(relevant) if self.sparse else relevant
         if len(self.classes) == 1:
@@ -111,9 +116,23 @@ def _code_target(y: Array, one_per_class: bool) -> tuple[LabelArray, LabelCoding
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
+    _refuse_joined_tags(classes)
     names = tuple(str(name) for name in classes)
     if len(classes) <= 2 and not one_per_class:
         coding = LabelCoding(classes=classes, names=names[-1:], multilabel=False)
         return codes.astype(np.int8).reshape(-1, 1), coding
     coding = LabelCoding(classes=classes, names=names, multilabel=False)
     return (codes[:, None] == np.arange(len(classes))).astype(np.int8), coding
+
+
+def _refuse_joined_tags(classes: Array) -> None:
+    """Refuse text with separators: a row's tags in one string would become a class of their own."""
+    for name in classes:
+        found = [sign for sign in SEPARATORS if isinstance(name, str) and sign in name]
+        if found:
+            raise ValueError(
+                f"y looks like several tags in one string, got {str(name)[:40]!r}; make a 0/1 "
+                "matrix of them with sklearn.preprocessing.MultiLabelBinarizer().fit_transform("
+                f"[row.split({found[0]!r}) for row in y]), or, if these are single classes, "
+                "number them with sklearn.preprocessing.LabelEncoder."
+            )

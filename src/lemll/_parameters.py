@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_flag", "check_number", "check_whole"]
+__all__ = ["check_flag", "check_n_jobs", "check_number", "check_whole"]
+
+# No array has more elements, and no loop would come to its end.
+LARGEST_WHOLE = 2**63 - 1
 
 
 def check_number(
@@ -24,17 +27,45 @@ def check_number(
     bound = f" {'>=' if inclusive else '>'} {above:g}" if math.isfinite(above) else ""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise ValueError(f"{name} must be a number{bound}, got {value!r}.")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number of more than 300 digits
+        number = math.inf
     if not math.isfinite(number) or number < above or (number == above and not inclusive):
-        raise ValueError(f"{name} must be finite{bound and ' and' + bound}, got {value!r}.")
+        raise ValueError(f"{name} must be finite{bound and ' and' + bound}, got {_shown(value)}.")
     return number
 
 
 def check_whole(name: str, value: Any, *, least: int) -> int:
     """Return a whole-number parameter not below `least`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
-    return int(value)
+        raise ValueError(f"{name} must be a whole number >= {least}, got {_shown(value)}.")
+    whole = int(value)
+    if whole > LARGEST_WHOLE:
+        raise ValueError(f"{name} must be at most 2**63 - 1, got {_shown(value)}.")
+    return whole
+
+
+def check_n_jobs(n_jobs: Any) -> int | None:
+    """Return a number of processes or threads: None, or a whole number that is not 0."""
+    if n_jobs is None:
+        return None
+    whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
+    if not whole or n_jobs == 0 or abs(n_jobs) > LARGEST_WHOLE:
+        raise ValueError(
+            f"n_jobs must be None, a whole number > 0, or -1 for all processors; "
+            f"got {_shown(n_jobs)}."
+        )
+    return int(n_jobs)
+
+
+def _shown(value: Any) -> str:
+    """Show a value in a message, also one whose digits would fill it."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write integers of thousands of digits
+        return f"an integer of {value.bit_length()} bits"
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def check_flag(name: str, value: Any) -> bool:

@@ -45,7 +45,7 @@ def check_logical_labels(Y: Any, *, name: str = "Y") -> LabelArray:
     ndarray of shape (n_samples, n_labels), int8
         A new array; `Y` is never changed.
     """
-    given: Any = Y if is_sparse(Y) else np.asarray(Y)
+    given: Any = _canonical(Y) if is_sparse(Y) else np.asarray(Y)
     if given.ndim != 2:
         raise ValueError(
             f"{name} must be 2-D (rows x labels), got {given.ndim}-D with shape {given.shape}; "
@@ -85,6 +85,16 @@ def check_logical_labels(Y: Any, *, name: str = "Y") -> LabelArray:
     dense = np.zeros(given.shape, dtype=np.int8)
     dense[coo.row, coo.col] = coo.data != 0
     return dense
+
+
+def _canonical(Y: Any) -> Any:
+    """Return a sparse matrix by rows, entries given twice added up, without changing `Y`."""
+    rows = Y.tocsr()
+    if rows.has_canonical_format:
+        return rows
+    rows = rows.copy() if rows is Y else rows
+    rows.sum_duplicates()
+    return rows
 
 
 def _plain_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

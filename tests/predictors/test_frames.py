@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from lemll import LEMLL
+from lemll import LEMLL, LEMLLCV, MSVR
 from lemll.enhancers import LEMLLEnhancer
 
 TAGS = ["sky", "sea", "it's"]
@@ -57,11 +57,38 @@ def test_polars_in_polars_out(arrays):
     assert model.to_frame(model.predict_distribution(frame)).columns == TAGS
 
 
-def test_features_may_be_arrays_while_labels_are_frames(arrays):
+def test_rows_without_an_index_get_an_array(arrays):
     X, Y = arrays
-    predicted = LEMLL().fit(X, pd.DataFrame(Y, columns=TAGS)).predict(X[:5])
+    model = LEMLL().fit(X, pd.DataFrame(Y, columns=TAGS))
+    predicted = model.predict(X[:5])
+    assert isinstance(predicted, np.ndarray)
+    assert list(model.to_frame(predicted).columns) == TAGS
+
+
+def test_a_frame_predicted_in_a_pipeline_has_the_index_of_its_rows_or_none(arrays):
+    X, Y = arrays
+    index = [f"photo {i}" for i in range(len(X))]
+    frame = pd.DataFrame(X, columns=list("abcd"), index=index)
+    tags = pd.DataFrame(Y, columns=TAGS, index=index)
+    pipeline = make_pipeline(StandardScaler(), LEMLL()).fit(frame, tags)
+    assert isinstance(pipeline.predict(frame[7:9]), np.ndarray)
+    pipeline = make_pipeline(StandardScaler().set_output(transform="pandas"), LEMLL())
+    predicted = pipeline.fit(frame, tags).predict(frame[7:9])
+    assert list(predicted.index) == ["photo 7", "photo 8"]
     assert list(predicted.columns) == TAGS
-    assert list(predicted.index) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("estimator", [LEMLL(), LEMLLEnhancer(), MSVR(), LEMLLCV(cv=2)])
+def test_labels_with_another_index_than_the_features_are_refused(estimator, arrays):
+    X, Y = arrays
+    frame, tags = pd.DataFrame(X, columns=list("abcd")), pd.DataFrame(Y, columns=TAGS)
+    message = r"row 0 is 0 in X and 59 in y; align them with y.loc\[X.index\]"
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(frame, tags[::-1])
+    with pytest.raises(ValueError, match="index of y must be that of X"):
+        estimator.fit(frame, tags["sky"][::-1])
+    # An array has no index: it belongs to the rows by its order.
+    assert MSVR().fit(frame, Y[::-1]).coef_.shape == (3, 4)
 
 
 def test_renamed_features_are_refused(arrays):
@@ -93,7 +120,7 @@ def test_model_selection_with_frames(arrays):
     search = GridSearchCV(
         make_pipeline(StandardScaler(), LEMLL()), {"lemll__alpha": [0.1, 10.0]}, cv=2
     ).fit(frame, tags)
-    assert list(search.predict(frame).columns) == TAGS
+    assert search.predict(frame).shape == (60, 3)
     scores = cross_val_predict(LEMLL(), frame, tags, cv=2, method="decision_function")
     assert scores.shape == (60, 3)
 

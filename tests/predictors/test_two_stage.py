@@ -146,7 +146,7 @@ def test_names_of_labels_are_kept_and_parameters_nest():
     X, Y = random_labels()
     labels = pd.DataFrame(Y, columns=list("abcd"))
     for model in (TwoStage(KMEnhancer(), MSVR()), ML2(), MLFE(), RELIAB()):
-        predicted = model.fit(X, labels).predict(X)
+        predicted = model.fit(X, labels).predict(pd.DataFrame(X))
         assert list(predicted.columns) == list("abcd")
     nested = TwoStage(KMEnhancer(), MSVR()).set_params(regressor__alpha=9.0, enhancer__scale=2.0)
     assert (nested.regressor.alpha, nested.enhancer.scale) == (9.0, 2.0)

@@ -10,6 +10,8 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from lemll._fitting import all_or_nothing
+from lemll._frames import check_same_rows
 from lemll._labels import code_labels
 from lemll._parameters import check_number
 from lemll._validation import LabelArray
@@ -62,6 +64,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         """
         return None
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> Self:
         """Recover how much each label matters in each training row.
 
@@ -79,6 +82,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         """
         scale = check_number("scale", self.scale, above=0)
         check_normalization(self.normalization)
+        check_same_rows(X, y)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
         if y is None:
             raise ValueError(

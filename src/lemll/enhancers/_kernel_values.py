@@ -25,6 +25,9 @@ __all__ = ["cosine", "polynomial", "radial", "sigmoid"]
 
 Array = npt.NDArray[Any]
 
+# 1 / 25! is below the rounding of extended precision.
+SERIES_TERMS = 25
+
 
 def radial(rows: Any, others: Any, centre: Array | None, *, gamma: float) -> Array:
     """Return ``exp(-gamma |x - x'|^2)`` of every row with every other."""
@@ -73,7 +76,8 @@ def _curved(t: Array, base: Any, degree: int) -> Array:
     if small.any():
         near = t[small]
         series = np.zeros_like(near)
-        for k in range(degree, 1, -1):
+        # The k-th term is below t^2 / k! where t is this small.
+        for k in range(min(degree, SERIES_TERMS), 1, -1):
             series *= near
             series += comb(degree, k) * base ** (degree - k)
         curved[small] = series * near * near

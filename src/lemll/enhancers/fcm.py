@@ -54,7 +54,8 @@ class FCMEnhancer(BaseEnhancer):
     max_iter : int, default=10000
         Cap on the iterations.
     random_state : int, RandomState or None, default=None
-        Of the memberships to start from.
+        Of the memberships to start from. With None every fit starts from others, and its result
+        may differ: clusters are a local minimum. Pass an int for results that can be repeated.
 
     Attributes
     ----------

@@ -11,6 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import KFold
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from lemll._fitting import all_or_nothing
+from lemll._frames import check_same_rows
 from lemll._labels import LabelCoding, code_labels
 from lemll._parameters import check_whole
 from lemll._validation import LabelArray
@@ -44,6 +46,7 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             raise ValueError(
                 f"thresholds={self.thresholds!r} must be 'zero', {', '.join(map(repr, CRITERIA))}."
             )
+        check_same_rows(X, y)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
         if y is None:
             raise ValueError(
@@ -93,8 +96,9 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         ndarray, csr_array or frame of shape (n_samples, n_labels)
-            0/1, in the form of the training labels: of a frame, with its label names and X's
-            index; classes for a 1-D target.
+            0/1, in the form of the training labels; classes for a 1-D target. A pandas frame has
+            the index of X. Where X has none, as behind a transformer in a pipeline, an array is
+            returned: a frame with another index would be joined to the wrong rows.
         """
         scores = self._validated_scores(X)
         return self._coding.labels(scores, X, self.thresholds_)
@@ -188,6 +192,7 @@ class MultilabelClassifier(LabelScorer):
     def _fit(self, X: Any, Y: LabelArray) -> None:
         """Learn from validated X and 0/1 labels of shape (n_samples, n_labels)."""
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> Self:
         """Learn to predict labels.
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 
-from lemll._parameters import check_number, check_whole
+from lemll._parameters import check_n_jobs, check_number, check_whole
 from lemll._validation import is_sparse
 from lemll._warnings import warn_caller
 from lemll.enhancers._features import check_magnitude
@@ -70,6 +70,7 @@ def built_in(classifier: Any, X: Any) -> BuiltIn | None:
     X : ndarray or csr_array
         Training features, for their standard deviations.
     """
+    n_jobs = check_n_jobs(classifier.n_jobs)
     estimator = classifier.estimator
     own = estimator is None or isinstance(estimator, str)
     if own:
@@ -88,7 +89,7 @@ def built_in(classifier: Any, X: Any) -> BuiltIn | None:
         "C": C if estimator is None else WEKA_C,
         "tol": check_number("tol", classifier.tol, above=0),
         "max_iter": check_whole("max_iter", classifier.max_iter, least=1),
-        "n_jobs": classifier.n_jobs,
+        "n_jobs": n_jobs,
     }
     return BuiltIn(None if estimator is None else _inverse_deviations(X), options)
 

@@ -12,8 +12,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import check_cv
 
+from lemll._fitting import all_or_nothing
 from lemll._labels import LabelCoding
-from lemll._parameters import check_number, check_whole
+from lemll._parameters import check_n_jobs, check_number, check_whole
 from lemll._validation import LabelArray
 from lemll._warnings import warn_caller
 from lemll.enhancers._kernels import inverse_variance
@@ -68,6 +69,7 @@ class PathCV(LabelScorer):
         """Options of the path that only some models have."""
         return {}
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Choose the parameters, then learn with them from all rows.
 
@@ -87,15 +89,9 @@ class PathCV(LabelScorer):
         self
             The fitted classifier.
         """
-        before = dict(vars(self))
-        try:
-            X, Y, coding = self._validated(X, y)
-            found = self._search(X, Y, groups)
-            self._learn(X, Y, found.pop("_best"), coding)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+        X, Y, coding = self._validated(X, y)
+        found = self._search(X, Y, groups)
+        self._learn(X, Y, found.pop("_best"), coding)
         self.__dict__.update(found)
         return self
 
@@ -111,8 +107,9 @@ class PathCV(LabelScorer):
             "tol": check_number("tol_search", self.tol_search, above=0),
             "max_iter": check_whole("max_iter", self.max_iter, least=1),
         }
+        n_jobs = check_n_jobs(self.n_jobs)
         folds, spaces = self._folds(X, Y, groups), self._spaces(X)
-        trials = Trials(folds, measures, options, n_jobs=self.n_jobs, callback=self.callback)
+        trials = Trials(folds, measures, options, n_jobs=n_jobs, callback=self.callback)
         grid = [GridPoint(*point) for point in itertools.product(*axes)]
         for number, space in enumerate(spaces):
             if self.search == "grid":

@@ -8,6 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from lemll._fitting import all_or_nothing
+from lemll._frames import check_same_rows
 from lemll._parameters import check_number, check_whole
 from lemll._validation import LabelArray
 from lemll.enhancers._equation9 import check_fits
@@ -136,6 +138,7 @@ class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.tol = tol
         self.max_iter = max_iter
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn to predict the targets.
 
@@ -153,6 +156,7 @@ class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self
             The fitted regressor.
         """
+        check_same_rows(X, y)
         X, y = validate_data(
             self,
             X,

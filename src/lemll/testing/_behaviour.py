@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 from threadpoolctl import threadpool_limits
 
-from lemll.testing._data import CLOSE, make_data, scores_of
+from lemll.testing._data import CLOSE, assert_refused, make_data, scores_of
 
 
 def check_shapes_and_types(estimator: Any) -> None:
@@ -99,6 +99,22 @@ def check_refit_forgets(estimator: Any) -> None:
     fresh = scores_of(clone(estimator).fit(other_X[:, :4], other_Y), other_X[:, :4])
     refitted = estimator.fit(X, Y).fit(other_X[:, :4], other_Y)
     assert_array_equal(scores_of(refitted, other_X[:, :4]), fresh)
+
+
+def check_failed_refit_keeps_the_model(estimator: Any) -> None:
+    """Keep the model of the first `fit` where the second fails, also with another width."""
+    X, Y = make_data()
+    before = scores_of(estimator.fit(X, Y), X)
+    attributes = sorted(vars(estimator))
+    others = {
+        "a label matrix of halves": (X[:, :4], Y + 0.5),
+        "Y with a row less than X": (X[:, :4], Y[:-1]),
+        "a label matrix of sevens": (X, np.full(Y.shape, 7)),
+    }
+    for what, (other_X, other_Y) in others.items():
+        assert_refused(estimator, other_X, other_Y, what)
+        assert_array_equal(scores_of(estimator, X), before)
+        assert sorted(vars(estimator)) == attributes
 
 
 def check_deterministic(estimator: Any) -> None:

@@ -146,6 +146,17 @@ def check_inputs_and_parameters_stay(enhancer: Any) -> None:
     assert one.get_params() == parameters
 
 
+def check_failed_refit_keeps_the_result(enhancer: Any) -> None:
+    """Keep the result of the first `fit` where the second fails."""
+    X, Y = make_data()
+    fitted = seeded(enhancer).fit(X, Y)
+    before = dict(vars(fitted))
+    assert_refused(fitted, X[:, :4], Y + 0.5, "a label matrix of halves")
+    assert vars(fitted).keys() == before.keys()
+    assert fitted.n_features_in_ == X.shape[1]
+    assert fitted.label_distribution_ is before["label_distribution_"]
+
+
 def check_refusals(enhancer: Any) -> None:
     """Wrong labels, features, lengths, scales and normalisations are refused."""
     X, Y = make_data()
