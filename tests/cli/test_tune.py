@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from lemll.cli import tune
 from lemll.cli.app import app
-from lemll.datasets import Dataset, write_dataset
+from lemll.datasets import Dataset, read_dataset, write_dataset
 from lemll.exceptions import LemllError
 
 
@@ -52,12 +52,32 @@ def test_it_writes_tables_and_pictures(file, tmp_path):
     scores = read(out / "held_out_scores.csv")
     labels = read(out / "held_out_predictions.csv")
     assert scores[0] == labels[0] == ["row", "sea", "sky"]
-    assert [row[0] for row in scores[1:]] == [str(i) for i in range(40)]
+    assert len(scores) == len(labels) == 1 + 8
+    assert "8 rows that had no part in the search" in result.output
     positive = np.array(scores[1:], dtype=float)[:, 1:] > 0
     np.testing.assert_array_equal(np.array(labels[1:], dtype=int)[:, 1:], positive)
     header, *rows = read(out / "results.csv")
     assert {"param_alpha", "mean_test_ranking_loss", "mean_test_hamming_loss"} <= set(header)
     assert f"{len(rows)} points in 2 folds" in result.output
+
+
+def test_no_choice_has_seen_the_rows_that_are_scored(file, tmp_path, monkeypatch):
+    seen, fit = [], tune.LEMLLCV.fit
+
+    def spying(self, X, y):
+        seen.append(np.asarray(X))
+        return fit(self, X, y)
+
+    monkeypatch.setattr(tune.LEMLLCV, "fit", spying)
+    out = tmp_path / "out"
+    run(file, "--labels", -2, "--kernel", "linear", "--folds", 2, "--holdout", 4, "--output", out)
+    rows = [int(row[0]) for row in read(out / "held_out_scores.csv")[1:]]
+    assert len(rows) == 10
+    features = read_dataset(file, labels=-2).X
+    (searched,) = seen
+    assert len(searched) == 30
+    for row in features[rows]:
+        assert not (searched == row).all(axis=1).any()
 
 
 def test_ctrl_c_ends_without_a_traceback_and_without_files(file, tmp_path, monkeypatch):
@@ -81,6 +101,7 @@ def test_ctrl_c_ends_without_a_traceback_and_without_files(file, tmp_path, monke
         ),
         (["--labels", -2, "--kernel", "cubic"], ValueError, "kernel='cubic' must be one of"),
         (["--labels", -2, "--folds", 41], ValueError, "cv=41 folds need at least as many rows"),
+        (["--labels", -2, "--holdout", 21], LemllError, "wants at least 42 rows, and"),
         ([], LemllError, "On the command line: --labels"),
     ],
 )

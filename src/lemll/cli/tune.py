@@ -10,17 +10,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import numpy.typing as npt
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
-from sklearn.model_selection import cross_val_predict
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, Normalizer
+from sklearn.preprocessing import Normalizer
 
 from lemll.cli._console import make_console
 from lemll.cli.datasets import Labels, Missing, Nominal, load_named
-from lemll.datasets import Dataset
 from lemll.exceptions import LemllError
 from lemll.metrics import METRICS
 from lemll.model_selection import IterativeStratifiedKFold
@@ -53,15 +51,28 @@ def tune(
         Search.COARSE
     ),
     folds: Annotated[int, typer.Option(help="Number of folds.", min=2)] = 5,
+    holdout: Annotated[
+        int, typer.Option(help="One row in so many is kept out of the search, to score it.", min=2)
+    ] = 5,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Folds to work on at a time.")] = 1,
     output: Annotated[Path, typer.Option(help="Folder for tables and pictures.")] = Path(
         "tune-output"
     ),
 ) -> None:
-    """Choose alpha, beta, gamma and the kernel by cross-validation; predict the held-out rows."""
+    """Choose alpha, beta, gamma and the kernel by cross-validation, and score the choice.
+
+    The score is that of rows which had no part in the search: the folds that chose the best of
+    many points would flatter it.
+    """
     dataset = load_named(file, labels=labels, nominal=nominal, missing=missing)
     if dataset.Y is None:
         raise LemllError(f"{file} has no logical labels to learn from")
+    if len(dataset.Y) < 2 * holdout:
+        raise LemllError(
+            f"--holdout {holdout} wants at least {2 * holdout} rows, and {file} has "
+            f"{len(dataset.Y)}; pass a smaller --holdout, or more rows"
+        )
+    searched, held_out = next(IterativeStratifiedKFold(holdout).split(dataset.X, dataset.Y))
     console = make_console()
     measures = [name.strip() for name in scoring.split(",")]
     model = LEMLLCV(
@@ -74,13 +85,17 @@ def tune(
     )
     try:
         with _progress(console) as report:
-            model.set_params(callback=report).fit(dataset.X, dataset.Y)
-        held_out = _held_out_scores(model, dataset, folds)
-        _write(output, model, dataset, held_out, measures[0])
+            model.set_params(callback=report).fit(dataset.X[searched], dataset.Y[searched])
+        scores = model.decision_function(dataset.X[held_out])
+        movement = _label_movement(model, dataset.X[searched], dataset.Y[searched])
+        _write(output, model, movement, measures[0])
+        _write_held_out(output, held_out, scores, list(dataset.label_names))
     except KeyboardInterrupt:
         console.print("stopped; nothing was written")
         raise typer.Exit(_INTERRUPTED) from None
-    _print_summary(console, model, dataset, held_out, measures)
+    frequency = np.tile(dataset.Y[searched].mean(axis=0) - 0.5, (len(held_out), 1))
+    _print_summary(console, model)
+    _print_scores(console, dataset.Y[held_out], scores, frequency, measures)
     console.print(f"wrote {output}", soft_wrap=True)
 
 
@@ -98,44 +113,43 @@ def _progress(console: Console) -> Iterator[Callable[[SearchProgress], None]]:
         yield report
 
 
-def _held_out_scores(model: LEMLLCV, dataset: Dataset, folds: int) -> Any:
-    """Score every row by a model of the best parameters that has not seen it."""
-    best = dict(model.best_params_)
-    rows = Normalizer() if best.pop("normalize_rows") else FunctionTransformer()
-    final = make_pipeline(rows, LEMLL(**best, tol=model.tol_final))
-    cv = IterativeStratifiedKFold(folds)
-    return cross_val_predict(final, dataset.X, dataset.Y, cv=cv, method="decision_function")
-
-
 def _label_movement(
-    model: LEMLLCV, dataset: Dataset
+    model: LEMLLCV, X: Any, Y: npt.NDArray[np.int8]
 ) -> tuple[list[tuple[float, float]], list[float]]:
     """Mean distance of U from Y at the best alpha and kernel, over beta and gamma."""
     best = dict(model.best_params_)
-    rows = Normalizer().transform(dataset.X) if best.pop("normalize_rows") else dataset.X
+    rows = Normalizer().transform(X) if best.pop("normalize_rows") else X
     surface = score_surface(model.cv_results_, model.best_index_, model.scoring[0])
     points = [(float(b), float(g)) for b in surface.betas for g in surface.gammas]
-    signs = 2.0 * np.asarray(dataset.Y) - 1.0
+    signs = 2.0 * Y - 1.0
     distances = []
     for beta, gamma in points:
-        fitted = LEMLL(**best | {"beta": beta, "gamma": gamma}, tol=1e-3).fit(rows, dataset.Y)
+        fitted = LEMLL(**best | {"beta": beta, "gamma": gamma}, tol=1e-3).fit(rows, Y)
         distances.append(float(np.abs(fitted.numerical_labels_ - signs).mean()))
     return points, distances
 
 
-def _write(output: Path, model: LEMLLCV, dataset: Dataset, held_out: Any, measure: str) -> None:
-    """Write everything once all of it is there."""
+def _write(
+    output: Path,
+    model: LEMLLCV,
+    movement: tuple[list[tuple[float, float]], list[float]],
+    measure: str,
+) -> None:
+    """Write the table and the pictures of the search, once all of it is there."""
     surface = draw_scores(score_surface(model.cv_results_, model.best_index_, measure))
-    movement = draw_label_movement(*_label_movement(model, dataset))
+    moved = draw_label_movement(*movement)
     output.mkdir(parents=True, exist_ok=True)
     results = model.cv_results_
     _write_csv(output / "results.csv", list(results), zip(*results.values(), strict=True))
-    names = list(dataset.label_names)
-    for file, values in {"scores": held_out, "predictions": (held_out > 0).astype(int)}.items():
-        numbered = ([row, *line] for row, line in enumerate(values.tolist()))
-        _write_csv(output / f"held_out_{file}.csv", ["row", *names], numbered)
     (output / "scores.png").write_bytes(surface)
-    (output / "label_movement.png").write_bytes(movement)
+    (output / "label_movement.png").write_bytes(moved)
+
+
+def _write_held_out(output: Path, rows: Any, scores: Any, names: list[str]) -> None:
+    """Write scores and predictions of the rows that had no part in the search."""
+    for file, values in {"scores": scores, "predictions": (scores > 0).astype(int)}.items():
+        numbered = ([row, *line] for row, line in zip(rows, values.tolist(), strict=True))
+        _write_csv(output / f"held_out_{file}.csv", ["row", *names], numbered)
 
 
 def _write_csv(path: Path, header: list[str], rows: Any) -> None:
@@ -145,27 +159,28 @@ def _write_csv(path: Path, header: list[str], rows: Any) -> None:
         writer.writerows(rows)
 
 
-def _print_summary(
-    console: Console, model: LEMLLCV, dataset: Dataset, held_out: Any, measures: list[str]
-) -> None:
-    """Print the best parameters, and how well they do beside labels by frequency."""
+def _print_summary(console: Console, model: LEMLLCV) -> None:
+    """Print the best parameters, and what was tried."""
     best = Table("parameter", "value", title="Best of the points tried")
     for name, value in model.best_params_.items():
         best.add_row(name, f"{value:.6g}" if isinstance(value, float) else str(value))
     console.print(best)
-    Y = np.asarray(dataset.Y)
-    frequency = np.empty(Y.shape)
-    for train, test in IterativeStratifiedKFold(model.n_splits_).split(dataset.X, Y):
-        frequency[test] = Y[train].mean(axis=0) - 0.5
-    scores = Table("measure", "LEMLL", "labels by frequency", title="Rows held out, all folds")
+    tried = len(model.cv_results_["optimality"])
+    gap = float(model.cv_results_["optimality"].max())
+    console.print(f"{tried} points in {model.n_splits_} folds, certified gaps up to {gap:.1e}")
+
+
+def _print_scores(
+    console: Console, Y: Any, scores: Any, frequency: Any, measures: list[str]
+) -> None:
+    """Print how well the best parameters predict new rows, beside labels by frequency."""
+    title = f"{len(Y)} rows that had no part in the search"
+    table = Table("measure", "LEMLL", "labels by frequency", title=title)
     for name in measures:
         metric = METRICS[name]
         values = [
             metric(Y, (s > 0).astype(int) if metric.prediction == "labels" else s)
-            for s in (held_out, frequency)
+            for s in (scores, frequency)
         ]
-        scores.add_row(f"{metric.title} {metric.arrow}", *(f"{value:.4f}" for value in values))
-    console.print(scores)
-    tried = len(model.cv_results_["optimality"])
-    gap = float(model.cv_results_["optimality"].max())
-    console.print(f"{tried} points in {model.n_splits_} folds, certified gaps up to {gap:.1e}")
+        table.add_row(f"{metric.title} {metric.arrow}", *(f"{value:.4f}" for value in values))
+    console.print(table)
