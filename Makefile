@@ -6,12 +6,16 @@ STAMPS := $(VENV)/.stamps
 
 # The oldest libraries we promise to work with have an environment of their own.
 FLOOR := .venv-floor
-FLOOR_PACKAGES := "numpy==1.26.*" "scipy==1.12.*" "scikit-learn==1.6.*" \
-  "pytest<9" "pandas<3" narwhals hypothesis
 FLOOR_TESTS := tests/conformance tests/topology tests/metrics tests/enhancers tests/model_selection \
   tests/test_labels.py
 
-.PHONY: demo test floor lint bench docs clean
+# The tests run on exactly the files named in the lock, by version and hash.
+INSTALL := -m pip install --quiet --disable-pip-version-check
+TOOLS := .venv-tools
+LOCK := $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+  --no-emit-index-url --no-header --upgrade requirements/build.in
+
+.PHONY: demo test floor lint bench docs lock audit clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/all
@@ -23,7 +27,7 @@ test: lint $(STAMPS)/test floor
 floor: $(FLOOR)/.stamp
 	$(FLOOR)/bin/python -m pytest -q -p no:cacheprovider $(FLOOR_TESTS)
 
-lint: $(STAMPS)/test $(STAMPS)/lint
+lint: $(STAMPS)/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -35,8 +39,15 @@ docs: $(STAMPS)/docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
+lock: $(TOOLS)/.stamp
+	$(LOCK) pyproject.toml --extra test --extra lint --output-file requirements/test.lock
+	$(LOCK) requirements/floor.in --output-file requirements/floor.lock
+
+audit: $(TOOLS)/.stamp
+	$(TOOLS)/bin/python tools/audit.py $(TOOLS)/bin/pip-audit requirements/test.lock requirements/floor.lock
+
 clean:
-	rm -rf $(VENV) $(FLOOR) docs/_build demo-output
+	rm -rf $(VENV) $(FLOOR) $(TOOLS) docs/_build demo-output
 
 $(STAMPS)/base:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -45,11 +56,22 @@ $(STAMPS)/base:
 	@mkdir -p $(STAMPS)
 	@touch $@
 
-$(FLOOR)/.stamp: Makefile pyproject.toml $(STAMPS)/base
+$(FLOOR)/.stamp: Makefile pyproject.toml requirements/floor.lock $(STAMPS)/base
 	$(PYTHON) -m venv $(FLOOR)
-	$(FLOOR)/bin/python -m pip install --quiet --disable-pip-version-check $(FLOOR_PACKAGES) --editable .
+	$(FLOOR)/bin/python $(INSTALL) --require-hashes --requirement requirements/floor.lock
+	$(FLOOR)/bin/python $(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(STAMPS)/test: Makefile pyproject.toml requirements/test.lock $(STAMPS)/base
+	$(BIN)/python $(INSTALL) --require-hashes --requirement requirements/test.lock
+	$(BIN)/python $(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(TOOLS)/.stamp: Makefile
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python $(INSTALL) uv pip-audit
 	@touch $@
 
 $(STAMPS)/%: Makefile pyproject.toml $(STAMPS)/base
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	$(BIN)/python $(INSTALL) --editable ".[$*]"
 	@touch $@
