@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lemll._tube import row_norms, tube_loss, tube_weights
+from lemll._types import FloatArray
 
 __all__ = ["DualityGap", "GapParts", "smallest_objective"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # An objective below this share of that of trivial labels is taken for zero.
 ZERO_SHARE = 1e-18

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import LinAlgError, cholesky, eigh
 
+from lemll._types import FloatArray
+
 __all__ = ["CentredKernel"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Rows of a kernel looked at together: no temporary array is larger than this.
 BLOCK_BYTES = 1 << 25

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from lemll._frames import FrameKind, is_frame, read_frame, row_index
-from lemll._validation import LabelArray, check_logical_labels, is_sparse
+from lemll._types import Array, LabelArray
+from lemll._validation import check_logical_labels, is_sparse
 
 __all__ = ["LabelCoding", "code_labels"]
 
-Array = npt.NDArray[Any]
 
 # What people put between the tags of one row.
 SEPARATORS = (";", "|", ",")

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from lemll._types import FloatArray
 from lemll._validation import is_sparse
 
 __all__ = ["ShiftedFeatures"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Features centred at a time: no temporary array is larger than this, however large X is.
 BLOCK_BYTES = 1 << 25

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+
+from lemll._types import FloatArray
 
 __all__ = ["row_norms", "tube_loss", "tube_weights"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def row_norms(rows: FloatArray) -> FloatArray:

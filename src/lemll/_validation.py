@@ -13,12 +13,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lemll._memory import check_memory
+from lemll._types import FloatArray, LabelArray
 
 __all__ = ["check_distribution", "check_finite", "check_logical_labels", "is_sparse"]
-
-FloatArray = npt.NDArray[np.float64]
-# Signed, so that a user's 2 * Y - 1 is -1 and not 255.
-LabelArray = npt.NDArray[np.int8]
 
 # Rows of a float32 distribution are off by about 3e-7; a row off by more than this is no rounding.
 SUM_TOLERANCE = 1e-5

@@ -22,12 +22,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lemll._certificate import DualityGap, GapParts, smallest_objective
 from lemll._kernel import CentredKernel
 from lemll._shift import ShiftedFeatures
 from lemll._tube import row_norms, tube_loss, tube_weights
+from lemll._types import FloatArray
 from lemll.topology import ReconstructionOperator
 
 __all__ = [
@@ -43,8 +43,6 @@ __all__ = [
     "tube_loss",
     "tube_weights",
 ]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class LemllPoint(NamedTuple):

@@ -6,7 +6,6 @@ from abc import ABCMeta, abstractmethod
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
@@ -14,14 +13,12 @@ from lemll._fitting import all_or_nothing
 from lemll._frames import check_same_rows
 from lemll._labels import code_labels
 from lemll._parameters import check_number
-from lemll._validation import LabelArray
+from lemll._types import FloatArray, LabelArray
 from lemll.enhancers._calibrate import check_rated_rows, choose_scale
 from lemll.enhancers._features import check_magnitude
 from lemll.enhancers._normalize import check_normalization, normalize
 
 __all__ = ["BaseEnhancer"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):

@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from lemll._parameters import check_number, check_whole
-from lemll._validation import LabelArray, is_sparse
+from lemll._types import FloatArray, LabelArray
+from lemll._validation import is_sparse
 from lemll._warnings import warn_caller
 from lemll.solvers import solve_box_qp
 
 __all__ = ["boxed_labels"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def boxed_labels(

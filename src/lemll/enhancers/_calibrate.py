@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 from sklearn.utils import check_random_state
 
 from lemll._parameters import check_whole
+from lemll._types import FloatArray, IndexArray
 from lemll._validation import check_distribution
 from lemll._warnings import warn_caller
 from lemll.enhancers._normalize import normalize
 
 __all__ = ["ChosenScale", "check_rated_rows", "choose_scale", "rated_losses"]
 
-FloatArray = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.intp]
 
 # Between all but uniform and all but one-hot; the loss may have two valleys, so all of it is seen.
 SMALLEST, LARGEST = 2.0**-6, 2.0**6

@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lemll._memory import check_memory
 from lemll._parameters import check_number, check_whole
-from lemll._validation import LabelArray
+from lemll._types import FloatArray, LabelArray
 from lemll.enhancers._features import check_magnitude
 from lemll.enhancers._kernels import (
     Kernel,
@@ -25,7 +24,6 @@ from lemll.topology import check_graph, kernel_reconstruction_weights, reconstru
 
 __all__ = ["check_fits", "fit_equation9", "local_graph", "make_graph"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # The parameters that the estimators built on Eq. (9) have in common.
 _PARAMETERS = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lemll._memory import check_memory
+from lemll._types import FloatArray
 from lemll._validation import is_sparse
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "squared_lengths",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Squares of larger features, summed over rows and columns, would leave the range of float64.
 LARGEST_FEATURE = 1e100

@@ -15,15 +15,14 @@ from math import comb
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import normalize
 
+from lemll._types import Array
 from lemll._validation import is_sparse
 
 __all__ = ["cosine", "polynomial", "radial", "sigmoid"]
 
-Array = npt.NDArray[Any]
 
 # 1 / 25! is below the rounding of extended precision.
 SERIES_TERMS = 25

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lemll._kernel import CentredKernel
 from lemll._memory import check_memory
 from lemll._parameters import check_number, check_whole
+from lemll._types import FloatArray
 from lemll._validation import check_finite, is_sparse
 from lemll._warnings import warn_gap, warn_rounded_kernel
 from lemll.enhancers import _kernel_values as formulas
@@ -27,7 +27,6 @@ __all__ = [
     "store_model",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "precomputed")
 

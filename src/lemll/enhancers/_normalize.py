@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit, softmax
+
+from lemll._types import FloatArray
 
 __all__ = ["NORMALIZATIONS", "Normalization", "check_normalization", "normalize"]
 
-FloatArray = npt.NDArray[np.float64]
 Normalization = Literal["sigmoid", "softmax", "sum"]
 
 

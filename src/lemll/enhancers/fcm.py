@@ -10,9 +10,10 @@ from sklearn.utils import check_random_state
 
 from lemll._memory import check_memory
 from lemll._parameters import check_number, check_whole
-from lemll._validation import LabelArray, is_sparse
+from lemll._types import FloatArray, LabelArray
+from lemll._validation import is_sparse
 from lemll._warnings import warn_caller
-from lemll.enhancers._base import BaseEnhancer, FloatArray
+from lemll.enhancers._base import BaseEnhancer
 from lemll.enhancers._features import squared_lengths
 from lemll.topology._light import lighter
 

@@ -8,8 +8,9 @@ import numpy as np
 from scipy import linalg, sparse
 
 from lemll._parameters import check_number, check_whole
-from lemll._validation import LabelArray, is_sparse
-from lemll.enhancers._base import BaseEnhancer, FloatArray
+from lemll._types import FloatArray, LabelArray
+from lemll._validation import is_sparse
+from lemll.enhancers._base import BaseEnhancer
 from lemll.enhancers._features import (
     check_two_rows,
     check_width,

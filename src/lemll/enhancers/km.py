@@ -8,8 +8,9 @@ import numpy as np
 
 from lemll._memory import check_memory
 from lemll._parameters import check_number
-from lemll._validation import LabelArray, is_sparse
-from lemll.enhancers._base import BaseEnhancer, FloatArray
+from lemll._types import FloatArray, LabelArray
+from lemll._validation import is_sparse
+from lemll.enhancers._base import BaseEnhancer
 from lemll.enhancers._features import squared_distances
 from lemll.topology._light import lighter
 

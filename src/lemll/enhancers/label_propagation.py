@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from lemll._parameters import check_number, check_whole
-from lemll._validation import LabelArray
+from lemll._types import FloatArray, LabelArray
 from lemll._warnings import warn_caller
-from lemll.enhancers._base import BaseEnhancer, FloatArray
+from lemll.enhancers._base import BaseEnhancer
 from lemll.enhancers._features import check_width, squared_distances
 from lemll.topology._light import lighter
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lemll._validation import LabelArray
-from lemll.enhancers._base import BaseEnhancer, FloatArray
+from lemll._types import FloatArray, LabelArray
+from lemll.enhancers._base import BaseEnhancer
 from lemll.enhancers._equation9 import fit_equation9, make_graph
 from lemll.enhancers._kernels import model_outputs
 

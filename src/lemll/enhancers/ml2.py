@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from lemll._parameters import check_number, check_whole
-from lemll._validation import LabelArray
-from lemll.enhancers._base import BaseEnhancer, FloatArray
+from lemll._types import FloatArray, LabelArray
+from lemll.enhancers._base import BaseEnhancer
 from lemll.enhancers._boxed import boxed_labels
 from lemll.enhancers._features import check_two_rows
 from lemll.topology import check_graph, reconstruction_weights

@@ -10,9 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from lemll._memory import check_memory
 from lemll._parameters import check_number, check_whole
-from lemll._validation import LabelArray, is_sparse
+from lemll._types import FloatArray, LabelArray
+from lemll._validation import is_sparse
 from lemll._warnings import warn_caller
-from lemll.enhancers._base import BaseEnhancer, FloatArray
+from lemll.enhancers._base import BaseEnhancer
 from lemll.enhancers._boxed import boxed_labels
 from lemll.enhancers._features import check_two_rows
 from lemll.topology import check_graph

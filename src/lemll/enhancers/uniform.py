@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from lemll._validation import LabelArray
-from lemll.enhancers._base import BaseEnhancer, FloatArray
+from lemll._types import FloatArray, LabelArray
+from lemll.enhancers._base import BaseEnhancer
 
 __all__ = ["UniformEnhancer"]
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lemll._validation import FloatArray, LabelArray, check_logical_labels, is_sparse
+from lemll._types import FloatArray, IndexArray, LabelArray
+from lemll._validation import check_logical_labels, is_sparse
 
 __all__ = ["RelevantRanks", "check_truth", "evaluate"]
 
-IndexArray = npt.NDArray[np.intp]
 
 # Entries sorted at once. A block and its temporaries stay near 50 MB however many rows there are.
 _BLOCK_ENTRIES = 1 << 20

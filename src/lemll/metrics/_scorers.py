@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_regressor
 
-from lemll._validation import FloatArray
+from lemll._types import FloatArray
 from lemll.metrics._table import METRICS, Metric
 
 __all__ = ["MetricScorer", "get_scorer", "label_scores", "scorer_names"]

@@ -16,7 +16,8 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from lemll._validation import FloatArray, check_distribution
+from lemll._types import FloatArray
+from lemll._validation import check_distribution
 
 __all__ = ["canberra", "chebyshev", "clark", "cosine", "intersection", "kl_divergence"]
 

@@ -16,7 +16,8 @@ from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 
-from lemll._validation import FloatArray, check_logical_labels
+from lemll._types import FloatArray
+from lemll._validation import check_logical_labels
 from lemll.metrics._conventions import (
     Convention,
     CoverageEmpty,

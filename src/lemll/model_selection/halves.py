@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lemll._parameters import check_whole
+from lemll._types import IndexArray
 
 __all__ = ["RepeatedHalves"]
-
-IndexArray = npt.NDArray[np.intp]
 
 
 class RepeatedHalves:

@@ -22,11 +22,10 @@ from scipy import sparse
 
 from lemll._labels import code_labels
 from lemll._parameters import check_whole
+from lemll._types import IndexArray
 from lemll.model_selection.halves import RepeatedHalves
 
 __all__ = ["IterativeStratifiedHalves", "IterativeStratifiedKFold", "iterative_folds"]
-
-IndexArray = npt.NDArray[np.intp]
 
 
 def iterative_folds(Y: Any, n_folds: int, *, random_state: int = 0) -> IndexArray:

@@ -15,13 +15,12 @@ from lemll._fitting import all_or_nothing
 from lemll._frames import check_same_rows
 from lemll._labels import LabelCoding, code_labels
 from lemll._parameters import check_whole
-from lemll._validation import LabelArray
+from lemll._types import FloatArray, LabelArray
 from lemll.enhancers._normalize import normalize
 from lemll.predictors._thresholds import CRITERIA, best_thresholds
 
 __all__ = ["LabelScorer", "MultilabelClassifier"]
 
-FloatArray = npt.NDArray[np.float64]
 
 _FOLDS = 5
 

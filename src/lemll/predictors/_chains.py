@@ -11,15 +11,14 @@ from joblib import Parallel, delayed
 from scipy import sparse
 from scipy.special import expit
 
-from lemll._validation import LabelArray, is_sparse
-from lemll.predictors._base import FloatArray
+from lemll._types import FloatArray, IndexArray, LabelArray
+from lemll._validation import is_sparse
 from lemll.predictors._members import built_in, fit_member, member_log_odds
 from lemll.predictors._probability import SURE, ProbabilityClassifier
 from lemll.solvers import solve_logistic
 
 __all__ = ["Chain", "ChainClassifier", "by_content", "mean_probabilities"]
 
-IndexArray = npt.NDArray[np.intp]
 
 # Labels decided before their part of all later scores is added in one product.
 BLOCK = 32

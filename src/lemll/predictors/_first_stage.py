@@ -8,8 +8,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_memory
 
-from lemll._validation import LabelArray
-from lemll.predictors._base import FloatArray
+from lemll._types import FloatArray, LabelArray
 
 __all__ = ["fit_enhancer"]
 

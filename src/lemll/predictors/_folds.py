@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.preprocessing import normalize as normalize_rows
 
-from lemll._validation import LabelArray
+from lemll._types import FloatArray, LabelArray
 from lemll.enhancers._equation9 import check_fits, local_graph
 from lemll.enhancers._kernels import choose_kernel
 from lemll.metrics import METRICS
@@ -20,7 +20,6 @@ from lemll.solvers.logical import LogicalPath
 
 __all__ = ["Fold", "FoldPath", "FoldScores", "Measure", "Space", "measures_of"]
 
-FloatArray = npt.NDArray[np.float64]
 Measure = Callable[[LabelArray, FloatArray], float]
 _Path = Callable[[Sequence[GridPoint]], Iterator[tuple[int, Any]]]
 

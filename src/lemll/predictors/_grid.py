@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lemll._types import FloatArray
 from lemll.predictors._folds import FoldScores, Space
 from lemll.solvers import GridPoint
 
 __all__ = ["coarse_to_fine", "one_standard_error", "results_table"]
 
-FloatArray = npt.NDArray[np.float64]
 Place = tuple[int, int, int]
 
 # Every third value is tried first: of the paper's seven, the ends and the middle.

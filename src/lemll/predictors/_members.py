@@ -10,10 +10,10 @@ from sklearn.base import clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 
 from lemll._parameters import check_n_jobs, check_number, check_whole
+from lemll._types import FloatArray
 from lemll._validation import is_sparse
 from lemll._warnings import warn_caller
 from lemll.enhancers._features import check_magnitude
-from lemll.predictors._base import FloatArray
 from lemll.predictors._probability import SURE, log_odds
 
 __all__ = ["BuiltIn", "built_in", "fit_member", "member_log_odds"]

@@ -11,8 +11,7 @@ import numpy.typing as npt
 from joblib import Parallel, delayed
 
 from lemll._memory import check_memory
-from lemll._validation import LabelArray
-from lemll.predictors._base import FloatArray
+from lemll._types import FloatArray, LabelArray
 from lemll.predictors._members import BuiltIn, fit_member, member_log_odds
 from lemll.predictors._probability import SURE
 from lemll.solvers import solve_logistic_subsets

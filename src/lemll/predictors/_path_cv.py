@@ -15,11 +15,11 @@ from sklearn.model_selection import check_cv
 from lemll._fitting import all_or_nothing
 from lemll._labels import LabelCoding
 from lemll._parameters import check_n_jobs, check_number, check_whole
-from lemll._validation import LabelArray
+from lemll._types import FloatArray, LabelArray
 from lemll._warnings import warn_caller
 from lemll.enhancers._kernels import inverse_variance
 from lemll.model_selection import IterativeStratifiedKFold
-from lemll.predictors._base import FloatArray, LabelScorer
+from lemll.predictors._base import LabelScorer
 from lemll.predictors._folds import Fold, Space, measures_of
 from lemll.predictors._grid import coarse_to_fine, one_standard_error, results_table
 from lemll.predictors._trials import Trials

@@ -9,7 +9,8 @@ from scipy.special import expit
 from sklearn.utils import get_tags
 
 from lemll._labels import LabelCoding
-from lemll.predictors._base import FloatArray, MultilabelClassifier
+from lemll._types import FloatArray
+from lemll.predictors._base import MultilabelClassifier
 
 __all__ = ["SURE", "ProbabilityClassifier", "TiesAreRelevant", "log_odds"]
 

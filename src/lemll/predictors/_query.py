@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from lemll._types import FloatArray, IndexArray
 from lemll._validation import is_sparse
 from lemll.topology._light import dense, lighter
 
 __all__ = ["nearest_training_rows"]
 
-FloatArray = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.intp]
 
 BLOCK_BYTES = 1 << 25
 # Sums and products of whole numbers below this are exact in float32.

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from lemll._parameters import check_number, check_whole
-from lemll._validation import LabelArray
+from lemll._types import FloatArray, LabelArray
 from lemll.enhancers._equation9 import check_fits
 from lemll.enhancers._features import WIDTHS, check_magnitude, mean_distance, squared_distances
 from lemll.enhancers._kernels import (
@@ -16,7 +16,7 @@ from lemll.enhancers._kernels import (
     settle_optimality,
     store_model,
 )
-from lemll.predictors._base import FloatArray, MultilabelClassifier
+from lemll.predictors._base import MultilabelClassifier
 from lemll.predictors._first_stage import fit_enhancer
 from lemll.solvers import solve_sign_msvr
 

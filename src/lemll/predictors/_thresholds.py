@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from lemll._validation import LabelArray
+from lemll._types import FloatArray, LabelArray
 
 __all__ = ["CRITERIA", "Criterion", "best_thresholds"]
 
-FloatArray = npt.NDArray[np.float64]
 Criterion = Literal["f1", "hamming"]
 
 CRITERIA = ("f1", "hamming")

@@ -7,16 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from joblib import Parallel, delayed
 
 from lemll._memory import available_bytes
+from lemll._types import FloatArray
 from lemll.predictors._folds import Fold, FoldPath, FoldScores, Measure, Space
 from lemll.solvers import GridPoint, kernel_bytes, solver_bytes
 
 __all__ = ["SearchProgress", "Trials"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # About what a search from coarse to fine tries, of the paper's grid.
 _USUAL_TRIALS = 60

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from lemll._validation import LabelArray
-from lemll.predictors._base import FloatArray
+from lemll._types import FloatArray, LabelArray
 from lemll.predictors._members import built_in, fit_member, member_log_odds
 from lemll.predictors._probability import SURE, ProbabilityClassifier
 from lemll.solvers import solve_logistic

@@ -8,8 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from lemll._parameters import check_flag
-from lemll._validation import LabelArray
-from lemll.predictors._base import FloatArray
+from lemll._types import FloatArray, LabelArray
 from lemll.predictors._members import built_in
 from lemll.predictors._pairs import LinearPairs, MemberPairs
 from lemll.predictors._probability import TiesAreRelevant

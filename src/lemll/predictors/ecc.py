@@ -8,9 +8,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from lemll._parameters import check_whole
-from lemll._validation import LabelArray
-from lemll.predictors._base import FloatArray
-from lemll.predictors._chains import ChainClassifier, IndexArray, by_content, mean_probabilities
+from lemll._types import FloatArray, IndexArray, LabelArray
+from lemll.predictors._chains import ChainClassifier, by_content, mean_probabilities
 from lemll.predictors._probability import log_odds
 
 __all__ = ["ECC", "LabelChain"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from lemll._validation import LabelArray
+from lemll._types import FloatArray, LabelArray
 from lemll.enhancers._equation9 import fit_equation9
 from lemll.enhancers._kernels import model_outputs
 from lemll.enhancers._normalize import normalize
-from lemll.predictors._base import FloatArray, MultilabelClassifier
+from lemll.predictors._base import MultilabelClassifier
 
 __all__ = ["LEMLL"]
 

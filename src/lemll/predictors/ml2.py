@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lemll._validation import LabelArray
+from lemll._types import LabelArray
 from lemll.enhancers import ML2Enhancer
 from lemll.predictors._sign_keeping import SignKeepingClassifier, check_weight
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from lemll._validation import LabelArray
+from lemll._types import FloatArray, LabelArray
 from lemll.enhancers import MLFEEnhancer
-from lemll.predictors._base import FloatArray
 from lemll.predictors._sign_keeping import SignKeepingClassifier, check_weight
 
 __all__ = ["MLFE"]

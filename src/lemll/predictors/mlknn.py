@@ -9,9 +9,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lemll._parameters import check_number, check_whole
-from lemll._validation import LabelArray, is_sparse
+from lemll._types import FloatArray, LabelArray
+from lemll._validation import is_sparse
 from lemll.enhancers._features import check_magnitude
-from lemll.predictors._base import FloatArray
 from lemll.predictors._probability import ProbabilityClassifier
 from lemll.predictors._query import nearest_training_rows
 from lemll.topology import nearest_neighbors

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from lemll._fitting import all_or_nothing
 from lemll._frames import check_same_rows
 from lemll._parameters import check_number, check_whole
-from lemll._validation import LabelArray
+from lemll._types import FloatArray, LabelArray
 from lemll.enhancers._equation9 import check_fits
 from lemll.enhancers._kernels import (
     choose_kernel,
@@ -19,7 +19,7 @@ from lemll.enhancers._kernels import (
     settle_optimality,
     store_model,
 )
-from lemll.predictors._base import FloatArray, MultilabelClassifier
+from lemll.predictors._base import MultilabelClassifier
 from lemll.solvers import solve_msvr
 
 __all__ = ["MSVR", "MSVRClassifier"]

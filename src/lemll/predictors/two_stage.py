@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
-from lemll._validation import LabelArray
+from lemll._types import FloatArray, LabelArray
 from lemll.enhancers import LEMLLEnhancer
-from lemll.predictors._base import FloatArray, MultilabelClassifier
+from lemll.predictors._base import MultilabelClassifier
 from lemll.predictors._first_stage import fit_enhancer
 from lemll.predictors.msvr import MSVR
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
+from lemll._types import FloatArray
 from lemll.objective import row_norms, tube_loss, tube_weights
 
 __all__ = ["LabelBlock", "MsvrBlock"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # A step of the line search must bring this share of the decrease promised by the gradient.
 ARMIJO = 1e-4

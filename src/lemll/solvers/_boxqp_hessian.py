@@ -6,15 +6,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 from scipy.linalg import lapack
 
+from lemll._types import FloatArray
 from lemll._validation import check_finite, is_sparse
 
 __all__ = ["Hessian"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Larger systems are solved by conjugate gradients, for their factors would take too long.
 LARGEST_FACTOR = 4000

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from lemll._kernel import CentredKernel
+from lemll._types import Array
 from lemll._validation import check_finite, is_sparse
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "check_weights",
 ]
 
-Array = npt.NDArray[Any]
 Precision = Literal["float64", "float32"]
 
 # Numbers up to this size can be squared, summed and multiplied by one another without overflow;

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from lemll._types import Array
 from lemll.objective import GapParts
 from lemll.solvers._model import Model
 
 __all__ = ["Bound", "tight_gap"]
-
-Array = npt.NDArray[Any]
 
 
 class Bound(NamedTuple):

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, eigh
 from scipy.linalg.lapack import get_lapack_funcs
 
-__all__ = ["Cholesky", "Factor", "Factorised", "Spectrum"]
+from lemll._types import Array
 
-Array = npt.NDArray[Any]
+__all__ = ["Cholesky", "Factor", "Factorised", "Spectrum"]
 
 
 class Factorised(Protocol):

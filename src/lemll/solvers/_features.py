@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lemll._types import Array
 from lemll._validation import is_sparse
 
 __all__ = ["CentredFeatures"]
 
-Array = npt.NDArray[Any]
 
 # Sparse features are turned dense by blocks of this size when a Gram matrix is built of them.
 BLOCK_BYTES = 1 << 25

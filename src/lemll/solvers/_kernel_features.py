@@ -8,11 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lemll._kernel import CentredKernel
+from lemll._types import Array
 from lemll.solvers._features import CentredFeatures
 
 __all__ = ["KernelFeatures", "features_for"]
-
-Array = npt.NDArray[Any]
 
 
 class KernelFeatures:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from lemll._types import FloatArray
 
 __all__ = ["LineSearch", "exact_step"]
 
-FloatArray = npt.NDArray[Any]
 
 MAX_TRIALS = 50
 # phi' need not be driven to zero: a slope reduced to this share of the first leaves the objective

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lemll._types import Array
 from lemll.solvers._logistic_features import SharedFeatures
 
 __all__ = ["conjugate_gradients", "keep_problems"]
 
-Array = npt.NDArray[Any]
 
 MAX_CG = 200
 # Problems that are solved leave once they are this share of those still multiplied.

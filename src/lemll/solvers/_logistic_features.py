@@ -11,16 +11,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import eigh
 
+from lemll._types import Array, FloatArray
 from lemll._validation import is_sparse
 from lemll.topology._light import lighter
 
 __all__ = ["STRONG_PENALTY", "SharedFeatures"]
 
-Array = npt.NDArray[Any]
-FloatArray = npt.NDArray[np.float64]
 
 # Above this many axes the eigendecomposition costs more than it saves.
 MAX_AXES, MAX_AXES_OF_SPARSE = 1000, 600

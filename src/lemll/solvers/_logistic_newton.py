@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
+from lemll._types import FloatArray
 from lemll.solvers._logistic_cg import conjugate_gradients, keep_problems
 from lemll.solvers._logistic_features import SharedFeatures
 
 __all__ = ["NewtonBlock", "log_loss", "probabilities"]
 
-FloatArray = npt.NDArray[np.float64]
 
 ARMIJO = 1e-4
 SHORTEST_STEP = 2.0**-30

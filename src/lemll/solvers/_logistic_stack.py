@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
+from lemll._types import FloatArray
 from lemll.solvers._logistic_newton import (
     ARMIJO,
     LEAST_CURVATURE,
@@ -24,7 +25,6 @@ from lemll.solvers._logistic_newton import (
 
 __all__ = ["Stack"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Solved problems leave once they are this share of the stack: leaving copies the others.
 LEAVING = 0.1

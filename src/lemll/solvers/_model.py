@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from lemll._types import Array
 from lemll.objective import LemllPoint
 from lemll.solvers._factor import Cholesky, Factor, Spectrum
 from lemll.solvers._features import CentredFeatures
@@ -20,7 +20,6 @@ from lemll.solvers._kernel_features import KernelFeatures
 
 __all__ = ["FeatureModel", "KernelModel", "Model", "SampleModel", "model_for"]
 
-Array = npt.NDArray[Any]
 
 # Up to this order a dense matrix is factorised; of order 8000 it takes half a gigabyte.
 MAX_DENSE_ORDER = 8000

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
+
+from lemll._types import FloatArray
 
 __all__ = ["Curvature", "Direction", "NewtonSystem", "Point"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Conjugate gradient steps for one Newton step. Cut short, they still give a direction of descent.
 MAX_INNER = 300

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from lemll._types import FloatArray
 from lemll.objective import row_norms, smallest_objective, tube_loss, tube_weights
 from lemll.solvers._kernel_features import features_for
 from lemll.solvers._model import Model, model_for
 
 __all__ = ["MsvrCurvature", "MsvrPoint", "MsvrProblem"]
 
-FloatArray = npt.NDArray[np.float64]
 
 TINY = float(np.finfo(np.float64).tiny)
 

@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from lemll._types import FloatArray
 from lemll.solvers._line_search import exact_step
 from lemll.solvers._msvr_newton import Direction, NewtonSystem
 from lemll.solvers._msvr_point import MsvrPoint, MsvrProblem
@@ -15,7 +15,6 @@ from lemll.solvers._solution import Callback, Progress, Status
 
 __all__ = ["MsvrSolution", "Search"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Far from the optimum no Newton system is solved more exactly than this.
 LARGEST_FORCING = 0.3

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy.linalg import eigh_tridiagonal
 from scipy.linalg.blas import get_blas_funcs
 
+from lemll._types import Array
 from lemll.objective import (
     GapParts,
     LemllPoint,
@@ -26,7 +27,6 @@ from lemll.topology import ReconstructionOperator
 
 __all__ = ["Direction", "Operators", "Point", "Weights"]
 
-Array = npt.NDArray[Any]
 
 # The largest eigenvalue shows early: the margin covers what more steps would add to it.
 LANCZOS_STEPS = 8

@@ -20,17 +20,15 @@ and eliminating U leaves ``S = alpha R + Xt' (I - T^-1) Xt``. Two facts make thi
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lemll._types import Array
 from lemll.objective import row_norms, tube_weights
 from lemll.solvers._point import Direction, Operators, Point, Weights
 
 __all__ = ["Preconditioner"]
 
-Array = npt.NDArray[Any]
 
 MAX_TERMS = 8
 

@@ -6,8 +6,8 @@ import time
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lemll._types import Array
 from lemll.objective import duality_gap, smallest_objective
 from lemll.solvers._point import Direction, Point, Weights
 from lemll.solvers._preconditioner import Preconditioner
@@ -16,7 +16,6 @@ from lemll.topology import ReconstructionOperator
 
 __all__ = ["Search"]
 
-Array = npt.NDArray[Any]
 
 # The certificate is computed when the preconditioned gradient suggests it, and at least this often.
 LONGEST_WAIT = 25

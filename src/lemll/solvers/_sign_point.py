@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from lemll._types import FloatArray
 from lemll.objective import row_norms, smallest_objective, tube_loss, tube_weights
 from lemll.solvers._kernel_features import features_for
 from lemll.solvers._model import Model, model_for
 from lemll.solvers._msvr_point import MsvrCurvature
 
 __all__ = ["Gap", "SignCurvature", "SignPoint", "SignProblem"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class SignProblem:

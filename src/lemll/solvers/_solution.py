@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from lemll._types import FloatArray
 from lemll.objective import DualityGap, LemllPoint
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "solution_at",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 Status = Literal["converged", "max_iter", "stalled"]
 
 

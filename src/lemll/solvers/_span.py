@@ -8,17 +8,15 @@ the products. Often the best combination is good enough to be certified at once.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
+from lemll._types import Array
 from lemll.objective import row_norms, tube_weights
 from lemll.solvers._point import Point, Products, Weights
 
 __all__ = ["SolutionSpan"]
 
-Array = npt.NDArray[Any]
 
 # Solutions kept: more of them fit better, and cost more.
 MAX_KEPT = 32

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lemll._types import FloatArray
 from lemll._validation import check_finite
 from lemll.solvers._boxqp_hessian import Hessian
 from lemll.solvers._checks import check_stopping
@@ -30,8 +31,6 @@ from lemll.solvers._solution import Status
 
 __all__ = ["BoxQpSolution", "kkt_residual", "solve_box_qp"]
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 # Armijo's share of the decrease that the gradient promises.
 SUFFICIENT = 1e-4

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lemll._types import Array
 from lemll.objective import LemllPoint, duality_gap
 from lemll.solvers._checks import (
     Precision,
@@ -32,7 +32,6 @@ from lemll.topology import ReconstructionOperator
 
 __all__ = ["JointProblem", "solve_joint"]
 
-Array = npt.NDArray[Any]
 
 # How often float64 may begin again where rounding stopped it, its products computed afresh.
 RECHECKS = 2

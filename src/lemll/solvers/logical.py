@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lemll._validation import LabelArray
+from lemll._types import LabelArray
 from lemll.objective import DualityGap, LemllPoint, duality_gap, smallest_objective
 from lemll.solvers._solution import LemllSolution, solution_at
 from lemll.solvers.joint import JointProblem, solve_joint

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
 
+from lemll._types import FloatArray
 from lemll._validation import is_sparse
 from lemll.solvers._checks import as_features, check_size, check_stopping
 from lemll.solvers._logistic_features import SharedFeatures
@@ -17,7 +18,6 @@ from lemll.solvers._logistic_newton import NewtonBlock
 
 __all__ = ["LogisticSolution", "solve_logistic"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # A block of problems has a few arrays of this size: small enough for the processor's cache, and
 # bounded however many problems there are.

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from joblib import Parallel, delayed
 from scipy import sparse
 
+from lemll._types import FloatArray, IndexArray
 from lemll._validation import is_sparse
 from lemll.solvers._checks import as_features, check_size, check_stopping
 from lemll.solvers._logistic_features import STRONG_PENALTY
@@ -20,8 +21,6 @@ from lemll.topology._light import dense, lighter
 
 __all__ = ["SubsetsSolution", "solve_logistic_subsets"]
 
-FloatArray = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.intp]
 
 # Stacks of matrices are no larger than this, whatever there is to solve.
 STACK_BYTES = 1 << 24

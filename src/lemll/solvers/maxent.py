@@ -6,18 +6,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import log_softmax, xlogy
 
+from lemll._types import FloatArray, LabelArray
 from lemll._validation import is_sparse
 from lemll.solvers._checks import as_features, check_size, check_stopping
 from lemll.solvers._solution import Status
 
 __all__ = ["EMPIRICAL_LOSSES", "MaxentSolution", "empirical_loss", "solve_maxent"]
 
-FloatArray = npt.NDArray[np.float64]
-LabelArray = npt.NDArray[np.int8]
 Empirical = Literal["virtual", "pairwise"]
 
 EMPIRICAL_LOSSES = ("virtual", "pairwise")

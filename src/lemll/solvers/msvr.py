@@ -17,9 +17,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lemll._kernel import CentredKernel
+from lemll._types import FloatArray
 from lemll._validation import is_sparse
 from lemll.solvers._checks import (
     as_features,
@@ -33,8 +33,6 @@ from lemll.solvers._msvr_search import MsvrSolution, Search
 from lemll.solvers._solution import Callback
 
 __all__ = ["MsvrSolution", "solve_msvr", "solve_msvr_path"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def solve_msvr(

@@ -10,8 +10,8 @@ import time
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lemll._types import FloatArray
 from lemll._validation import is_sparse
 from lemll.objective import LemllPoint, duality_gap, row_norms, smallest_objective, tube_loss
 from lemll.solvers._blocks import LabelBlock, MsvrBlock
@@ -19,8 +19,6 @@ from lemll.solvers._checks import check_arrays, check_size, check_start, check_w
 from lemll.solvers._solution import Callback, LemllSolution, Progress, Status, solution_at
 
 __all__ = ["solve_reference"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def solve_reference(

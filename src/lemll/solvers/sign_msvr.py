@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lemll._types import FloatArray
 from lemll._validation import is_sparse
 from lemll.solvers._checks import (
     as_features,
@@ -30,7 +30,6 @@ from lemll.solvers._solution import Status
 
 __all__ = ["SignMsvrSolution", "solve_sign_msvr"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Share of the gap that all but the multipliers may have when these are updated.
 SMOOTH_SHARE = 0.3

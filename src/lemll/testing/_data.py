@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from lemll._types import Array
 
 __all__ = ["CLOSE", "assert_refused", "make_data", "scores_of"]
 
-Array = npt.NDArray[Any]
 
 # Solvers stop at a tolerance: scores of equal problems agree to this, not to the last bit.
 CLOSE = 1e-3

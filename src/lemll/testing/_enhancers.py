@@ -11,7 +11,8 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from lemll.testing._data import Array, assert_refused, make_data
+from lemll._types import Array
+from lemll.testing._data import assert_refused, make_data
 
 # Rows of a distribution sum to one up to rounding; solvers stop at a tolerance.
 ROUNDING, CLOSE = 1e-12, 1e-4

@@ -8,8 +8,8 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
+from lemll._types import FloatArray
 from lemll.topology._light import dense
-from lemll.topology._rows import FloatArray
 
 __all__ = ["FeatureSign"]
 

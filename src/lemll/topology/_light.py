@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from lemll._types import FloatArray
 from lemll._validation import is_sparse
-from lemll.topology._rows import FloatArray
 
 __all__ = ["SPARSE_DENSITY", "dense", "lighter"]
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lemll._types import FloatArray, IndexArray
 from lemll._validation import is_sparse
-from lemll.topology._rows import FloatArray, IndexArray
 
 __all__ = ["ill_conditioned", "local_grams", "solve_for_ones"]
 

@@ -13,13 +13,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lemll._types import FloatArray, IndexArray
 from lemll._validation import check_finite, is_sparse
 
 __all__ = ["Block", "Rows", "check_features", "check_n_neighbors"]
 
-FloatArray = npt.NDArray[np.float64]
 Float32Array = npt.NDArray[np.float32]
-IndexArray = npt.NDArray[np.intp]
 
 # No temporary array is larger than this, however large X is.
 BLOCK_BYTES = 1 << 25

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lemll.topology._rows import Block, Float32Array, IndexArray, Rows
+from lemll._types import IndexArray
+from lemll.topology._rows import Block, Float32Array, Rows
 from lemll.topology._threads import worker_threads
 
 __all__ = ["Candidates", "sweep"]

@@ -7,16 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from lemll._types import FloatArray, IndexArray
 from lemll._validation import is_sparse
 from lemll.topology._light import SPARSE_DENSITY
-from lemll.topology._rows import (
-    BLOCK_BYTES,
-    FloatArray,
-    IndexArray,
-    Rows,
-    check_features,
-    check_n_neighbors,
-)
+from lemll.topology._rows import BLOCK_BYTES, Rows, check_features, check_n_neighbors
 from lemll.topology._sweep import sweep
 
 __all__ = ["nearest_neighbors"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from lemll.topology._rows import FloatArray
+from lemll._types import FloatArray
 
 __all__ = ["ReconstructionOperator"]
 

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from lemll._types import FloatArray, IndexArray
 from lemll._validation import check_finite, is_sparse
 from lemll.topology._local import ill_conditioned, local_grams, solve_for_ones
-from lemll.topology._rows import FloatArray, IndexArray, check_features
+from lemll.topology._rows import check_features
 from lemll.topology.neighbors import nearest_neighbors
 
 __all__ = [

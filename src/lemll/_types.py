@@ -1,0 +1,34 @@
+"""The types that more than one module speaks of, each under one name."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "Array",
+    "BoolArray",
+    "Estimator",
+    "Features",
+    "FloatArray",
+    "IndexArray",
+    "LabelArray",
+    "MatrixLike",
+]
+
+Array: TypeAlias = npt.NDArray[Any]
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IndexArray: TypeAlias = npt.NDArray[np.intp]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+# Logical labels. Signed, so that a user's 2 * Y - 1 is -1 and not 255.
+LabelArray: TypeAlias = npt.NDArray[np.int8]
+
+# Validated features: an ndarray or a csr_array. The two share no type that a checker could follow
+# through products, slices and transposes.
+Features: TypeAlias = Any
+# What a user may pass: an array, a list, a sparse matrix, or a frame of pandas, polars and others.
+MatrixLike: TypeAlias = Any
+# An object with scikit-learn's interface, which ships no types.
+Estimator: TypeAlias = Any
