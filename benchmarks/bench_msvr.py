@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks._measure import data_dir, write_json
 from lemll.datasets import load_dataset
 from lemll.solvers import Progress, solve_msvr
-from lemll.solvers._blocks import MsvrBlock
+from lemll.solvers.reference import MsvrBlock
 
 ERROR = 1e-6
 REPEATS = 20

@@ -1,24 +1,53 @@
-"""Checks of label matrices that more than one room needs.
+"""Checks that more than one room needs: labels, features, parameters, memory; and safe fits.
 
 Logical labels are 0/1 everywhere in public; -1/+1 exists only inside the solvers. Coded -1/+1,
-most metrics would still return a number, and a wrong one, so it is refused here, loudly.
+most metrics would still return a number, and a wrong one, so it is refused here.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import math
+import numbers
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lemll._memory import check_memory
 from lemll._types import FloatArray, LabelArray
+from lemll.exceptions import NotEnoughMemoryError
 
-__all__ = ["check_distribution", "check_finite", "check_logical_labels", "is_sparse"]
+__all__ = [
+    "all_or_nothing",
+    "available_bytes",
+    "check_distribution",
+    "check_finite",
+    "check_flag",
+    "check_logical_labels",
+    "check_memory",
+    "check_n_jobs",
+    "check_number",
+    "check_whole",
+    "is_sparse",
+]
 
 # Rows of a float32 distribution are off by about 3e-7; a row off by more than this is no rounding.
 SUM_TOLERANCE = 1e-5
+
+
+# No array has more elements, and no loop would come to its end.
+LARGEST_WHOLE = 2**63 - 1
+# Asking how much memory is free takes longer than filling less than this.
+WORTH_CHECKING = 1 << 26
+_CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
+_CGROUP_USED = Path("/sys/fs/cgroup/memory.current")
+_Estimator = TypeVar("_Estimator")
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 
 def is_sparse(X: Any) -> bool:
@@ -176,3 +205,153 @@ def check_finite(X: Any, *, name: str = "X") -> None:
         f"{name} must be finite, got {value} in row {row}, column {column}; "
         "impute or drop such rows first."
     )
+
+
+def check_number(
+    name: str, value: Any, *, above: float = -math.inf, inclusive: bool = False
+) -> float:
+    """Return a finite real parameter greater than `above`, or at least that if `inclusive`.
+
+    Examples
+    --------
+    >>> check_number("alpha", 1, above=0)
+    1.0
+    """
+    bound = f" {'>=' if inclusive else '>'} {above:g}" if math.isfinite(above) else ""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ValueError(f"{name} must be a number{bound}, got {value!r}.")
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number of more than 300 digits
+        number = math.inf
+    if not math.isfinite(number) or number < above or (number == above and not inclusive):
+        raise ValueError(f"{name} must be finite{bound and ' and' + bound}, got {_shown(value)}.")
+    return number
+
+
+def check_whole(name: str, value: Any, *, least: int) -> int:
+    """Return a whole-number parameter not below `least`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise ValueError(f"{name} must be a whole number >= {least}, got {_shown(value)}.")
+    whole = int(value)
+    if whole > LARGEST_WHOLE:
+        raise ValueError(f"{name} must be at most 2**63 - 1, got {_shown(value)}.")
+    return whole
+
+
+def check_n_jobs(n_jobs: Any) -> int | None:
+    """Return a number of processes or threads: None, or a whole number that is not 0."""
+    if n_jobs is None:
+        return None
+    whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
+    if not whole or n_jobs == 0 or abs(n_jobs) > LARGEST_WHOLE:
+        raise ValueError(
+            f"n_jobs must be None, a whole number > 0, or -1 for all processors; "
+            f"got {_shown(n_jobs)}."
+        )
+    return int(n_jobs)
+
+
+def _shown(value: Any) -> str:
+    """Show a value in a message, also one whose digits would fill it."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write integers of thousands of digits
+        return f"an integer of {value.bit_length()} bits"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return a parameter that is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
+
+
+def available_bytes() -> int | None:
+    """Estimate how much memory this process may still use; None where the system does not tell."""
+    try:
+        import psutil
+
+        free: int | None = psutil.virtual_memory().available
+    except ImportError:
+        free = _physical_bytes()
+    try:
+        limit, used = _CGROUP_LIMIT.read_text().strip(), int(_CGROUP_USED.read_text())
+    except (OSError, ValueError):
+        return free  # not in a container of Linux
+    if limit == "max":
+        return free
+    left = int(limit) - used
+    return left if free is None else min(free, left)
+
+
+def _physical_bytes() -> int | None:
+    """Return the size of the memory, where neither psutil nor /proc tells what is free of it."""
+    meminfo = Path("/proc/meminfo")
+    if meminfo.is_file():
+        for line in meminfo.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None  # Windows has no sysconf
+
+
+def check_memory(needed: int, purpose: str, remedy: str) -> None:
+    """Refuse what would not fit.
+
+    Parameters
+    ----------
+    needed : int
+        Estimated bytes.
+    purpose : str
+        What they are for, as the start of a sentence.
+    remedy : str
+        What the user can do instead.
+    """
+    if needed < WORTH_CHECKING:
+        return
+    free = available_bytes()
+    if free is not None and needed > free:
+        raise NotEnoughMemoryError(
+            f"{purpose} needs about {needed / 2**30:.1f} GiB and {free / 2**30:.1f} GiB are "
+            f"available; {remedy}."
+        )
+
+
+def all_or_nothing(
+    fit: Callable[Concatenate[_Estimator, _Arguments], _Result],
+) -> Callable[Concatenate[_Estimator, _Arguments], _Result]:
+    """Let a method that sets fitted attributes keep the earlier ones if it fails.
+
+    scikit-learn's validation stores the number and the names of the features before anything is
+    learnt. Without this, a failed second `fit` with another width would leave a model that refuses
+    the rows it was fitted on.
+
+    Parameters
+    ----------
+    fit : callable
+        A method that replaces attributes and does not change their values in place.
+
+    Returns
+    -------
+    callable
+        The same method; on any exception, an interruption included, the attributes are those from
+        before the call.
+    """
+
+    @functools.wraps(fit)
+    def guarded(
+        self: _Estimator, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
+    ) -> _Result:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    return guarded

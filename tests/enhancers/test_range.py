@@ -15,7 +15,7 @@ from lemll.enhancers import (
     LEMLLEnhancer,
     MLFEEnhancer,
 )
-from lemll.enhancers._kernels import inverse_variance
+from lemll.fitting.kernels import inverse_variance
 
 
 def problem(seed=0, n=50):

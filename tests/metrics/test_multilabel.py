@@ -15,7 +15,6 @@ from scipy import sparse
 from sklearn import metrics as skm
 
 from lemll.metrics import (
-    _ranks,
     average_precision,
     coverage,
     hamming_loss,
@@ -360,7 +359,7 @@ def test_blocks_do_not_show_and_callers_arrays_stay(monkeypatch, ties):
     Y.flags.writeable = scores.flags.writeable = False
     whole = [f(Y, scores, ties=ties, average=False) for f in RANKING.values()]
     for entries in (1, 36, 100):
-        monkeypatch.setattr(_ranks, "_BLOCK_ENTRIES", entries)
+        monkeypatch.setattr("lemll.metrics.ranks._BLOCK_ENTRIES", entries)
         blocks = [f(Y, scores, ties=ties, average=False) for f in RANKING.values()]
         assert_array_equal(blocks, whole)
     assert_array_equal(Y, Y_before)

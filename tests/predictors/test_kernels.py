@@ -13,9 +13,10 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 
-from lemll import LEMLL, MSVR, MSVRClassifier, _memory
-from lemll.enhancers import LEMLLEnhancer, _kernels
+from lemll import LEMLL, MSVR, MSVRClassifier, _validation
+from lemll.enhancers import LEMLLEnhancer
 from lemll.exceptions import NotEnoughMemoryError
+from lemll.fitting import kernels
 from lemll.topology import reconstruction_weights
 
 ESTIMATORS = [LEMLL(tol=1e-10), LEMLLEnhancer(tol=1e-10), MSVR(), MSVRClassifier()]
@@ -124,7 +125,7 @@ def test_the_width_follows_the_variance_and_not_the_place_of_the_features():
 def test_blocks_of_rows_change_nothing(monkeypatch):
     X, Y = random_problem()
     whole = LEMLL(kernel="rbf").fit(X, Y).decision_function(X)
-    monkeypatch.setattr(_kernels, "BLOCK_BYTES", 8 * 60 * 7)
+    monkeypatch.setattr(kernels, "BLOCK_BYTES", 8 * 60 * 7)
     parts = LEMLL(kernel="rbf").fit(X, Y).decision_function(X)
     np.testing.assert_allclose(parts, whole, atol=1e-10)
 
@@ -212,7 +213,7 @@ def test_bad_kernels_are_named(estimator, parameters, message):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 def test_sixty_thousand_rows_are_refused_before_anything_is_allocated(estimator, monkeypatch):
-    monkeypatch.setattr(_memory, "available_bytes", lambda: 16 * 2**30)
+    monkeypatch.setattr(_validation, "available_bytes", lambda: 16 * 2**30)
     X, Y = np.zeros((60_000, 2)), np.zeros((60_000, 3), dtype=np.int8)
     X[:, 0] = np.arange(60_000)
     Y[::2] = 1
@@ -230,7 +231,8 @@ def test_sixty_thousand_rows_are_refused_before_anything_is_allocated(estimator,
 
 
 def test_a_linear_fit_that_would_not_fit_is_refused_by_msvr_too(monkeypatch):
-    monkeypatch.setattr(_memory, "available_bytes", lambda: 1000)
+    monkeypatch.setattr(_validation, "available_bytes", lambda: 1000)
+    monkeypatch.setattr(_validation, "WORTH_CHECKING", 0)
     X, Y = random_problem()
     with pytest.raises(NotEnoughMemoryError, match="Fitting 60 rows with 3 labels"):
         MSVR().fit(X, Y)

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-import lemll._memory
+import lemll._validation
 from lemll import LEMLL
 from lemll.datasets import load_digit_tags
 from lemll.enhancers import LEMLLEnhancer
@@ -247,7 +247,8 @@ def test_labels_of_pandas_and_of_objects():
 
 
 def test_memory_that_would_not_fit_is_refused_first(monkeypatch):
-    monkeypatch.setattr(lemll._memory, "available_bytes", lambda: 1000)
+    monkeypatch.setattr(lemll._validation, "available_bytes", lambda: 1000)
+    monkeypatch.setattr(lemll._validation, "WORTH_CHECKING", 0)
     with pytest.raises(NotEnoughMemoryError, match="60 rows with 4 labels needs about .* GiB"):
         LEMLL().fit(*random_problem())
 

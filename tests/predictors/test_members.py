@@ -203,11 +203,11 @@ def test_mulan_skips_all_pairs_after_an_empty_one(estimator):
 
 
 def test_pairs_in_chunks_are_the_same(monkeypatch):
-    from lemll.predictors import _pairs
+    from lemll.predictors.logistic import pairs
 
     X, Y = data(n_labels=6)
     whole = CLR(voting="soft", tol=1e-8).fit(X, Y).decision_function(X)
-    monkeypatch.setattr(_pairs, "CHUNK_ROWS", 100)
+    monkeypatch.setattr(pairs, "CHUNK_ROWS", 100)
     np.testing.assert_allclose(
         CLR(voting="soft", tol=1e-8).fit(X, Y).decision_function(X), whole, atol=1e-6
     )
@@ -239,7 +239,7 @@ def test_weka_refuses_features_that_cannot_be_squared(make):
 
 
 def test_an_ensemble_keeps_its_samples_in_bytes(monkeypatch):
-    from lemll.predictors import _chains
+    from lemll.predictors.logistic import chains
 
     given = []
 
@@ -247,7 +247,7 @@ def test_an_ensemble_keeps_its_samples_in_bytes(monkeypatch):
         given.append(options["sample_weight"])
         return solve_logistic(*arrays, **options)
 
-    monkeypatch.setattr(_chains, "solve_logistic", recording)
+    monkeypatch.setattr(chains, "solve_logistic", recording)
     ECC(n_members=3, random_state=0).fit(*data())
     assert given[0].dtype == np.uint8
     assert (given[0].sum(axis=0) == 120).all()

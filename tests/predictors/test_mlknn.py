@@ -9,7 +9,7 @@ from scipy import sparse
 from lemll import MLkNN
 from lemll.datasets import load_dataset
 from lemll.metrics import average_precision, coverage, hamming_loss, one_error, ranking_loss
-from lemll.predictors._query import nearest_training_rows
+from lemll.predictors.mlknn import nearest_training_rows
 
 
 def test_six_points_by_hand():

@@ -16,9 +16,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, normalize
 
 from lemll import LEMLL, LEMLLCV, MSVRCV
-from lemll.predictors import _path_cv, _trials
-from lemll.predictors._folds import Space
-from lemll.predictors._grid import coarse_to_fine, one_standard_error
+from lemll.predictors.search import path_cv, trials
+from lemll.predictors.search.folds import Space
+from lemll.predictors.search.grid import coarse_to_fine, one_standard_error
 from lemll.solvers import GridPoint
 
 AXIS = (1 / 16, 1.0, 16.0)
@@ -70,16 +70,16 @@ def test_the_coarse_search_tries_no_point_twice(labelled):
 def test_a_fold_is_prepared_once_a_kernel(labelled, monkeypatch):
     X, Y = labelled
     prepared = []
-    prepare = _trials.FoldPath._prepare
+    prepare = trials.FoldPath._prepare
     monkeypatch.setattr(
-        _trials.FoldPath, "_prepare", lambda self: prepared.append(self) or prepare(self)
+        trials.FoldPath, "_prepare", lambda self: prepared.append(self) or prepare(self)
     )
     settings = {"search": "coarse", "kernel": "auto", "cv": 2, "tol_final": 1e-3}
     LEMLLCV(**settings).fit(X, Y)
     assert len(prepared) == 4 * 2
     # Without memory to keep it in, it is prepared again, to the same result.
     kept = LEMLLCV(**settings).fit(X, Y)
-    monkeypatch.setattr(_trials, "available_bytes", lambda: 0)
+    monkeypatch.setattr(trials, "available_bytes", lambda: 0)
     del prepared[:]
     again = LEMLLCV(**settings).fit(X, Y)
     assert len(prepared) > 4 * 2
@@ -264,7 +264,7 @@ def test_an_interrupted_search_leaves_the_earlier_model(labelled, make_labelled,
 @pytest.mark.parametrize("search", ["grid", "coarse"])
 def test_the_best_is_chosen_among_points_solved_exactly(labelled, search, monkeypatch):
     X, Y = labelled
-    monkeypatch.setattr(_path_cv, "_FINALISTS", 3)
+    monkeypatch.setattr(path_cv, "_FINALISTS", 3)
     reports = []
     settings = SMALL | {"search": search, "refit": False}
     model = LEMLLCV(**settings, tol_search=0.1, callback=reports.append).fit(X, Y)

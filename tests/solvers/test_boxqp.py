@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lemll.solvers import _boxqp_hessian, boxqp, solve_box_qp
+from lemll.solvers import boxqp, boxqp_hessian, solve_box_qp
 from lemll.solvers.boxqp import kkt_residual
 from lemll.topology import reconstruction_weights
 
@@ -106,7 +106,7 @@ def test_every_way_leads_to_the_same_point(monkeypatch, settings):
     A, lower, upper = manifold(n_rows=80, twins=10)
     straight = solve_box_qp(A.toarray(), lower, upper, ridge=1e-2, tol=1e-10)
     for name, value in settings.items():
-        module = _boxqp_hessian if hasattr(_boxqp_hessian, name) else boxqp
+        module = boxqp_hessian if hasattr(boxqp_hessian, name) else boxqp
         monkeypatch.setattr(module, name, value)
     other = solve_box_qp(A, lower, upper, ridge=1e-2, tol=1e-10, max_iter=5000)
     assert straight.converged

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from lemll._kernel import CentredKernel
 from lemll.objective import GapParts, LemllPoint, duality_gap, lemll_objective
+from lemll.objective.features import CentredKernel
 from lemll.solvers import JointProblem, solve_joint
-from lemll.solvers._dual import tight_gap
-from lemll.solvers._point import Point, Weights
-from lemll.solvers._preconditioner import Preconditioner
+from lemll.solvers.joint.point import Point, Weights, tight_gap
+from lemll.solvers.joint.search import Preconditioner
 
 CORNERS = [Weights(1.0, 1.0, 1.0, 0.1), Weights(1 / 64, 1 / 64, 64.0, 0.1), Weights(64, 1, 0, 0.0)]
 FORMS = {"n > d": (4, lambda X: X), "n < d": (60, lambda X: X), "kernel": (4, None)}

@@ -8,7 +8,7 @@ from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 from lemll.objective import duality_gap, lemll_objective
 from lemll.solvers import CentredKernel, JointProblem, solve_joint, solve_msvr
-from lemll.solvers._kernel_features import KernelFeatures
+from lemll.solvers.linear.features import KernelFeatures
 
 ONES = {"alpha": 1.0, "beta": 1.0, "gamma": 1.0, "epsilon": 0.1}
 TIGHT = {"tol": 1e-13, "max_iter": 20_000}

@@ -9,8 +9,7 @@ import pytest
 from scipy import sparse
 
 from lemll.objective import duality_gap
-from lemll.solvers import GridPoint, solve_joint
-from lemll.solvers.logical import LogicalPath, solve_logical
+from lemll.solvers import GridPoint, LogicalPath, solve_joint, solve_logical
 
 ONES = {"alpha": 1.0, "beta": 1.0, "gamma": 1.0, "epsilon": 0.1}
 
@@ -96,6 +95,8 @@ def test_a_path_prepared_once_goes_on_with_more_points(labelled, monkeypatch):
     X, Y, W = labelled
     path = LogicalPath(X, Y, W)
     first = list(path.solve(GRID[:1]))
-    monkeypatch.setattr("lemll.solvers._factor.eigh", None)  # a second decomposition would fail
+    monkeypatch.setattr(
+        "lemll.solvers.linear.models.eigh", None
+    )  # a second decomposition would fail
     again = list(path.solve(GRID[:1]))
     np.testing.assert_array_equal(first[0].solution.coef, again[0].solution.coef)

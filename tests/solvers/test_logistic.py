@@ -122,14 +122,14 @@ def test_exact_steps_find_the_same_as_conjugate_gradients(monkeypatch):
     allowed = np.eye(5, 3, dtype=bool)
     by_cg = solve_logistic(X, Y, C=1e4, extra=extra, allowed=allowed, tol=1e-9)
     # No step by conjugate gradients is cheap enough now.
-    from lemll.solvers import _logistic_newton
+    from lemll.solvers.logistic import newton
 
     def costly(*given, **options):
         found, _ = conjugate_gradients(*given, **options)
         return found, 10**6
 
-    conjugate_gradients = _logistic_newton.conjugate_gradients
-    monkeypatch.setattr(_logistic_newton, "conjugate_gradients", costly)
+    conjugate_gradients = newton.conjugate_gradients
+    monkeypatch.setattr(newton, "conjugate_gradients", costly)
     exact = solve_logistic(X, Y, C=1e4, extra=extra, allowed=allowed, tol=1e-9)
     np.testing.assert_allclose(exact.coef, by_cg.coef, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(exact.extra_coef, by_cg.extra_coef, rtol=1e-5, atol=1e-6)
@@ -138,10 +138,10 @@ def test_exact_steps_find_the_same_as_conjugate_gradients(monkeypatch):
 def test_blocks_and_threads_change_nothing(monkeypatch):
     X, Y = problems(n_problems=40)
     whole = solve_logistic(X, Y, tol=1e-8)
-    from lemll.solvers import logistic
+    from lemll.solvers.logistic import solve
 
-    monkeypatch.setattr(logistic, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(logistic, "LEAST_PROBLEMS", 7)
+    monkeypatch.setattr(solve, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(solve, "LEAST_PROBLEMS", 7)
     cut = solve_logistic(X, Y, tol=1e-8, n_jobs=2)
     np.testing.assert_allclose(cut.coef, whole.coef, atol=1e-6)
 
@@ -191,11 +191,11 @@ def subsets(Y, sizes, seed=0):
     ("name", "value"), [("KERNEL_BYTES", 1 << 29), ("KERNEL_BYTES", 0), ("SHARED_COST", 0)]
 )
 def test_subsets_equal_scikit_learn(form, name, value, monkeypatch):
-    from lemll.solvers import logistic_subsets
+    from lemll.solvers.logistic import subsets as module
 
     # With the kernel of all rows, without it, and by products with all rows.
-    monkeypatch.setattr(logistic_subsets, name, value)
-    monkeypatch.setattr(logistic_subsets, "MASK_BYTES", 240)
+    monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(module, "MASK_BYTES", 240)
     X, Y = problems(n_features=12)
     # Sizes on both sides of the number of features: both forms of the problem.
     rows, labels = subsets(Y, [5, 8, 9, 11, 12, 13, 30, 70, 80])
@@ -232,9 +232,9 @@ def test_subsets_that_are_separable_stay_finite(n_features):
 
 @pytest.mark.parametrize("cost", [0, np.inf], ids=["all rows", "stacks"])
 def test_subsets_far_from_the_origin_lose_nothing_by_rounding(cost, monkeypatch):
-    from lemll.solvers import logistic_subsets
+    from lemll.solvers.logistic import subsets as module
 
-    monkeypatch.setattr(logistic_subsets, "SHARED_COST", cost)
+    monkeypatch.setattr(module, "SHARED_COST", cost)
     X, Y = problems()
     rows, labels = subsets(Y, [60, 80])
     near, far = (

@@ -10,9 +10,9 @@ import pytest
 from scipy import sparse
 
 from lemll.solvers import solve_msvr
-from lemll.solvers._blocks import MsvrBlock
-from lemll.solvers._features import CentredFeatures
-from lemll.solvers._model import FeatureModel, SampleModel
+from lemll.solvers.linear.features import CentredFeatures
+from lemll.solvers.linear.models import FeatureModel, SampleModel
+from lemll.solvers.reference import MsvrBlock
 
 
 class Drawn(NamedTuple):
@@ -248,7 +248,7 @@ def test_both_models_find_the_same(model, weighted, monkeypatch):
     problem = draw(9, shape=(20, 12), epsilon=0.2)
     weights = problem.weights if weighted else None
     expected = solve(problem, weights)
-    monkeypatch.setattr("lemll.solvers._msvr_point.model_for", model)
+    monkeypatch.setattr("lemll.solvers.msvr.point.model_for", model)
     found = solve(problem, weights)
     np.testing.assert_allclose(found.coef, expected.coef, rtol=1e-8, atol=1e-9)
 
@@ -256,7 +256,7 @@ def test_both_models_find_the_same(model, weighted, monkeypatch):
 def test_a_diagonal_preconditioner_will_do(monkeypatch):
     problem = draw(10, shape=(30, 8), epsilon=0.1)
     expected = solve(problem, problem.weights)
-    monkeypatch.setattr("lemll.solvers._model.MAX_DENSE_ORDER", 1)
+    monkeypatch.setattr("lemll.solvers.linear.models.MAX_DENSE_ORDER", 1)
     for X in (problem.X, sparse.csr_array(problem.X)):
         found = solve(problem, problem.weights, X)
         assert found.converged

@@ -12,8 +12,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from lemll.objective import duality_gap
 from lemll.solvers import CentredKernel, GridPoint, JointProblem, solve_joint, solve_path
-from lemll.solvers._factor import Cholesky, Spectrum
-from lemll.solvers.path import path_order
+from lemll.solvers.joint.path import path_order
+from lemll.solvers.linear.models import Cholesky, Spectrum
 
 GRID = [GridPoint(*point) for point in itertools.product((1 / 64, 1.0, 64.0), repeat=3)]
 

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from lemll.objective import LemllPoint, lemll_gradient, lemll_objective
 from lemll.solvers import solve_reference
-from lemll.solvers._blocks import MsvrBlock
+from lemll.solvers.reference import MsvrBlock
 
 ONES = {"alpha": 1.0, "beta": 1.0, "gamma": 1.0, "epsilon": 0.1}
 TIGHT = {"tol": 1e-14, "inner_tol": 1e-13}

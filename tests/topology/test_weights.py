@@ -17,7 +17,7 @@ from lemll.topology import (
     nearest_neighbors,
     reconstruction_weights,
 )
-from lemll.topology._local import ill_conditioned, local_grams, solve_for_ones
+from lemll.topology.weights import ill_conditioned, local_grams, solve_for_ones
 
 
 def normal(n, d, seed=0):

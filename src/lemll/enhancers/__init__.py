@@ -1,7 +1,6 @@
 """Label enhancement: logical labels in, numerical labels and a label distribution out."""
 
 from lemll.enhancers._base import BaseEnhancer
-from lemll.enhancers._normalize import normalize
 from lemll.enhancers.fcm import FCMEnhancer
 from lemll.enhancers.glle import GLLEEnhancer
 from lemll.enhancers.km import KMEnhancer
@@ -11,6 +10,7 @@ from lemll.enhancers.logical import LogicalEnhancer
 from lemll.enhancers.ml2 import ML2Enhancer
 from lemll.enhancers.mlfe import MLFEEnhancer
 from lemll.enhancers.uniform import UniformEnhancer
+from lemll.fitting import normalize
 
 # Every method, once: the conformance checks and whoever offers a choice read this.
 ENHANCERS: tuple[type[BaseEnhancer], ...] = (

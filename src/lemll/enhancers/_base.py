@@ -9,14 +9,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from lemll._fitting import all_or_nothing
-from lemll._frames import check_same_rows
-from lemll._labels import code_labels
-from lemll._parameters import check_number
+from lemll._labels import check_same_rows, code_labels
 from lemll._types import FloatArray, LabelArray
+from lemll._validation import all_or_nothing, check_number
 from lemll.enhancers._calibrate import check_rated_rows, choose_scale
-from lemll.enhancers._features import check_magnitude
-from lemll.enhancers._normalize import check_normalization, normalize
+from lemll.fitting import check_magnitude, check_normalization, normalize
 
 __all__ = ["BaseEnhancer"]
 

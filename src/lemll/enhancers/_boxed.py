@@ -8,9 +8,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from lemll._parameters import check_number, check_whole
 from lemll._types import FloatArray, LabelArray
-from lemll._validation import is_sparse
+from lemll._validation import check_number, check_whole, is_sparse
 from lemll._warnings import warn_caller
 from lemll.solvers import solve_box_qp
 

@@ -8,11 +8,10 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from sklearn.utils import check_random_state
 
-from lemll._parameters import check_whole
 from lemll._types import FloatArray, IndexArray
-from lemll._validation import check_distribution
+from lemll._validation import check_distribution, check_whole
 from lemll._warnings import warn_caller
-from lemll.enhancers._normalize import normalize
+from lemll.fitting import normalize
 
 __all__ = ["ChosenScale", "check_rated_rows", "choose_scale", "rated_losses"]
 

@@ -8,14 +8,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from lemll._memory import check_memory
-from lemll._parameters import check_number, check_whole
+from lemll._sparse import lighter
 from lemll._types import FloatArray, LabelArray
-from lemll._validation import is_sparse
+from lemll._validation import check_memory, check_number, check_whole, is_sparse
 from lemll._warnings import warn_caller
 from lemll.enhancers._base import BaseEnhancer
-from lemll.enhancers._features import squared_lengths
-from lemll.topology._light import lighter
+from lemll.fitting import squared_lengths
 
 __all__ = ["FCMEnhancer"]
 

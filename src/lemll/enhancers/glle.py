@@ -7,18 +7,12 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
-from lemll._parameters import check_number, check_whole
+from lemll._sparse import lighter
 from lemll._types import FloatArray, LabelArray
-from lemll._validation import is_sparse
+from lemll._validation import check_number, check_whole, is_sparse
 from lemll.enhancers._base import BaseEnhancer
-from lemll.enhancers._features import (
-    check_two_rows,
-    check_width,
-    mean_distance,
-    squared_distances,
-)
+from lemll.fitting import check_two_rows, check_width, mean_distance, squared_distances
 from lemll.topology import nearest_neighbors
-from lemll.topology._light import lighter
 
 __all__ = ["GLLEEnhancer"]
 

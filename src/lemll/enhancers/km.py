@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from lemll._memory import check_memory
-from lemll._parameters import check_number
+from lemll._sparse import lighter
 from lemll._types import FloatArray, LabelArray
-from lemll._validation import is_sparse
+from lemll._validation import check_memory, check_number, is_sparse
 from lemll.enhancers._base import BaseEnhancer
-from lemll.enhancers._features import squared_distances
-from lemll.topology._light import lighter
+from lemll.fitting import squared_distances
 
 __all__ = ["KMEnhancer"]
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from lemll._parameters import check_number, check_whole
+from lemll._sparse import lighter
 from lemll._types import FloatArray, LabelArray
+from lemll._validation import check_number, check_whole
 from lemll._warnings import warn_caller
 from lemll.enhancers._base import BaseEnhancer
-from lemll.enhancers._features import check_width, squared_distances
-from lemll.topology._light import lighter
+from lemll.fitting import check_width, squared_distances
 
 __all__ = ["LabelPropagationEnhancer"]
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from lemll._types import FloatArray, LabelArray
 from lemll.enhancers._base import BaseEnhancer
-from lemll.enhancers._equation9 import fit_equation9, make_graph
-from lemll.enhancers._kernels import model_outputs
+from lemll.fitting import fit_equation9, make_graph, model_outputs
 
 __all__ = ["LEMLLEnhancer"]
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from lemll._parameters import check_number, check_whole
 from lemll._types import FloatArray, LabelArray
+from lemll._validation import check_number, check_whole
 from lemll.enhancers._base import BaseEnhancer
 from lemll.enhancers._boxed import boxed_labels
-from lemll.enhancers._features import check_two_rows
+from lemll.fitting import check_two_rows
 from lemll.topology import check_graph, reconstruction_weights
 
 __all__ = ["ML2Enhancer"]

@@ -8,17 +8,14 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from lemll._memory import check_memory
-from lemll._parameters import check_number, check_whole
+from lemll._sparse import SPARSE_DENSITY
 from lemll._types import FloatArray, LabelArray
-from lemll._validation import is_sparse
+from lemll._validation import check_memory, check_number, check_whole, is_sparse
 from lemll._warnings import warn_caller
 from lemll.enhancers._base import BaseEnhancer
 from lemll.enhancers._boxed import boxed_labels
-from lemll.enhancers._features import check_two_rows
-from lemll.topology import check_graph
-from lemll.topology._light import SPARSE_DENSITY
-from lemll.topology.sparse_coding import admm_codes, lasso_codes
+from lemll.fitting import check_two_rows
+from lemll.topology import admm_codes, check_graph, lasso_codes
 
 __all__ = ["MLFEEnhancer"]
 

@@ -30,7 +30,7 @@ from lemll.experiments._settings import Splits
 from lemll.experiments._sources import features_sha256, load_source
 from lemll.experiments.protocol import Cell
 from lemll.metrics import METRICS
-from lemll.metrics._scorers import label_scores
+from lemll.metrics.scorers import label_scores
 
 __all__ = ["Outcome", "Task", "execute", "failure", "measure"]
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.model_selection import KFold
 
-from lemll._parameters import check_whole
+from lemll._validation import check_whole
 from lemll.datasets import Dataset
 from lemll.experiments._nearest import unknown_name
 from lemll.metrics import METRICS

@@ -26,7 +26,7 @@ from typing import Any
 
 import joblib
 
-from lemll._parameters import check_number, check_whole
+from lemll._validation import check_number, check_whole
 from lemll.experiments._dask import DaskCells
 from lemll.experiments._execute import Outcome, Task, execute
 from lemll.experiments._files import Claim

@@ -52,8 +52,6 @@ among the scorers ``"kl_divergence_pred_true"``; ``"kl_divergence"`` is the othe
 
 from __future__ import annotations
 
-from lemll.metrics._scorers import MetricScorer, get_scorer, scorer_names
-from lemll.metrics._table import METRICS, Metric
 from lemll.metrics.distribution import (
     canberra,
     chebyshev,
@@ -69,6 +67,8 @@ from lemll.metrics.multilabel import (
     one_error,
     ranking_loss,
 )
+from lemll.metrics.scorers import MetricScorer, get_scorer, scorer_names
+from lemll.metrics.table import METRICS, Metric
 
 __all__ = [
     "METRICS",

@@ -18,7 +18,7 @@ import numpy as np
 
 from lemll._types import FloatArray
 from lemll._validation import check_logical_labels
-from lemll.metrics._conventions import (
+from lemll.metrics.conventions import (
     Convention,
     CoverageEmpty,
     CoverageOptions,
@@ -28,7 +28,7 @@ from lemll.metrics._conventions import (
     Ties,
     resolve,
 )
-from lemll.metrics._ranks import RelevantRanks, check_truth, evaluate
+from lemll.metrics.ranks import RelevantRanks, check_truth, evaluate
 
 __all__ = ["average_precision", "coverage", "hamming_loss", "one_error", "ranking_loss"]
 

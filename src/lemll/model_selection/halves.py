@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lemll._parameters import check_whole
 from lemll._types import IndexArray
+from lemll._validation import check_whole
 
 __all__ = ["RepeatedHalves"]
 

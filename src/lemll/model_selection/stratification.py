@@ -21,8 +21,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lemll._labels import code_labels
-from lemll._parameters import check_whole
 from lemll._types import IndexArray
+from lemll._validation import check_whole
 from lemll.model_selection.halves import RepeatedHalves
 
 __all__ = ["IterativeStratifiedHalves", "IterativeStratifiedKFold", "iterative_folds"]

@@ -1,6 +1,5 @@
 """Multi-label learning: scikit-learn estimators, one file each."""
 
-from lemll.predictors._trials import SearchProgress
 from lemll.predictors.binary_relevance import BinaryRelevance
 from lemll.predictors.clr import CLR
 from lemll.predictors.ecc import ECC, LabelChain
@@ -12,6 +11,7 @@ from lemll.predictors.mlknn import MLkNN
 from lemll.predictors.msvr import MSVR, MSVRClassifier
 from lemll.predictors.msvr_cv import MSVRCV
 from lemll.predictors.reliab import RELIAB
+from lemll.predictors.search.trials import SearchProgress
 from lemll.predictors.two_stage import TwoStage
 
 __all__ = [

@@ -8,8 +8,8 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from lemll._types import FloatArray, LabelArray
-from lemll.predictors._members import built_in, fit_member, member_log_odds
-from lemll.predictors._probability import SURE, ProbabilityClassifier
+from lemll.predictors.logistic.members import built_in, fit_member, member_log_odds
+from lemll.predictors.logistic.probability import SURE, ProbabilityClassifier
 from lemll.solvers import solve_logistic
 
 __all__ = ["BinaryRelevance"]

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from lemll._parameters import check_flag
 from lemll._types import FloatArray, LabelArray
-from lemll.predictors._members import built_in
-from lemll.predictors._pairs import LinearPairs, MemberPairs
-from lemll.predictors._probability import TiesAreRelevant
+from lemll._validation import check_flag
 from lemll.predictors.binary_relevance import BinaryRelevance
+from lemll.predictors.logistic.members import built_in
+from lemll.predictors.logistic.pairs import LinearPairs, MemberPairs
+from lemll.predictors.logistic.probability import TiesAreRelevant
 
 __all__ = ["CLR"]
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from lemll._parameters import check_whole
 from lemll._types import FloatArray, IndexArray, LabelArray
-from lemll.predictors._chains import ChainClassifier, by_content, mean_probabilities
-from lemll.predictors._probability import log_odds
+from lemll._validation import check_whole
+from lemll.predictors.logistic.chains import ChainClassifier, by_content, mean_probabilities
+from lemll.predictors.logistic.probability import log_odds
 
 __all__ = ["ECC", "LabelChain"]
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lemll._types import FloatArray, LabelArray
-from lemll.enhancers._equation9 import fit_equation9
-from lemll.enhancers._kernels import model_outputs
-from lemll.enhancers._normalize import normalize
+from lemll.fitting import fit_equation9, model_outputs, normalize
 from lemll.predictors._base import MultilabelClassifier
 
 __all__ = ["LEMLL"]

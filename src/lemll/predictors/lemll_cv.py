@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lemll.predictors._path_cv import PAPER_GRID, PathCV, check_axis
 from lemll.predictors.lemll import LEMLL
+from lemll.predictors.search.path_cv import PAPER_GRID, PathCV, check_axis
 from lemll.solvers import GridPoint
 
 __all__ = ["LEMLLCV"]

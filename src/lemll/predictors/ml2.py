@@ -6,7 +6,7 @@ from typing import Any
 
 from lemll._types import LabelArray
 from lemll.enhancers import ML2Enhancer
-from lemll.predictors._sign_keeping import SignKeepingClassifier, check_weight
+from lemll.predictors.stages.sign_keeping import SignKeepingClassifier, check_weight
 
 __all__ = ["ML2"]
 

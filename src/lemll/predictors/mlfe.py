@@ -8,7 +8,7 @@ import numpy as np
 
 from lemll._types import FloatArray, LabelArray
 from lemll.enhancers import MLFEEnhancer
-from lemll.predictors._sign_keeping import SignKeepingClassifier, check_weight
+from lemll.predictors.stages.sign_keeping import SignKeepingClassifier, check_weight
 
 __all__ = ["MLFE"]
 

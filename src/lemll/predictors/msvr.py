@@ -8,17 +8,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from lemll._fitting import all_or_nothing
-from lemll._frames import check_same_rows
-from lemll._parameters import check_number, check_whole
+from lemll._labels import check_same_rows
 from lemll._types import FloatArray, LabelArray
-from lemll.enhancers._equation9 import check_fits
-from lemll.enhancers._kernels import (
-    choose_kernel,
-    model_outputs,
-    settle_optimality,
-    store_model,
-)
+from lemll._validation import all_or_nothing, check_number, check_whole
+from lemll.fitting import check_fits, choose_kernel, model_outputs, settle_optimality, store_model
 from lemll.predictors._base import MultilabelClassifier
 from lemll.solvers import solve_msvr
 

@@ -8,13 +8,13 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from lemll._parameters import check_flag, check_number, check_whole
 from lemll._types import FloatArray, LabelArray
+from lemll._validation import check_flag, check_number, check_whole
 from lemll._warnings import warn_caller
 from lemll.enhancers import LabelPropagationEnhancer
-from lemll.enhancers._features import check_magnitude
+from lemll.fitting import check_magnitude
 from lemll.predictors._base import MultilabelClassifier
-from lemll.predictors._first_stage import fit_enhancer
+from lemll.predictors.stages.first_stage import fit_enhancer
 from lemll.solvers import solve_maxent
 
 __all__ = ["RELIAB"]

@@ -11,8 +11,8 @@ from sklearn.utils import get_tags
 from lemll._types import FloatArray, LabelArray
 from lemll.enhancers import LEMLLEnhancer
 from lemll.predictors._base import MultilabelClassifier
-from lemll.predictors._first_stage import fit_enhancer
 from lemll.predictors.msvr import MSVR
+from lemll.predictors.stages.first_stage import fit_enhancer
 
 __all__ = ["TwoStage"]
 

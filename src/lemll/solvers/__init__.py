@@ -1,17 +1,34 @@
 """Solvers of the LEMLL objective: arrays in, a typed solution with its certificate out."""
 
-from lemll._kernel import CentredKernel
-from lemll.solvers._bytes import kernel_bytes, solver_bytes
-from lemll.solvers._solution import LemllSolution, Progress
+from lemll.objective import CentredKernel
 from lemll.solvers.boxqp import BoxQpSolution, solve_box_qp
-from lemll.solvers.joint import JointProblem, solve_joint
-from lemll.solvers.logistic import LogisticSolution, solve_logistic
-from lemll.solvers.logistic_subsets import SubsetsSolution, solve_logistic_subsets
+from lemll.solvers.interface import LemllSolution, Progress
+from lemll.solvers.joint import (
+    GridPoint,
+    JointProblem,
+    LogicalPath,
+    PathStep,
+    kernel_bytes,
+    solve_joint,
+    solve_logical,
+    solve_path,
+    solver_bytes,
+)
+from lemll.solvers.logistic import (
+    LogisticSolution,
+    SubsetsSolution,
+    solve_logistic,
+    solve_logistic_subsets,
+)
 from lemll.solvers.maxent import MaxentSolution, solve_maxent
-from lemll.solvers.msvr import MsvrSolution, solve_msvr, solve_msvr_path
-from lemll.solvers.path import GridPoint, PathStep, solve_path
+from lemll.solvers.msvr import (
+    MsvrSolution,
+    SignMsvrSolution,
+    solve_msvr,
+    solve_msvr_path,
+    solve_sign_msvr,
+)
 from lemll.solvers.reference import solve_reference
-from lemll.solvers.sign_msvr import SignMsvrSolution, solve_sign_msvr
 
 __all__ = [
     "BoxQpSolution",
@@ -19,6 +36,7 @@ __all__ = [
     "GridPoint",
     "JointProblem",
     "LemllSolution",
+    "LogicalPath",
     "LogisticSolution",
     "MaxentSolution",
     "MsvrSolution",
@@ -29,6 +47,7 @@ __all__ = [
     "kernel_bytes",
     "solve_box_qp",
     "solve_joint",
+    "solve_logical",
     "solve_logistic",
     "solve_logistic_subsets",
     "solve_maxent",

@@ -25,9 +25,8 @@ import numpy.typing as npt
 
 from lemll._types import FloatArray
 from lemll._validation import check_finite
-from lemll.solvers._boxqp_hessian import Hessian
-from lemll.solvers._checks import check_stopping
-from lemll.solvers._solution import Status
+from lemll.solvers.boxqp_hessian import Hessian
+from lemll.solvers.interface import Status, check_stopping
 
 __all__ = ["BoxQpSolution", "kkt_residual", "solve_box_qp"]
 

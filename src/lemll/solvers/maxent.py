@@ -11,8 +11,7 @@ from scipy.special import log_softmax, xlogy
 
 from lemll._types import FloatArray, LabelArray
 from lemll._validation import is_sparse
-from lemll.solvers._checks import as_features, check_size, check_stopping
-from lemll.solvers._solution import Status
+from lemll.solvers.interface import Status, as_features, check_size, check_stopping
 
 __all__ = ["EMPIRICAL_LOSSES", "MaxentSolution", "empirical_loss", "solve_maxent"]
 

@@ -3,6 +3,7 @@
 from lemll.topology.kernel import kernel_reconstruction_weights
 from lemll.topology.neighbors import nearest_neighbors
 from lemll.topology.operator import ReconstructionOperator
+from lemll.topology.sparse_coding import admm_codes, lasso_codes
 from lemll.topology.weights import (
     check_graph,
     local_weights,
@@ -11,8 +12,10 @@ from lemll.topology.weights import (
 
 __all__ = [
     "ReconstructionOperator",
+    "admm_codes",
     "check_graph",
     "kernel_reconstruction_weights",
+    "lasso_codes",
     "local_weights",
     "nearest_neighbors",
     "reconstruction_weights",

@@ -8,7 +8,7 @@ import numpy as np
 
 from lemll._types import FloatArray, IndexArray
 from lemll._validation import check_finite, is_sparse
-from lemll.topology._rows import check_n_neighbors
+from lemll.topology.rows import check_n_neighbors
 from lemll.topology.weights import graph_of, weights_of_grams
 
 __all__ = ["kernel_reconstruction_weights"]

@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg, sparse
 
+from lemll._sparse import dense, lighter
 from lemll._types import FloatArray
 from lemll._validation import is_sparse
-from lemll.topology._feature_sign import FeatureSign
-from lemll.topology._light import dense, lighter
-from lemll.topology._rows import check_features
+from lemll.topology.feature_sign import FeatureSign
+from lemll.topology.rows import check_features
 
 __all__ = ["SparseCoding", "admm_codes", "lasso_codes"]
 

@@ -1,0 +1,52 @@
+"""What LEMLL, MSVR and the enhancers share: Eq. 9 fitted to labels, kernels, normalisation."""
+
+from lemll.fitting.distances import (
+    WIDTHS,
+    check_magnitude,
+    check_two_rows,
+    check_width,
+    mean_distance,
+    squared_distances,
+    squared_lengths,
+)
+from lemll.fitting.equation9 import check_fits, fit_equation9, local_graph, make_graph
+from lemll.fitting.kernels import (
+    KERNELS,
+    Kernel,
+    choose_kernel,
+    inverse_variance,
+    model_outputs,
+    settle_optimality,
+    store_model,
+)
+from lemll.fitting.normalization import (
+    NORMALIZATIONS,
+    Normalization,
+    check_normalization,
+    normalize,
+)
+
+__all__ = [
+    "KERNELS",
+    "NORMALIZATIONS",
+    "WIDTHS",
+    "Kernel",
+    "Normalization",
+    "check_fits",
+    "check_magnitude",
+    "check_normalization",
+    "check_two_rows",
+    "check_width",
+    "choose_kernel",
+    "fit_equation9",
+    "inverse_variance",
+    "local_graph",
+    "make_graph",
+    "mean_distance",
+    "model_outputs",
+    "normalize",
+    "settle_optimality",
+    "squared_distances",
+    "squared_lengths",
+    "store_model",
+]

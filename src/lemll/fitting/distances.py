@@ -1,0 +1,123 @@
+"""What the enhancers need to know about features: their size, and distances between rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lemll._types import FloatArray
+from lemll._validation import check_memory, is_sparse
+
+__all__ = [
+    "check_magnitude",
+    "check_two_rows",
+    "check_width",
+    "mean_distance",
+    "squared_distances",
+    "squared_lengths",
+]
+
+# Squares of larger features, summed over rows and columns, would leave the range of float64.
+LARGEST_FEATURE = 1e100
+WIDTHS = (1e-100, 1e100)
+# Pieces of this size stay in the cache while several operations pass over them.
+CACHE_BYTES = 1 << 20
+
+
+def check_magnitude(X: Any) -> None:
+    """Refuse features whose squares are not numbers any more."""
+    values = X.data if is_sparse(X) else X
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest > LARGEST_FEATURE:
+        raise ValueError(
+            f"X holds values up to {largest:.1e}, whose squares leave the range of floating-point "
+            "numbers; rescale the features first, for example with "
+            "sklearn.preprocessing.StandardScaler."
+        )
+
+
+def check_width(name: str, width: Any) -> None:
+    """Refuse a width whose square, or its inverse, is no number any more; None is none."""
+    if isinstance(width, int | float) and not WIDTHS[0] <= width <= WIDTHS[1]:
+        raise ValueError(
+            f"{name} must lie between {WIDTHS[0]:.0e} and {WIDTHS[1]:.0e}, got {width!r}; a usual "
+            "width is the mean distance of two rows."
+        )
+
+
+def check_two_rows(X: Any, method: str) -> None:
+    """Refuse a single row, for a method that compares rows with each other."""
+    if X.shape[0] < 2:
+        raise ValueError(
+            f"{method} needs at least 2 rows, because each is rebuilt from others; "
+            f"got n_samples={X.shape[0]}."
+        )
+
+
+def squared_distances(X: Any, others: Any = None) -> FloatArray:
+    """Return the squared Euclidean distances of rows to other rows, or to each other.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Rows.
+    others : ndarray or csr_array of shape (n_others, n_features), optional
+        By default X itself, with an exactly zero diagonal.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_others)
+        Not negative.
+    """
+    Z = X if others is None else others
+    needed = 8 * X.shape[0] * Z.shape[0]
+    check_memory(
+        needed,
+        f"The distances of {X.shape[0]} rows to {Z.shape[0]}",
+        "enhance fewer rows at a time",
+    )
+    if not is_sparse(X) and not is_sparse(Z):
+        # Distances do not see a shift of all rows, but products lose digits to it.
+        centre = Z.mean(axis=0)
+        if others is not None:
+            return _by_one_product(X - centre, Z - centre)
+        X = Z = X - centre
+    products = X @ Z.T
+    distances: FloatArray = products.toarray() if is_sparse(products) else np.asarray(products)
+    of_rows, of_others = squared_lengths(X), squared_lengths(Z)
+    step = max(1, CACHE_BYTES // (8 * Z.shape[0]))
+    for start in range(0, X.shape[0], step):
+        part = distances[start : start + step]
+        part *= -2
+        part += of_rows[start : start + step, None]
+        part += of_others
+        np.maximum(part, 0, out=part)
+    if others is None:
+        np.fill_diagonal(distances, 0)
+    return distances
+
+
+def _by_one_product(X: FloatArray, Z: FloatArray) -> FloatArray:
+    # |x|^2 - 2 x'z + |z|^2 as a product of longer rows, instead of passing over the result again.
+    left = np.column_stack([X, squared_lengths(X), np.ones(len(X))])
+    right = np.column_stack([-2 * Z, np.ones(len(Z)), squared_lengths(Z)])
+    distances = left @ right.T
+    return np.asarray(np.maximum(distances, 0, out=distances))
+
+
+def mean_distance(squared: FloatArray) -> float:
+    """Return the mean distance of two different rows, from all squared distances."""
+    n_samples = len(squared)
+    step = max(1, CACHE_BYTES // (8 * n_samples))
+    total = sum(
+        float(np.sqrt(squared[start : start + step]).sum()) for start in range(0, n_samples, step)
+    )
+    return total / max(1, n_samples * (n_samples - 1))
+
+
+def squared_lengths(X: Any) -> FloatArray:
+    """Return the squared lengths of rows."""
+    if is_sparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", X, X))

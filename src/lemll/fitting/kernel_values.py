@@ -1,0 +1,117 @@
+r"""Values of the built-in kernels that keep their digits for features far from the origin.
+
+The models have coefficients that sum to zero and an intercept, so they do not depend on the origin
+of the kernel's feature space. Taken about a row m, a kernel is
+
+.. math:: \tilde k(x, x') = k(x, x') - k(x, m) - k(m, x') + k(m, m).
+
+Of features around 1e6, :math:`k` has values whose first twelve digits say nothing about the rows;
+:math:`\tilde k` is calculated from the differences to m without subtracting such values.
+"""
+
+from __future__ import annotations
+
+from math import comb
+from typing import Any
+
+import numpy as np
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import normalize
+
+from lemll._types import Array
+from lemll._validation import is_sparse
+
+__all__ = ["cosine", "polynomial", "radial", "sigmoid"]
+
+# 1 / 25! is below the rounding of extended precision.
+SERIES_TERMS = 25
+
+
+def radial(rows: Any, others: Any, centre: Array | None, *, gamma: float) -> Array:
+    """Return ``exp(-gamma |x - x'|^2)`` of every row with every other."""
+    rows, others = _about(rows, centre), _about(others, centre)
+    if rows.dtype != np.longdouble:
+        return np.asarray(rbf_kernel(rows, others, gamma=gamma))
+    squares = _squares(rows)[:, None] + _squares(others) - 2 * _products(rows, others)
+    return np.asarray(np.exp(-gamma * np.maximum(squares, 0)))
+
+
+def polynomial(
+    rows: Any, others: Any, centre: Array | None, *, gamma: float, coef0: float, degree: int
+) -> Array:
+    """Return ``(gamma <x, x'> + coef0)^degree`` about the centre, or about the origin without one.
+
+    With ``z = x - m``, ``s = gamma <m, m> + coef0``, ``a = gamma <m, z>`` and ``q = gamma <z, z'>``
+    the base of the power is ``s + a + a' + q``. What the power is linear in leaves ``q`` alone.
+    """
+    rows, others = _about(rows, centre), _about(others, centre)
+    q = gamma * _products(rows, others)
+    base = rows.dtype.type(coef0)
+    if centre is None:
+        return np.asarray(degree * base ** (degree - 1) * q + _curved(q, base, degree))
+    m = centre.astype(rows.dtype)
+    base += gamma * (m @ m)
+    a, b = gamma * (rows @ m), gamma * (others @ m)
+    values = _curved(q + a[:, None] + b, base, degree)
+    values -= _curved(a, base, degree)[:, None]
+    values -= _curved(b, base, degree)
+    values += degree * base ** (degree - 1) * q
+    return values
+
+
+def _curved(t: Array, base: Any, degree: int) -> Array:
+    """Return ``(base + t)^degree - base^degree - degree base^(degree-1) t``.
+
+    For small t by its series, whose terms begin with t^2; where t is not small, nothing is lost by
+    the subtraction.
+    """
+    small = np.abs(t) <= abs(base) / degree
+    curved = np.empty_like(t)
+    if not small.all():
+        large = t[~small]
+        line = base**degree + degree * base ** (degree - 1) * large
+        curved[~small] = (base + large) ** degree - line
+    if small.any():
+        near = t[small]
+        series = np.zeros_like(near)
+        # The k-th term is below t^2 / k! where t is this small.
+        for k in range(min(degree, SERIES_TERMS), 1, -1):
+            series *= near
+            series += comb(degree, k) * base ** (degree - k)
+        curved[small] = series * near * near
+    return curved
+
+
+def sigmoid(rows: Any, others: Any, *, gamma: float, coef0: float) -> Array:
+    """Return ``tanh(gamma <x, x'> + coef0)`` of every row with every other."""
+    return np.asarray(np.tanh(gamma * _products(rows, others) + coef0))
+
+
+def cosine(rows: Any, others: Any, centre: Array | None) -> Array:
+    """Return the products of rows of length 1, about a mean of such rows if there is one."""
+    return _products(_about(unit_rows(rows), centre), _about(unit_rows(others), centre))
+
+
+def unit_rows(rows: Any) -> Any:
+    """Return rows divided by their lengths; rows of zeros stay."""
+    if is_sparse(rows) and rows.dtype != np.longdouble:
+        return normalize(rows)
+    lengths = np.sqrt(_squares(rows))
+    lengths[lengths == 0] = 1
+    return (
+        rows.multiply(1 / lengths[:, None]).tocsr() if is_sparse(rows) else rows / lengths[:, None]
+    )
+
+
+def _about(rows: Any, centre: Array | None) -> Any:
+    return rows if centre is None else rows - centre
+
+
+def _products(rows: Any, others: Any) -> Array:
+    products = rows @ others.T
+    return np.asarray(products.toarray() if is_sparse(products) else products)
+
+
+def _squares(rows: Any) -> Array:
+    squares = rows.multiply(rows).sum(axis=1) if is_sparse(rows) else np.square(rows).sum(axis=1)
+    return np.asarray(squares).ravel()

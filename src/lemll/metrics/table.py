@@ -1,0 +1,114 @@
+"""The table of all metrics: what each measures, and which direction is better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Literal
+
+from lemll.metrics.distribution import (
+    canberra,
+    chebyshev,
+    clark,
+    cosine,
+    intersection,
+    kl_divergence,
+)
+from lemll.metrics.multilabel import (
+    average_precision,
+    coverage,
+    hamming_loss,
+    one_error,
+    ranking_loss,
+)
+
+__all__ = ["METRICS", "Metric"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric: the function, and what a table or a scorer must know of it.
+
+    Calling it calls the function.
+
+    Attributes
+    ----------
+    name : str
+        Its key in ``METRICS``.
+    title : str
+        Its name in a table.
+    function : callable
+        ``function(truth, prediction, **options)``, the mean over rows.
+    prediction : {"labels", "scores", "distribution"}
+        What it compares with the truth: 0/1 labels, scores to rank, or a label distribution. The
+        truth is a distribution in the last case, 0/1 labels in the others.
+    greater_is_better : bool
+        Its direction.
+    in_paper : bool
+        Whether the tables of the LEMLL paper report it.
+
+    Examples
+    --------
+    >>> from lemll.metrics import METRICS
+    >>> metric = METRICS["ranking_loss"]
+    >>> f"{metric.title} {metric.arrow}", metric.kind
+    ('Ranking loss ↓', 'multilabel')
+    >>> metric([[1, 0, 0]], [[0.5, 0.7, 0.1]])
+    0.5
+    """
+
+    name: str
+    title: str
+    function: Callable[..., Any]
+    prediction: Literal["labels", "scores", "distribution"]
+    greater_is_better: bool
+    in_paper: bool
+
+    @property
+    def kind(self) -> Literal["multilabel", "distribution"]:
+        """What the truth is: logical labels or a distribution."""
+        return "distribution" if self.prediction == "distribution" else "multilabel"
+
+    @property
+    def arrow(self) -> Literal["↑", "↓"]:
+        """The direction as a sign for a table's head."""
+        return "↑" if self.greater_is_better else "↓"
+
+    def __call__(self, truth: Any, prediction: Any, **options: Any) -> Any:
+        """Measure a prediction."""
+        return self.function(truth, prediction, **options)
+
+
+_KL_PAPER = partial(kl_divergence, direction="pred_true")
+
+METRICS: Mapping[str, Metric] = MappingProxyType(
+    {
+        metric.name: metric
+        for metric in (
+            Metric("hamming_loss", "Hamming loss", hamming_loss, "labels", False, True),
+            Metric("ranking_loss", "Ranking loss", ranking_loss, "scores", False, True),
+            Metric("one_error", "One-error", one_error, "scores", False, True),
+            Metric("coverage", "Coverage", coverage, "scores", False, True),
+            Metric(
+                "average_precision", "Average precision", average_precision, "scores", True, True
+            ),
+            Metric("chebyshev", "Chebyshev", chebyshev, "distribution", False, True),
+            Metric("clark", "Clark", clark, "distribution", False, False),
+            Metric("canberra", "Canberra", canberra, "distribution", False, False),
+            Metric("kl_divergence", "K-L", kl_divergence, "distribution", False, False),
+            Metric(
+                "kl_divergence_pred_true",
+                "K-L (pred‖true)",
+                _KL_PAPER,
+                "distribution",
+                False,
+                True,
+            ),
+            Metric("cosine", "Cosine", cosine, "distribution", True, True),
+            Metric("intersection", "Intersection", intersection, "distribution", True, False),
+        )
+    }
+)
+"""Every metric by name, in the order of the paper's tables."""

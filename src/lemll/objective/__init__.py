@@ -1,0 +1,39 @@
+"""Eq. (9): its value and gradient, the tube loss, and the duality gap that certifies a minimum."""
+
+from lemll.objective.certificate import (
+    DualityGap,
+    GapParts,
+    LineSearch,
+    exact_step,
+    row_norms,
+    smallest_objective,
+    tube_loss,
+    tube_weights,
+)
+from lemll.objective.equation9 import (
+    LemllPoint,
+    duality_gap,
+    lemll_gradient,
+    lemll_objective,
+    objective_value,
+)
+from lemll.objective.features import CERTIFICATE_BLOCK_BYTES, CentredKernel, ShiftedFeatures
+
+__all__ = [
+    "CERTIFICATE_BLOCK_BYTES",
+    "CentredKernel",
+    "DualityGap",
+    "GapParts",
+    "LemllPoint",
+    "LineSearch",
+    "ShiftedFeatures",
+    "duality_gap",
+    "exact_step",
+    "lemll_gradient",
+    "lemll_objective",
+    "objective_value",
+    "row_norms",
+    "smallest_objective",
+    "tube_loss",
+    "tube_weights",
+]

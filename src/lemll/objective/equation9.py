@@ -1,0 +1,286 @@
+"""The objective of LEMLL (Eq. 9), its gradient, and a proof of how far a point is from the optimum.
+
+With ``X`` (n x d), logical labels ``Y`` in {-1, +1} (n x l), rebuilding weights ``W`` (n x n, rows
+summing to one), numerical labels ``U`` (n x l) and the linear model ``p(x) = Theta x + b``, Eq. (9)
+is::
+
+    F = sum_i L(|u_i - Theta x_i - b|)                tube loss, L(r) = max(0, r - epsilon)^2
+        + alpha |Theta|_F^2                           a flat model
+        + beta  |U - Y|_F^2                           close to the logical labels
+        + gamma tr(U' M U),  M = (I-W)'(I-W)          smooth along the neighbourhoods
+
+It is jointly convex in ``(U, Theta, b)``, so every dual feasible point bounds the optimum from
+below and "converged" is a number that can be proven, `duality_gap`.
+
+Everything here is a pure function. Arrays of lower precision are read as they are and every product
+is taken in float64, about a centre of the features: for X far from the origin the numbers are those
+of an intercept that differs from `b` by its last digits.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lemll._types import FloatArray
+from lemll.objective.certificate import (
+    DualityGap,
+    GapParts,
+    row_norms,
+    smallest_objective,
+    tube_loss,
+    tube_weights,
+)
+from lemll.objective.features import CentredKernel, ShiftedFeatures
+from lemll.topology import ReconstructionOperator
+
+__all__ = [
+    "LemllPoint",
+    "duality_gap",
+    "lemll_gradient",
+    "lemll_objective",
+    "objective_value",
+]
+
+
+class LemllPoint(NamedTuple):
+    """The three unknowns of Eq. (9), or its derivatives by them.
+
+    Attributes
+    ----------
+    numerical_labels : ndarray of shape (n_samples, n_labels)
+        ``U``.
+    coef : ndarray of shape (n_labels, n_features)
+        ``Theta``.
+    intercept : ndarray of shape (n_labels,)
+        ``b``.
+    """
+
+    numerical_labels: FloatArray
+    coef: FloatArray
+    intercept: FloatArray
+
+
+def lemll_objective(
+    X: Any,
+    Y: Any,
+    W: Any,
+    point: LemllPoint,
+    *,
+    alpha: float,
+    beta: float,
+    gamma: float,
+    epsilon: float,
+) -> float:
+    """Evaluate Eq. (9).
+
+    Parameters
+    ----------
+    X : ndarray or sparse array of shape (n_samples, n_features), or CentredKernel
+        Features, or their kernel: then the rows of Theta are coefficients of the samples.
+    Y : ndarray of shape (n_samples, n_labels)
+        Logical labels, -1 or +1.
+    W : sparse array of shape (n_samples, n_samples) or ReconstructionOperator
+        Rebuilding weights, rows summing to one.
+    point : LemllPoint
+        Where: ``(U, Theta, b)``.
+    alpha, beta, gamma : float
+        Weights of ``|Theta|_F^2``, ``|U - Y|_F^2`` and ``tr(U' M U)``.
+    epsilon : float
+        Radius of the tube.
+
+    Returns
+    -------
+    float
+        The objective, in float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from lemll.objective import LemllPoint, lemll_objective
+    >>> Y = np.array([[1.0], [-1.0]])
+    >>> W = sparse.csr_array(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    >>> point = LemllPoint(Y, np.zeros((1, 2)), np.zeros(1))
+    >>> lemll_objective(np.eye(2), Y, W, point, alpha=1.0, beta=1.0, gamma=0.5, epsilon=0.5)
+    4.5
+    """
+    Y, point = _as_float(Y), LemllPoint(*map(_as_float, point))
+    U, coef, _ = point
+    features = _centred(X)
+    return objective_value(
+        features.residuals(*point),
+        features.square(coef),
+        U - Y,
+        ReconstructionOperator.of(W).residual(U),
+        alpha=alpha,
+        beta=beta,
+        gamma=gamma,
+        epsilon=epsilon,
+    )
+
+
+def objective_value(
+    residuals: FloatArray,
+    coef_square: float,
+    change: FloatArray,
+    rebuilt: FloatArray,
+    *,
+    alpha: float,
+    beta: float,
+    gamma: float,
+    epsilon: float,
+) -> float:
+    """Evaluate Eq. (9) from the products it is made of.
+
+    Parameters
+    ----------
+    residuals : ndarray of shape (n_samples, n_labels)
+        ``U - X Theta' - 1 b'``.
+    coef_square : float
+        ``|Theta|_F^2``.
+    change : ndarray of shape (n_samples, n_labels)
+        ``U - Y``.
+    rebuilt : ndarray of shape (n_samples, n_labels)
+        ``(I - W) U``.
+    alpha, beta, gamma, epsilon : float
+        The weights of Eq. (9) and the radius of its tube.
+
+    Returns
+    -------
+    float
+        The objective.
+    """
+    return (
+        float(tube_loss(row_norms(residuals), epsilon).sum())
+        + alpha * coef_square
+        + beta * _square(change)
+        + gamma * _square(rebuilt)
+    )
+
+
+def lemll_gradient(
+    X: Any,
+    Y: Any,
+    W: Any,
+    point: LemllPoint,
+    *,
+    alpha: float,
+    beta: float,
+    gamma: float,
+    epsilon: float,
+) -> LemllPoint:
+    """Evaluate the gradient of Eq. (9); its parameters are those of `lemll_objective`.
+
+    Parameters
+    ----------
+    X, Y, W, point
+        The problem and the point, as in `lemll_objective`.
+    alpha, beta, gamma, epsilon : float
+        The weights of Eq. (9) and the radius of its tube.
+
+    Returns
+    -------
+    LemllPoint
+        Partial derivatives, each of the shape of its unknown.
+    """
+    Y, point = _as_float(Y), LemllPoint(*map(_as_float, point))
+    U, coef, _ = point
+    residuals = ShiftedFeatures(X).residuals(*point)
+    pull = tube_weights(row_norms(residuals), epsilon)[:, None] * residuals
+    return LemllPoint(
+        2 * (pull + beta * (U - Y) + gamma * (ReconstructionOperator.of(W) @ U)),
+        2 * (alpha * coef - (X.T @ pull).T),
+        -2 * pull.sum(axis=0),
+    )
+
+
+def duality_gap(
+    X: Any,
+    Y: Any,
+    W: Any,
+    point: LemllPoint,
+    *,
+    alpha: float,
+    beta: float,
+    gamma: float,
+    epsilon: float,
+    half_dual: Any = None,
+) -> DualityGap:
+    """Bound the distance of a point from the optimum of Eq. (9), without solving any system.
+
+    Parameters
+    ----------
+    X, Y, W, point
+        The problem and the point, as in `lemll_objective`. The bound holds for any `W`; it is
+        tightest where the rows sum to one.
+    alpha, beta, gamma, epsilon : float
+        The weights of Eq. (9), `alpha` and `beta` positive, and the radius of its tube.
+    half_dual : ndarray of shape (n_samples, n_labels), optional
+        ``Z/2`` of the dual point to bound with, as a solution brings it: any is a proof, a good
+        one proves more. By default the better of two made from the point itself.
+
+    Returns
+    -------
+    DualityGap
+        Objective, lower bound and certified relative gap.
+
+    See Also
+    --------
+    lemll.objective.GapParts : the same from products a solver already has.
+
+    Examples
+    --------
+    At the optimum the gap closes; here the labels are constant and the optimum is 0.
+
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from lemll.objective import LemllPoint, duality_gap
+    >>> Y = np.ones((2, 1))
+    >>> W = sparse.csr_array(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    >>> point = LemllPoint(Y, np.zeros((1, 2)), np.ones(1))
+    >>> duality_gap(np.eye(2), Y, W, point, alpha=1.0, beta=1.0, gamma=1.0, epsilon=0.1)
+    DualityGap(objective=0.0, lower_bound=0.0, relative=0.0)
+    """
+    Y, point = _as_float(Y), LemllPoint(*map(_as_float, point))
+    U, coef, _ = point
+    features, smoothness, change = _centred(X), ReconstructionOperator.of(W), U - Y
+    residuals, rebuilt = features.residuals(*point), smoothness.residual(U)
+    objective = objective_value(
+        residuals,
+        features.square(coef),
+        change,
+        rebuilt,
+        alpha=alpha,
+        beta=beta,
+        gamma=gamma,
+        epsilon=epsilon,
+    )
+    parts = GapParts(
+        residuals,
+        beta * change + gamma * smoothness.adjoint(rebuilt),
+        alpha=alpha,
+        beta=beta,
+        epsilon=epsilon,
+    )
+    if half_dual is None:
+        duals = [parts.from_tube(), parts.from_labels()]
+    else:
+        half_dual = _as_float(half_dual)
+        duals = [half_dual - half_dual.mean(axis=0)]
+    gap = min(parts.gap(dual, features.misfit(alpha, coef, dual)) for dual in duals)
+    scale = max(objective, smallest_objective(Y, beta))
+    return DualityGap(objective, objective - gap, gap / scale)
+
+
+def _centred(X: Any) -> CentredKernel | ShiftedFeatures:
+    return X if isinstance(X, CentredKernel) else ShiftedFeatures(X)
+
+
+def _square(array: FloatArray) -> float:
+    return float(np.vdot(array, array))
+
+
+def _as_float(array: Any) -> FloatArray:
+    return np.asarray(array, dtype=np.float64)

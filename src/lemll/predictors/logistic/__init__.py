@@ -1,0 +1,1 @@
+"""What binary relevance, classifier chains and calibrated label ranking share."""

@@ -1,0 +1,163 @@
+"""Classifier chains: what one of them and an ensemble have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from joblib import Parallel, delayed
+from scipy import sparse
+from scipy.special import expit
+
+from lemll._types import FloatArray, IndexArray, LabelArray
+from lemll._validation import is_sparse
+from lemll.predictors.logistic.members import built_in, fit_member, member_log_odds
+from lemll.predictors.logistic.probability import SURE, ProbabilityClassifier
+from lemll.solvers import solve_logistic
+
+__all__ = ["Chain", "ChainClassifier", "by_content", "mean_probabilities"]
+
+# Labels decided before their part of all later scores is added in one product.
+BLOCK = 32
+
+
+def by_content(Y: LabelArray) -> IndexArray:
+    """Return an order of the labels that does not depend on how they were numbered."""
+    return np.asarray(np.lexsort(Y))
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """One chain, its models by their place in it.
+
+    Attributes
+    ----------
+    order : ndarray of shape (n_labels,)
+        The label of each place.
+    coef : ndarray of shape (n_labels, n_features) or None
+        Coefficients of the features, of built-in models.
+    label_coef : ndarray of shape (n_labels, n_labels) or None
+        Coefficients of the labels at earlier places.
+    intercept : ndarray of shape (n_labels,) or None
+        Intercepts.
+    members : list or None
+        Fitted classifiers of the user's.
+    """
+
+    order: IndexArray
+    coef: FloatArray | None = None
+    label_coef: FloatArray | None = None
+    intercept: FloatArray | None = None
+    members: list[Any] | None = None
+
+    def log_odds(self, X: Any) -> FloatArray:
+        """Score the labels, each given those that were predicted before it; in label order."""
+        scores = np.empty((X.shape[0], len(self.order)))
+        scores[:, self.order] = self._by_member(X) if self.members is not None else self._linear(X)
+        return scores
+
+    def _linear(self, X: Any) -> FloatArray:
+        assert self.coef is not None
+        assert self.label_coef is not None
+        assert self.intercept is not None
+        scores = np.asarray(X @ self.coef.T + self.intercept)
+        weights = self.label_coef
+        n_labels = len(self.order)
+        decided = np.zeros(scores.shape)
+        for start in range(0, n_labels, BLOCK):
+            stop = min(start + BLOCK, n_labels)
+            for place in range(start, stop):
+                scores[:, place] += decided[:, start:place] @ weights[place, start:place]
+                decided[:, place] = scores[:, place] >= 0
+            scores[:, stop:] += decided[:, start:stop] @ weights[stop:, start:stop].T
+        return scores
+
+    def _by_member(self, X: Any) -> FloatArray:
+        assert self.members is not None
+        scores = np.empty((X.shape[0], len(self.order)))
+        for place, member in enumerate(self.members):
+            extended = with_labels(X, (scores[:, :place] >= 0).astype(X.dtype))
+            scores[:, place] = member_log_odds(member, extended)
+        return scores
+
+
+def with_labels(X: Any, labels: Any) -> Any:
+    """Append labels to the features."""
+    if is_sparse(X):
+        return sparse.hstack([X, sparse.csr_array(labels)], format="csr")
+    return np.column_stack([X, labels])
+
+
+class ChainClassifier(ProbabilityClassifier):
+    """Base of classifiers made of chains; needs the parameters that `built_in` names."""
+
+    estimator: Any
+    n_jobs: int | None
+
+    def _fit_chains(
+        self, X: Any, Y: LabelArray, orders: list[IndexArray], counts: list[IndexArray] | None
+    ) -> list[Chain]:
+        """Train chains, each on the rows that `counts` says how often it has."""
+        own = built_in(self, X)
+        self.n_iter_ = 1
+        if own is None:
+            samples = [None] * len(orders) if counts is None else counts
+            chains: list[Chain] = Parallel(n_jobs=self.n_jobs)(
+                delayed(_fit_by_member)(self.estimator, X, Y, order, count)
+                for order, count in zip(orders, samples, strict=True)
+            )
+            return chains
+        n_labels = Y.shape[1]
+        weights = None
+        if counts is not None:
+            # One for each row and model: in the smallest type that holds them.
+            drawn = np.array(counts).T
+            weights = np.repeat(drawn.astype(np.min_scalar_type(drawn.max())), n_labels, axis=1)
+        solution = solve_logistic(
+            own.scaled(X),
+            Y[:, np.concatenate(orders)],
+            sample_weight=weights,
+            extra=Y,
+            allowed=np.vstack([_earlier(order) for order in orders]),
+            **own.options,
+        )
+        own.warn(type(self).__name__, solution.optimality)
+        self.n_iter_ = max(1, int(solution.n_iter.max()))
+        intercept = np.nan_to_num(solution.intercept, posinf=SURE, neginf=-SURE)
+        coef = own.unscaled(solution.coef)
+        cuts = [slice(i * n_labels, (i + 1) * n_labels) for i in range(len(orders))]
+        return [
+            Chain(order, coef[cut], solution.extra_coef[cut][:, order], intercept[cut])
+            for order, cut in zip(orders, cuts, strict=True)
+        ]
+
+
+def _earlier(order: IndexArray) -> npt.NDArray[np.bool_]:
+    """Say which labels come before the one at each place."""
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
+    return np.asarray(place < np.arange(len(order))[:, None])
+
+
+def _fit_by_member(
+    estimator: Any, X: Any, Y: LabelArray, order: IndexArray, count: IndexArray | None
+) -> Chain:
+    if count is not None:
+        rows = np.repeat(np.arange(len(count)), count)
+        X, Y = X[rows], Y[rows]
+    members = [
+        fit_member(estimator, with_labels(X, Y[:, order[:place]].astype(X.dtype)), Y[:, label])
+        for place, label in enumerate(order)
+    ]
+    return Chain(order, members=members)
+
+
+def mean_probabilities(chains: list[Chain], X: Any, votes: bool) -> FloatArray:
+    """Average the chains' probabilities, or their decisions."""
+    total: Any = 0.0
+    for chain in chains:
+        scores = chain.log_odds(X)
+        total = total + ((scores >= 0) if votes else expit(scores))
+    return np.asarray(total / len(chains))

@@ -1,0 +1,126 @@
+"""The binary models that labels, chains and pairs are made of: built in, or the user's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_regressor
+from sklearn.exceptions import ConvergenceWarning
+
+from lemll._types import FloatArray
+from lemll._validation import check_n_jobs, check_number, check_whole, is_sparse
+from lemll._warnings import warn_caller
+from lemll.fitting import check_magnitude
+from lemll.predictors.logistic.probability import SURE, log_odds
+
+__all__ = ["BuiltIn", "built_in", "fit_member", "member_log_odds"]
+
+# Weka's Logistic minimises the loss plus 1e-8 |theta|^2, of standardised features.
+WEKA_C = 1 / (2 * 1e-8)
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltIn:
+    """Settings of the built-in logistic regression.
+
+    Attributes
+    ----------
+    scale : ndarray of shape (n_features,) or None
+        What features are multiplied with before the fit.
+    options : dict
+        For `lemll.solvers.solve_logistic` and `solve_logistic_subsets`.
+    """
+
+    scale: FloatArray | None
+    options: dict[str, Any]
+
+    def scaled(self, X: Any) -> Any:
+        """Return the features as the penalty is to see them."""
+        if self.scale is None:
+            return X
+        return X.multiply(self.scale).tocsr() if is_sparse(X) else X * self.scale
+
+    def unscaled(self, coef: Any) -> Any:
+        """Return the coefficients of the features as given."""
+        return coef if self.scale is None else coef * self.scale
+
+    def warn(self, name: str, optimality: FloatArray) -> None:
+        """Warn if some of the problems were not solved."""
+        missed = int(np.count_nonzero(optimality > self.options["tol"]))
+        if missed:
+            warn_caller(
+                f"{missed} of the {optimality.size} logistic regressions of {name} stopped after "
+                f"max_iter={self.options['max_iter']} steps with gradients up to "
+                f"{optimality.max():.2e}, wanted tol={self.options['tol']:.2e}; raise max_iter, "
+                "or lower C.",
+                ConvergenceWarning,
+            )
+
+
+def built_in(classifier: Any, X: Any) -> BuiltIn | None:
+    """Return the settings of the built-in model, or None if the user brought his own.
+
+    Parameters
+    ----------
+    classifier : estimator
+        With the parameters `estimator`, `C`, `tol`, `max_iter` and `n_jobs`.
+    X : ndarray or csr_array
+        Training features, for their standard deviations.
+    """
+    n_jobs = check_n_jobs(classifier.n_jobs)
+    estimator = classifier.estimator
+    own = estimator is None or isinstance(estimator, str)
+    if own:
+        known = estimator in (None, "weka")
+    else:
+        # Numbers that a regressor predicts are neither classes nor log-odds.
+        known = hasattr(estimator, "fit") and not is_regressor(estimator)
+    if not known:
+        raise ValueError(
+            f"estimator={estimator!r} must be a scikit-learn classifier, None or 'weka'."
+        )
+    if not own:
+        return None
+    C = check_number("C", classifier.C, above=0)
+    options = {
+        "C": C if estimator is None else WEKA_C,
+        "tol": check_number("tol", classifier.tol, above=0),
+        "max_iter": check_whole("max_iter", classifier.max_iter, least=1),
+        "n_jobs": n_jobs,
+    }
+    return BuiltIn(None if estimator is None else _inverse_deviations(X), options)
+
+
+def _inverse_deviations(X: Any) -> FloatArray:
+    """Return one over the features' standard deviations, 1 for constant features."""
+    check_magnitude(X)
+    centre = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+    if is_sparse(X):
+        square = np.asarray(X.astype(np.float64).power(2).mean(axis=0)).ravel() - centre**2
+    else:
+        square = np.square(X - centre).mean(axis=0)
+    n_samples = X.shape[0]
+    square *= n_samples / max(1, n_samples - 1)
+    # Less than this is rounding.
+    constant = square <= 1e-14 * (centre**2 + np.finfo(np.float64).tiny)
+    return np.asarray(np.where(constant, 1, 1 / np.sqrt(np.where(constant, 1, square))))
+
+
+def fit_member(estimator: Any, X: Any, y: Any) -> Any:
+    """Fit a copy of the user's estimator; where all labels are the same, return their log-odds."""
+    if y.all() or not y.any():
+        return SURE if len(y) and y.all() else -SURE
+    return clone(estimator).fit(X, y.astype(np.int64))
+
+
+def member_log_odds(member: Any, X: Any) -> FloatArray:
+    """Score rows by a fitted member: probabilities if it has any, else its decisions."""
+    if isinstance(member, float):
+        return np.full(X.shape[0], member)
+    if hasattr(member, "predict_proba"):
+        return log_odds(np.asarray(member.predict_proba(X)[:, 1], dtype=np.float64))
+    if hasattr(member, "decision_function"):
+        return np.asarray(member.decision_function(X), dtype=np.float64)
+    return np.where(np.asarray(member.predict(X)) == 1, SURE, -SURE)

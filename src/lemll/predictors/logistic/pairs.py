@@ -1,0 +1,160 @@
+"""Models of all pairs of labels, kept by the first label of the pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from joblib import Parallel, delayed
+
+from lemll._types import FloatArray, LabelArray
+from lemll._validation import check_memory
+from lemll.predictors.logistic.members import BuiltIn, fit_member, member_log_odds
+from lemll.predictors.logistic.probability import SURE
+from lemll.solvers import solve_logistic_subsets
+
+__all__ = ["LinearPairs", "MemberPairs"]
+
+# Rows of pairs that are listed at the same time: 4 bytes each.
+CHUNK_ROWS = 1 << 24
+
+
+def rows_of_pairs(Y: LabelArray) -> Iterator[tuple[npt.NDArray[np.int32], LabelArray]]:
+    """Yield the rows that have exactly one label of each pair, and whether it is the first."""
+    for p in range(Y.shape[1] - 1):
+        for q in range(p + 1, Y.shape[1]):
+            rows = np.flatnonzero(Y[:, p] != Y[:, q])
+            yield rows.astype(np.int32), Y[rows, p]
+
+
+@dataclass(frozen=True, slots=True)
+class LinearPairs:
+    """Logistic regressions of all pairs.
+
+    Attributes
+    ----------
+    n_labels : int
+        Number of labels.
+    coef : ndarray of shape (n_pairs, n_features), float32
+        Coefficients of the scaled features, in the order (0, 1), (0, 2), ..., (1, 2), ...
+    intercept : ndarray of shape (n_pairs,)
+        Intercepts; NaN for a pair that no training row distinguishes.
+    n_iter : int
+        Newton steps of the slowest model.
+    own : BuiltIn
+        How the features were scaled. Coefficients of features as given would have to be rounded
+        once more, and then not fit to their intercepts.
+    """
+
+    n_labels: int
+    coef: npt.NDArray[np.float32]
+    intercept: FloatArray
+    n_iter: int
+    own: BuiltIn
+
+    @classmethod
+    def fit(cls, X: Any, Y: LabelArray, own: BuiltIn) -> Self:
+        """Train all pairs, some at a time."""
+        n_labels = Y.shape[1]
+        n_pairs = n_labels * (n_labels - 1) // 2
+        check_memory(
+            4 * n_pairs * X.shape[1],
+            f"The models of {n_pairs} pairs of labels",
+            "keep fewer labels or features, or use BinaryRelevance",
+        )
+        coef = np.empty((n_pairs, X.shape[1]), dtype=np.float32)
+        intercept, optimality, n_iter = np.empty(n_pairs), np.empty(n_pairs), 0
+        scaled = own.scaled(X)
+        start = 0
+        for rows, labels in _chunks(Y):
+            solution = solve_logistic_subsets(scaled, rows, labels, **own.options)
+            part = slice(start, start + len(rows))
+            coef[part] = solution.coef
+            # Only a constant model is infinitely sure.
+            intercept[part] = np.nan_to_num(
+                solution.intercept, nan=np.nan, posinf=SURE, neginf=-SURE
+            )
+            optimality[part] = solution.optimality
+            n_iter = max(n_iter, int(solution.n_iter.max()))
+            start += len(rows)
+        own.warn("CLR", optimality)
+        return cls(n_labels, coef, intercept, n_iter, own)
+
+    def log_odds(self, X: Any, p: int, until_empty: bool) -> tuple[FloatArray, FloatArray]:
+        """Score label p against each later label; say which of the pairs have a vote."""
+        part = _pairs_of(self.n_labels, p)
+        empty = np.isnan(self.intercept)
+        known = _known(empty, part, until_empty)
+        coef = np.ascontiguousarray(self.own.unscaled(self.coef[part].astype(np.float64)).T)
+        return np.asarray(X @ coef + np.nan_to_num(self.intercept[part])), known
+
+
+@dataclass(frozen=True, slots=True)
+class MemberPairs:
+    """The user's classifiers of all pairs.
+
+    Attributes
+    ----------
+    n_labels : int
+        Number of labels.
+    members : list
+        In the order (0, 1), (0, 2), ..., (1, 2), ...; None for a pair that no training row
+        distinguishes.
+    """
+
+    n_labels: int
+    members: list[Any]
+    n_iter: int = 1
+
+    @classmethod
+    def fit(cls, X: Any, Y: LabelArray, estimator: Any, n_jobs: int | None) -> Self:
+        """Train all pairs."""
+        members = Parallel(n_jobs=n_jobs)(
+            delayed(_fit_pair)(estimator, X, rows, labels) for rows, labels in rows_of_pairs(Y)
+        )
+        return cls(Y.shape[1], members)
+
+    def log_odds(self, X: Any, p: int, until_empty: bool) -> tuple[FloatArray, FloatArray]:
+        """Score label p against each later label; say which of the pairs have a vote."""
+        part = _pairs_of(self.n_labels, p)
+        empty = np.array([member is None for member in self.members])
+        scores = [
+            member_log_odds(0.0 if member is None else member, X) for member in self.members[part]
+        ]
+        return np.column_stack(scores), _known(empty, part, until_empty)
+
+
+def _chunks(
+    Y: LabelArray,
+) -> Iterator[tuple[list[npt.NDArray[np.int32]], list[LabelArray]]]:
+    rows: list[npt.NDArray[np.int32]] = []
+    labels: list[LabelArray] = []
+    listed = 0
+    for mine, wanted in rows_of_pairs(Y):
+        rows.append(mine)
+        labels.append(wanted)
+        listed += len(mine)
+        if listed > CHUNK_ROWS:
+            yield rows, labels
+            rows, labels, listed = [], [], 0
+    if rows:
+        yield rows, labels
+
+
+def _pairs_of(n_labels: int, p: int) -> slice:
+    """Return where the pairs (p, p + 1), (p, p + 2), ... are kept."""
+    start = p * n_labels - p * (p + 1) // 2
+    return slice(start, start + n_labels - 1 - p)
+
+
+def _known(empty: npt.NDArray[np.bool_], part: slice, until_empty: bool) -> FloatArray:
+    if until_empty:
+        empty = np.logical_or.accumulate(empty)
+    return (~empty[part]).astype(np.float64)
+
+
+def _fit_pair(estimator: Any, X: Any, rows: npt.NDArray[np.int32], labels: LabelArray) -> Any:
+    return fit_member(estimator, X[rows], labels) if len(rows) else None

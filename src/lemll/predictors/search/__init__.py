@@ -1,0 +1,1 @@
+"""The search over parameters behind `LEMLLCV` and `MSVRCV`: folds, points, trials."""

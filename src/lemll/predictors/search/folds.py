@@ -1,0 +1,199 @@
+"""Scores of many parameters on rows that had no part in the models: one path a fold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.preprocessing import normalize as normalize_rows
+
+from lemll._types import FloatArray, LabelArray
+from lemll.fitting import check_fits, choose_kernel, local_graph
+from lemll.metrics import METRICS
+from lemll.solvers import GridPoint, LogicalPath, MsvrSolution, solve_msvr_path
+
+__all__ = ["Fold", "FoldPath", "FoldScores", "Measure", "Space", "measures_of"]
+
+Measure = Callable[[LabelArray, FloatArray], float]
+_Path = Callable[[Sequence[GridPoint]], Iterator[tuple[int, Any]]]
+
+
+class Space(NamedTuple):
+    """Where the model is linear: a kernel, and whether rows are scaled to length 1 before.
+
+    Attributes
+    ----------
+    kernel, kernel_gamma : object
+        As in `lemll.LEMLL`.
+    normalize_rows : bool
+        Whether each row is divided by its length.
+    degree, coef0 : number
+        As in `lemll.LEMLL`.
+    """
+
+    kernel: Any
+    kernel_gamma: Any
+    normalize_rows: bool
+    degree: int = 3
+    coef0: float = 1.0
+
+    def rows(self, X: Any) -> Any:
+        """Return the rows as the kernel sees them."""
+        return normalize_rows(X) if self.normalize_rows else X
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One division of the rows.
+
+    Attributes
+    ----------
+    X, Y : arrays
+        All rows; of a precomputed kernel X has as many columns.
+    train, test : ndarray of int
+        Which rows are learnt from, and which are scored.
+    """
+
+    X: Any
+    Y: LabelArray
+    train: npt.NDArray[np.intp]
+    test: npt.NDArray[np.intp]
+
+
+class FoldScores(NamedTuple):
+    """What became of one fold.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_points, n_measures)
+        Each measure, greater being better.
+    optimality : ndarray of shape (n_points,)
+        Certified relative gaps.
+    """
+
+    values: FloatArray
+    optimality: FloatArray
+
+
+def measures_of(scoring: Any) -> dict[str, Measure]:
+    """Return measures by name, each of true labels and scores, greater being better.
+
+    Parameters
+    ----------
+    scoring : str, callable, or sequence of str
+        Names in `lemll.metrics.METRICS`, or a function ``(Y, scores) -> float``.
+
+    Returns
+    -------
+    dict of str to callable
+        The first decides.
+    """
+    if callable(scoring):
+        return {"score": scoring}
+    names = list(scoring) if isinstance(scoring, (list, tuple)) else [scoring]
+    known = [name for name, metric in METRICS.items() if metric.kind == "multilabel"]
+    for name in names:
+        if name not in known:
+            raise ValueError(
+                f"scoring={name!r} must be one of {', '.join(known)}, or a function of the true "
+                "labels and the scores."
+            )
+    if not names:
+        raise ValueError("scoring must name at least one measure, got none.")
+    return {name: _measure(name) for name in names}
+
+
+def _measure(name: str) -> Measure:
+    metric = METRICS[name]
+    sign = 1.0 if metric.greater_is_better else -1.0
+
+    def measure(Y: LabelArray, scores: FloatArray) -> float:
+        if metric.prediction == "labels":
+            return sign * float(metric(Y, (scores > 0).astype(np.int8)))
+        if Y.shape[1] == 1:
+            # One label has no order; but it has its opposite.
+            Y, scores = np.hstack([1 - Y, Y]), np.hstack([-scores, scores])
+        return sign * float(metric(Y, scores))
+
+    return measure
+
+
+class FoldPath:
+    """One fold in one space: prepared at its first points, and ready for more.
+
+    Parameters
+    ----------
+    fold : Fold
+        The rows.
+    space : Space
+        Where the model is linear.
+    options : mapping
+        ``n_neighbors`` and ``reg_policy`` of the graph, and options of `solve_path`; without
+        those of the graph the labels stay as they are, and the options are of `solve_msvr_path`.
+    """
+
+    def __init__(self, fold: Fold, space: Space, options: Mapping[str, Any]) -> None:
+        self._fold, self._space = fold, space
+        self._options = dict(options)
+        self._n_neighbors = self._options.pop("n_neighbors", None)
+        self._reg_policy = self._options.pop("reg_policy", None)
+        self._prepared: tuple[Any, _Path] | None = None
+
+    def score(
+        self, points: Sequence[GridPoint], measures: Mapping[str, Measure], *, keep: bool = False
+    ) -> FoldScores:
+        """Fit every point on the training rows and measure it on the test rows.
+
+        Parameters
+        ----------
+        points : sequence of GridPoint
+            The weights to try.
+        measures : mapping of str to callable
+            Of `measures_of`.
+        keep : bool, default=False
+            Whether to keep what was prepared, for more points.
+
+        Returns
+        -------
+        FoldScores
+            In the order of `points` and `measures`.
+        """
+        values = np.empty((len(points), len(measures)))
+        optimality = np.empty(len(points))
+        truth = self._fold.Y[self._fold.test]
+        across, path = self._prepared or self._prepare()
+        self._prepared = (across, path) if keep else None
+        for place, solution in path(points):
+            scores = np.asarray(across @ solution.coef.T + solution.intercept)
+            values[place] = [measure(truth, scores) for measure in measures.values()]
+            optimality[place] = solution.optimality
+        return FoldScores(values, optimality)
+
+    def _prepare(self) -> tuple[Any, _Path]:
+        """Return what turns coefficients into scores of the test rows, and the path."""
+        fold, space = self._fold, self._space
+        pairwise = space.kernel == "precomputed"
+        known, new = (
+            space.rows(fold.X[rows][:, fold.train] if pairwise else fold.X[rows])
+            for rows in (fold.train, fold.test)
+        )
+        Y = fold.Y[fold.train]
+        kernel = choose_kernel(space, known)
+        check_fits(known, Y.shape[1], kernel)
+        features = known if kernel is None else kernel.of_training(known, Y.shape[1])
+        across = new if kernel is None else kernel.values(new, known)
+        if self._n_neighbors is None:
+            return across, partial(_fixed_labels, features, Y, self._options)
+        W = local_graph(known, kernel, self._n_neighbors, self._reg_policy)
+        return across, partial(LogicalPath(features, Y, W).solve, **self._options)
+
+
+def _fixed_labels(
+    features: Any, Y: LabelArray, options: dict[str, Any], points: Sequence[GridPoint]
+) -> Iterator[tuple[int, MsvrSolution]]:
+    """Labels that may not move: nothing but the model is left to find."""
+    return solve_msvr_path(features, 2.0 * Y - 1.0, [point.alpha for point in points], **options)

@@ -1,0 +1,128 @@
+"""Which parameters to try, and which of those tried to take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lemll._types import FloatArray
+from lemll.predictors.search.folds import FoldScores, Space
+from lemll.solvers import GridPoint
+
+__all__ = ["coarse_to_fine", "one_standard_error", "results_table"]
+
+Place = tuple[int, int, int]
+
+# Every third value is tried first: of the paper's seven, the ends and the middle.
+_STRIDE = 3
+
+
+def coarse_to_fine(
+    axes: Sequence[Sequence[float]], evaluate: Callable[[list[GridPoint]], FloatArray]
+) -> None:
+    """Try every third value of each axis, then what surrounds the best, until nothing is better.
+
+    Parameters
+    ----------
+    axes : sequence of three sequences of float
+        Ascending values of alpha, beta and gamma.
+    evaluate : callable
+        Returns the scores of points, greater being better; never called twice for a point.
+    """
+    scores: dict[Place, float] = {}
+
+    def look_at(places: Sequence[Place]) -> Place:
+        """Evaluate what has not been; return the best place so far."""
+        new = [place for place in dict.fromkeys(places) if place not in scores]
+        if new:
+            points = [GridPoint(*(axis[i] for axis, i in zip(axes, p, strict=True))) for p in new]
+            scores.update(zip(new, evaluate(points).tolist(), strict=True))
+        return max(scores, key=lambda place: scores[place])
+
+    sizes = [len(axis) for axis in axes]
+    coarse = [sorted({*range(0, size, _STRIDE), size - 1}) for size in sizes]
+    best = look_at(_product(coarse))
+    while True:
+        around = [
+            [i for i in (at - 1, at, at + 1) if 0 <= i < size]
+            for at, size in zip(best, sizes, strict=True)
+        ]
+        better = look_at(_product(around))
+        if better == best:
+            return
+        best = better
+
+
+def _product(axes: Sequence[Sequence[int]]) -> list[Place]:
+    first, second, third = axes
+    return [(i, j, k) for i in first for j in second for k in third]
+
+
+def one_standard_error(
+    tried: Sequence[tuple[Space, GridPoint]], values: Sequence[FloatArray]
+) -> int:
+    """Choose the plainest of those that are within one standard error of the best.
+
+    Plainest is the largest alpha, then the largest beta, which leaves the labels as they are, then
+    the smallest gamma; in the best one's space.
+
+    Parameters
+    ----------
+    tried : sequence of (Space, GridPoint)
+        What was tried.
+    values : sequence of ndarray of shape (n_splits,)
+        Its scores, greater being better.
+
+    Returns
+    -------
+    int
+        Place in `tried`.
+    """
+    means = np.array([value.mean() for value in values])
+    best = int(means.argmax())
+    error = float(np.std(values[best], ddof=1)) / np.sqrt(len(values[best]))
+    space = tried[best][0]
+    near = [i for i, (at, _) in enumerate(tried) if at == space and means[i] >= means[best] - error]
+    return max(near, key=lambda i: (tried[i][1].alpha, tried[i][1].beta, -tried[i][1].gamma))
+
+
+def results_table(
+    tried: Sequence[tuple[Space, GridPoint]], scores: Sequence[FoldScores], measures: list[str]
+) -> dict[str, npt.NDArray[Any]]:
+    """Lay out what was found, a column for each parameter and figure.
+
+    Parameters
+    ----------
+    tried : sequence of (Space, GridPoint)
+        What was tried.
+    scores : sequence of FoldScores
+        Of each, over the folds: values of shape (n_splits, n_measures).
+    measures : list of str
+        Their names.
+
+    Returns
+    -------
+    dict of str to ndarray
+        As scikit-learn's ``cv_results_``.
+    """
+    table: dict[str, npt.NDArray[Any]] = {
+        f"param_{name}": np.array([getattr(point, name) for _, point in tried])
+        for name in GridPoint._fields
+    }
+    for name in ("kernel", "kernel_gamma", "normalize_rows"):
+        column = np.empty(len(tried), dtype=object)
+        column[:] = [getattr(space, name) for space, _ in tried]
+        table[f"param_{name}"] = column
+    values = np.array([entry.values for entry in scores])
+    for number, name in enumerate(measures):
+        for split in range(values.shape[1]):
+            table[f"split{split}_test_{name}"] = values[:, split, number]
+        table[f"mean_test_{name}"] = values[:, :, number].mean(axis=1)
+        table[f"std_test_{name}"] = values[:, :, number].std(axis=1)
+        means = table[f"mean_test_{name}"]
+        table[f"rank_test_{name}"] = 1 + (means[:, None] < means).sum(axis=1)
+    table["optimality"] = np.array([entry.optimality.max() for entry in scores])
+    return table

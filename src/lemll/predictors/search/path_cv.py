@@ -1,0 +1,266 @@
+"""Parameters chosen by cross-validation, over one path a fold: what the estimators share."""
+
+from __future__ import annotations
+
+import itertools
+from abc import abstractmethod
+from functools import partial
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import check_cv
+
+from lemll._labels import LabelCoding
+from lemll._types import FloatArray, LabelArray
+from lemll._validation import all_or_nothing, check_n_jobs, check_number, check_whole
+from lemll._warnings import warn_caller
+from lemll.fitting import inverse_variance
+from lemll.model_selection import IterativeStratifiedKFold
+from lemll.predictors._base import LabelScorer
+from lemll.predictors.search.folds import Fold, Space, measures_of
+from lemll.predictors.search.grid import coarse_to_fine, one_standard_error, results_table
+from lemll.predictors.search.trials import Trials
+from lemll.solvers import GridPoint
+
+__all__ = ["PAPER_GRID", "PathCV", "check_axis"]
+
+PAPER_GRID = tuple(4.0**power for power in range(-3, 4))
+# Widths to try, as multiples of one over the sum of the features' variances.
+_WIDTHS = (0.25, 1.0, 4.0)
+# How many of the best are solved as exactly as the final model before one is chosen.
+_FINALISTS = 10
+
+
+class PathCV(LabelScorer):
+    """Base of classifiers that choose their parameters by cross-validation.
+
+    A subclass has the parameters read here, and implements `_axes` and `_model`.
+    """
+
+    scoring: Any
+    cv: Any
+    search: Any = "grid"
+    one_standard_error: Any
+    kernel: Any
+    kernel_gamma: Any
+    degree: Any
+    coef0: Any
+    normalize_rows: Any
+    epsilon: Any
+    tol_search: Any
+    tol_final: Any
+    max_iter: Any
+    refit: Any
+    n_jobs: Any
+    callback: Any
+
+    @abstractmethod
+    def _axes(self) -> list[list[float]]:
+        """Ascending values of alpha, beta and gamma to try."""
+
+    @abstractmethod
+    def _model(self, point: GridPoint) -> Any:
+        """Return the unfitted estimator of a point, but for what it shares with the search."""
+
+    def _graph_options(self) -> dict[str, Any]:
+        """Options of the path that only some models have."""
+        return {}
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Choose the parameters, then learn with them from all rows.
+
+        If it does not come to its end, what an earlier call has learnt stays.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Features.
+        y : array-like, sparse matrix or frame of shape (n_samples, n_labels)
+            Logical labels, 0/1; or a 1-D target as scikit-learn's classifiers take it.
+        groups : array-like of shape (n_samples,), optional
+            For splitters that keep groups together.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
+        """
+        X, Y, coding = self._validated(X, y)
+        found = self._search(X, Y, groups)
+        self._learn(X, Y, found.pop("_best"), coding)
+        self.__dict__.update(found)
+        return self
+
+    def _search(self, X: Any, Y: LabelArray, groups: Any) -> dict[str, Any]:
+        """Try the parameters; return the attributes to set, and where the best one is."""
+        measures = measures_of(self.scoring)
+        if self.search not in ("grid", "coarse"):
+            raise ValueError(f"search={self.search!r} must be 'grid' or 'coarse'.")
+        axes = self._axes()
+        options = {
+            **self._graph_options(),
+            "epsilon": check_number("epsilon", self.epsilon, above=0, inclusive=True),
+            "tol": check_number("tol_search", self.tol_search, above=0),
+            "max_iter": check_whole("max_iter", self.max_iter, least=1),
+        }
+        n_jobs = check_n_jobs(self.n_jobs)
+        folds, spaces = self._folds(X, Y, groups), self._spaces(X)
+        trials = Trials(folds, measures, options, n_jobs=n_jobs, callback=self.callback)
+        grid = [GridPoint(*point) for point in itertools.product(*axes)]
+        for number, space in enumerate(spaces):
+            if self.search == "grid":
+                trials.expect(len(grid), len(spaces) - number)
+                trials.evaluate(space, grid)
+            else:
+                trials.expect(None, len(spaces) - number)
+                coarse_to_fine(axes, partial(trials.evaluate, space, keep=True))
+            trials.forget()
+        self._warn(trials)
+        best = self._final(trials)
+        results = results_table(trials.tried, trials.scores, list(measures))
+        if self.one_standard_error:
+            best = one_standard_error(trials.tried, [s.values[:, 0] for s in trials.scores])
+        space, point = trials.tried[best]
+        return {
+            "_best": trials.tried[best],
+            "_space": space,
+            "cv_results_": results,
+            "best_index_": best,
+            "best_score_": float(trials.means()[best]),
+            "best_params_": {
+                **{n: value for n, value in point._asdict().items() if hasattr(self, n + "s")},
+                **{n: getattr(space, n) for n in ("kernel", "kernel_gamma", "normalize_rows")},
+            },
+            "n_splits_": len(folds),
+        }
+
+    def _final(self, trials: Trials) -> int:
+        """Return the place of the best, and see to it that it was solved to `tol_final`.
+
+        Neighbours on the grid differ by less than what a loose gap leaves undecided.
+        """
+        tol = check_number("tol_final", self.tol_final, above=0)
+        exact = set(range(len(trials.tried))) if tol >= self.tol_search else set()
+        while True:
+            means = trials.means()
+            best = int(means.argmax())
+            if best in exact:
+                return best
+            order = np.argsort(-means, kind="stable").tolist()
+            finalists = [place for place in order if place not in exact][:_FINALISTS]
+            trials.refine(finalists, tol)
+            exact.update(finalists)
+
+    def _warn(self, trials: Trials) -> None:
+        gaps = [float(scores.optimality.max()) for scores in trials.scores]
+        missed = sum(gap > self.tol_search for gap in gaps)
+        if missed:
+            warn_caller(
+                f"{missed} of {len(gaps)} combinations tried by {type(self).__name__} did not "
+                f"reach the certified gap tol_search={self.tol_search:.2e} in every fold, the "
+                f"largest being {max(gaps):.2e}; raise max_iter or tol_search. "
+                "cv_results_['optimality'] tells which.",
+                ConvergenceWarning,
+            )
+
+    def _spaces(self, X: Any) -> list[Space]:
+        if self.normalize_rows not in (True, False, "auto"):
+            raise ValueError(f"normalize_rows={self.normalize_rows!r} must be a bool or 'auto'.")
+        spaces = []
+        for scaled in (False, True) if self.normalize_rows == "auto" else (self.normalize_rows,):
+            plain = Space(self.kernel, self.kernel_gamma, scaled, self.degree, self.coef0)
+            if not (isinstance(self.kernel, str) and self.kernel == "auto"):
+                spaces.append(plain)
+                continue
+            spaces.append(plain._replace(kernel="linear"))
+            middle = inverse_variance(plain.rows(X))
+            spaces += [plain._replace(kernel="rbf", kernel_gamma=middle * w) for w in _WIDTHS]
+        if self._pairwise and self.normalize_rows:
+            raise ValueError(
+                "normalize_rows must be False with a precomputed kernel, whose rows are no "
+                "features."
+            )
+        return spaces
+
+    def _folds(self, X: Any, Y: LabelArray, groups: Any) -> list[Fold]:
+        if isinstance(self.cv, Integral):
+            splitter: Any = IterativeStratifiedKFold(check_whole("cv", self.cv, least=2))
+            if len(Y) < splitter.n_splits:
+                raise ValueError(
+                    f"cv={self.cv} folds need at least as many rows, got n_samples={len(Y)}."
+                )
+        else:
+            splitter = check_cv(self.cv)
+        folds = [
+            Fold(X, Y, np.asarray(train), np.asarray(test))
+            for train, test in splitter.split(X, Y, groups)
+        ]
+        if not folds:
+            raise ValueError(f"cv={self.cv!r} must give at least one split, got none.")
+        return folds
+
+    def _learn(
+        self, X: Any, Y: LabelArray, best: tuple[Space, GridPoint], coding: LabelCoding
+    ) -> None:
+        """Fit the final model, unless there is to be none."""
+        self.__dict__.pop("best_estimator_", None)
+        if not self.refit:
+            self._store(coding, np.zeros(Y.shape[1]))
+            return
+        space, point = best
+        model = self._model(point).set_params(
+            kernel=space.kernel,
+            kernel_gamma=space.kernel_gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            epsilon=self.epsilon,
+            thresholds=self.thresholds if coding.multilabel else "zero",
+            tol=self.tol_final,
+            max_iter=self.max_iter,
+        )
+        self.best_estimator_ = model.fit(space.rows(X), Y)
+        self._store(coding, model.thresholds_)
+
+    def _score(self, X: Any) -> FloatArray:
+        if not self.refit:
+            raise NotFittedError(
+                f"this {type(self).__name__} was fitted with refit=False, so there is no model to "
+                "predict with; fit it with refit=True, or a model of your own with best_params_."
+            )
+        scores: FloatArray = self.best_estimator_._score(self._space.rows(X))
+        return scores
+
+    def __getattr__(self, name: str) -> Any:
+        """Give the final model's attributes as if they were this one's."""
+        if name.endswith("_") and not name.startswith("_") and "best_estimator_" in vars(self):
+            return getattr(self.best_estimator_, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def check_axis(name: str, given: Any, *, inclusive: bool = False) -> list[float]:
+    """Return values to try, ascending and each once, or say what is wrong with them.
+
+    Parameters
+    ----------
+    name : str
+        What the caller calls them.
+    given : sequence of float
+        The values, > 0.
+    inclusive : bool, default=False
+        Whether 0 is allowed.
+
+    Returns
+    -------
+    list of float
+        At least one.
+    """
+    values = {
+        check_number(name, value, above=0, inclusive=inclusive)
+        for value in np.atleast_1d(np.asarray(given, dtype=object)).tolist()
+    }
+    if not values:
+        raise ValueError(f"{name} must hold at least one value, got none.")
+    return sorted(values)

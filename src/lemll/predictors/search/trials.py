@@ -1,0 +1,186 @@
+"""What a search has tried: paths through the folds, side by side, with their scores."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from lemll._types import FloatArray
+from lemll._validation import available_bytes
+from lemll.predictors.search.folds import Fold, FoldPath, FoldScores, Measure, Space
+from lemll.solvers import GridPoint, kernel_bytes, solver_bytes
+
+__all__ = ["SearchProgress", "Trials"]
+
+# About what a search from coarse to fine tries, of the paper's grid.
+_USUAL_TRIALS = 60
+# Share of the memory that may be taken by folds kept for more points.
+_KEPT_SHARE = 0.5
+
+
+class SearchProgress(NamedTuple):
+    """How far a search is, after each path through a fold.
+
+    Attributes
+    ----------
+    done : int
+        Models fitted so far, counting each fold.
+    expected : int
+        How many there will be: exact for a grid, else an estimate that is corrected on the way.
+    best_score : float
+        Best mean score so far; NaN before the first points have been through all folds.
+    elapsed : float
+        Seconds since the search began.
+    """
+
+    done: int
+    expected: int
+    best_score: float
+    elapsed: float
+
+
+class Trials:
+    """Scores of parameters in several spaces, over folds that are prepared once a space.
+
+    Parameters
+    ----------
+    folds : sequence of Fold
+        The rows.
+    measures : mapping of str to callable
+        Of `measures_of`; the first decides.
+    options : mapping
+        Of `FoldPath`.
+    n_jobs : int or None
+        Folds worked on at a time, as in joblib.
+    callback : callable or None
+        Called with a `SearchProgress` after each path through a fold.
+
+    Attributes
+    ----------
+    tried : list of (Space, GridPoint)
+        In the order in which they were.
+    scores : list of FoldScores
+        Of each, values of shape (n_splits, n_measures).
+    """
+
+    def __init__(
+        self,
+        folds: Sequence[Fold],
+        measures: Mapping[str, Measure],
+        options: Mapping[str, Any],
+        *,
+        n_jobs: int | None,
+        callback: Callable[[SearchProgress], None] | None,
+    ) -> None:
+        self.tried: list[tuple[Space, GridPoint]] = []
+        self.scores: list[FoldScores] = []
+        self._folds, self._measures, self._options = folds, measures, options
+        self._n_jobs, self._callback = n_jobs, callback
+        self._paths: list[FoldPath] = []
+        self._best_score = float("nan")
+        self._done = self._expected = 0
+        self._clock = time.perf_counter()
+
+    def expect(self, n_points: int | None, n_spaces: int) -> None:
+        """Note how many points each of the spaces left will try; None where nobody knows."""
+        n_points = n_points or max(_USUAL_TRIALS, len(self.tried) // max(1, self._n_spaces()))
+        self._expected = self._done + n_points * n_spaces * len(self._folds)
+
+    def evaluate(
+        self, space: Space, points: Sequence[GridPoint], *, keep: bool = False
+    ) -> FloatArray:
+        """Try points and return their mean scores by the first measure.
+
+        Parameters
+        ----------
+        space : Space
+            Where the model is linear; the same until `forget` is called.
+        points : sequence of GridPoint
+            The weights to try.
+        keep : bool, default=False
+            Whether more points of this space will follow.
+
+        Returns
+        -------
+        ndarray of shape (n_points,)
+            Greater is better.
+        """
+        if not self._paths:
+            self._paths = self._through_space(space, self._options)
+        scores = self._score(self._paths, points, keep=keep and self._may_keep(space))
+        self.tried.extend((space, point) for point in points)
+        self.scores.extend(scores)
+        means = self.means()[-len(points) :]
+        self._best_score = float(np.fmax(self._best_score, means.max()))
+        return means
+
+    def refine(self, places: Sequence[int], tol: float) -> None:
+        """Score some of those tried again, solved to another certified gap.
+
+        Parameters
+        ----------
+        places : sequence of int
+            Where they are in `tried`.
+        tol : float
+            Certified relative gap.
+        """
+        self._expected = self._done + len(places) * len(self._folds)
+        for space in dict.fromkeys(self.tried[i][0] for i in places):
+            here = [i for i in places if self.tried[i][0] == space]
+            paths = self._through_space(space, {**self._options, "tol": tol})
+            scores = self._score(paths, [self.tried[i][1] for i in here], keep=False)
+            for i, score in zip(here, scores, strict=True):
+                self.scores[i] = score
+        self._best_score = float(self.means().max())
+
+    def means(self) -> FloatArray:
+        """Mean score of each by the first measure."""
+        return np.array([scores.values[:, 0].mean() for scores in self.scores])
+
+    def _through_space(self, space: Space, options: Mapping[str, Any]) -> list[FoldPath]:
+        return [FoldPath(fold, space, options) for fold in self._folds]
+
+    def _score(
+        self, paths: Sequence[FoldPath], points: Sequence[GridPoint], *, keep: bool
+    ) -> list[FoldScores]:
+        """Score points in every fold."""
+        # Threads, so that what was prepared is there for the next points; the work is done by
+        # BLAS and loops over sparse arrays, which let other threads run.
+        parallel = Parallel(self._n_jobs, prefer="threads", return_as="generator")
+        by_fold = []
+        for scores in parallel(
+            delayed(path.score)(points, self._measures, keep=keep) for path in paths
+        ):
+            by_fold.append(scores)
+            self._report(len(points))
+        values = np.stack([scores.values for scores in by_fold], axis=1)
+        gaps = np.stack([scores.optimality for scores in by_fold], axis=1)
+        return [FoldScores(*entry) for entry in zip(values, gaps, strict=True)]
+
+    def forget(self) -> None:
+        """Give the memory of this space back."""
+        self._paths = []
+
+    def _n_spaces(self) -> int:
+        return len({space for space, _ in self.tried})
+
+    def _may_keep(self, space: Space) -> bool:
+        fold = self._folds[0]
+        n_train, n_labels = len(fold.train), fold.Y.shape[1]
+        if space.kernel == "linear":
+            needed = solver_bytes(fold.X, n_labels)
+        else:
+            needed = kernel_bytes(n_train, n_labels) + 8 * n_train * len(fold.test)
+        free = available_bytes()
+        return free is None or len(self._folds) * needed <= _KEPT_SHARE * free
+
+    def _report(self, n_points: int) -> None:
+        self._done += n_points
+        self._expected = max(self._expected, self._done)
+        if self._callback is not None:
+            elapsed = time.perf_counter() - self._clock
+            self._callback(SearchProgress(self._done, self._expected, self._best_score, elapsed))

@@ -1,0 +1,124 @@
+"""What ML2 and MLFE share: a regression on numerical labels that keeps their signs."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from lemll._types import FloatArray, LabelArray
+from lemll._validation import check_number, check_whole
+from lemll.fitting import (
+    WIDTHS,
+    Kernel,
+    check_fits,
+    check_magnitude,
+    choose_kernel,
+    mean_distance,
+    model_outputs,
+    settle_optimality,
+    squared_distances,
+    store_model,
+)
+from lemll.predictors._base import MultilabelClassifier
+from lemll.predictors.stages.first_stage import fit_enhancer
+from lemll.solvers import solve_sign_msvr
+
+__all__ = ["SignKeepingClassifier", "check_weight"]
+
+# Weights between these can be divided by each other and squared.
+WEIGHTS = (1e-40, 1e40)
+
+
+def check_weight(name: str, value: Any, *, inclusive: bool = False) -> float:
+    """Return the weight of a term, > 0 or, if `inclusive`, also 0; refuse what would overflow."""
+    weight = check_number(name, value, above=0, inclusive=inclusive)
+    if weight > 0 and not WEIGHTS[0] <= weight <= WEIGHTS[1]:
+        raise ValueError(
+            f"{name} must lie between {WEIGHTS[0]:.0e} and {WEIGHTS[1]:.0e}"
+            f"{' or be 0' if inclusive else ''}, got {value!r}; bring the weights closer to 1."
+        )
+    return weight
+
+
+class SignKeepingClassifier(MultilabelClassifier):
+    """Base of two-stage learners with the parameters of a kernel, of a tube and of a memory."""
+
+    epsilon: Any
+    kernel: Any
+    kernel_gamma: Any
+    degree: Any
+    coef0: Any
+    memory: Any
+    tol: Any
+    max_iter: Any
+
+    def _fit_stages(
+        self,
+        X: Any,
+        Y: LabelArray,
+        enhancer: Any,
+        *,
+        C1: float,
+        C2: float,
+        gain: FloatArray | None = None,
+    ) -> None:
+        """Enhance the labels, regress on them, keep the model."""
+        epsilon = check_number("epsilon", self.epsilon, above=0, inclusive=True)
+        tol = check_number("tol", self.tol, above=0)
+        max_iter = check_whole("max_iter", self.max_iter, least=1)
+        check_magnitude(X)
+        kernel = self._chosen_kernel(X)
+        check_fits(X, Y.shape[1], kernel)
+        self.enhancer_, self.numerical_labels_ = fit_enhancer(enhancer, X, Y, self.memory)
+        solution = solve_sign_msvr(
+            X if kernel is None else kernel.of_training(X, Y.shape[1]),
+            self.numerical_labels_,
+            C1=C1,
+            C2=C2,
+            gain=gain,
+            epsilon=epsilon,
+            tol=tol,
+            max_iter=max_iter,
+        )
+        self.optimality_ = settle_optimality(
+            type(self).__name__,
+            kernel,
+            X,
+            solution,
+            tol=tol,
+            scale="the features",
+            curvature=C1,
+            slope=C2,
+        )
+        store_model(self, kernel, X, solution.coef, solution.intercept)
+        self.objective_ = solution.objective
+        self.n_iter_ = solution.n_iter
+
+    def _chosen_kernel(self, X: Any) -> Kernel | None:
+        if self._pairwise:
+            raise ValueError(
+                f"{type(self).__name__} cannot use kernel='precomputed': its first stage needs the "
+                "features; pass them with a function of two arrays of rows as kernel."
+            )
+        gamma = self.kernel_gamma
+        if isinstance(gamma, str) and gamma == "distance" and self.kernel != "linear":
+            width = mean_distance(squared_distances(X))
+            if 0 < width < WIDTHS[0]:
+                raise ValueError(
+                    f"two rows of X differ by {width:.1e} in the mean, too little to be squared; "
+                    "rescale the features first, or pass a number as kernel_gamma."
+                )
+            gamma = 1 / (2 * width**2) if width > 0 else 1.0
+        elif isinstance(gamma, str) and gamma not in ("distance", "variance"):
+            raise ValueError(
+                f"kernel_gamma={gamma!r} must be 'distance', 'variance' or a number > 0."
+            )
+        return choose_kernel(
+            SimpleNamespace(
+                kernel=self.kernel, kernel_gamma=gamma, degree=self.degree, coef0=self.coef0
+            ),
+            X,
+        )
+
+    def _score(self, X: Any) -> FloatArray:
+        return model_outputs(self, X)

@@ -1,0 +1,161 @@
+"""The Hessian that all quadratic programs of a call share, and its Newton systems."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+from scipy.linalg import lapack
+
+from lemll._types import FloatArray
+from lemll._validation import check_finite, is_sparse
+
+__all__ = ["Hessian"]
+
+# Larger systems are solved by conjugate gradients, for their factors would take too long.
+LARGEST_FACTOR = 4000
+# The largest Hessian whose inverse is kept, less than a gigabyte.
+LARGEST_INVERSE = 10000
+# Rounding of a solution by the inverse is taken out by solving for what is left, so often at most.
+REFINEMENTS = 4
+# Added to a singular Newton system, relative to its trace; ten times more until it factorises.
+JITTER = 1e-14
+
+
+class Hessian:
+    """``A'A + ridge I``: products, and the blocks of the variables that are free."""
+
+    def __init__(self, A: Any, ridge: float) -> None:
+        matrix: Any = A if is_sparse(A) else np.asarray(A)
+        if matrix.ndim != 2 or 0 in matrix.shape or matrix.dtype.kind not in "biuf":
+            raise ValueError(
+                "A must be a 2-D matrix of real numbers with rows and columns, got shape "
+                f"{matrix.shape} and dtype {matrix.dtype}."
+            )
+        check_finite(matrix, name="A")
+        if not (np.isfinite(ridge) and ridge >= 0):
+            raise ValueError(f"ridge must be a number >= 0, got {ridge!r}.")
+        self.ridge, self.n_variables = float(ridge), int(matrix.shape[1])
+        self.sparse = is_sparse(matrix)
+        self.A: Any = matrix.tocsr() if self.sparse else matrix.astype(np.float64, copy=False)
+        self._asked, self._invertible = 0, self.n_variables <= LARGEST_INVERSE
+
+    @cached_property
+    def _columns(self) -> Any:
+        return self.A.tocsc() if self.sparse else self.A
+
+    @cached_property
+    def _adjoint(self) -> Any:
+        # Stored by rows, the transpose is multiplied as fast as the matrix itself.
+        return self.A.T.tocsr() if self.sparse else self.A.T
+
+    @cached_property
+    def _whole(self) -> FloatArray:
+        product = self._adjoint @ self.A
+        return np.asarray(product.toarray() if self.sparse else product)
+
+    def times(self, x: FloatArray) -> FloatArray:
+        return np.asarray(self._adjoint @ (self.A @ x) + self.ridge * x)
+
+    def diagonal(self) -> FloatArray:
+        squares = self.A.multiply(self.A) if self.sparse else self.A**2
+        return np.asarray(squares.sum(axis=0)).ravel() + self.ridge
+
+    def block(self, free: Any) -> FloatArray:
+        """Return the rows and columns of some variables, as a new dense array."""
+        self._asked += len(free) ** 2
+        if self._asked > self.n_variables**2 and self.n_variables <= LARGEST_FACTOR:
+            # After so many columns the whole matrix is cheaper than further products of them.
+            block = self._whole[np.ix_(free, free)]
+        else:
+            part = self._columns[:, free]
+            product = part.T @ part
+            block = product.toarray() if is_sparse(product) else product
+        block[np.diag_indices(len(free))] += self.ridge
+        return np.asarray(block)
+
+    def newton(self, free: Any, right: FloatArray, accuracy: float) -> FloatArray:
+        """Solve the system of the free variables, by whatever factor is the smallest."""
+        n_held = self.n_variables - len(free)
+        if len(free) == 0:
+            return right
+        if len(free) > n_held and self._invertible:
+            try:
+                return self._by_the_inverse(free, right, accuracy)
+            except linalg.LinAlgError:
+                # Singular, or so nearly so that the inverse is not positive definite any more.
+                self._invertible = False
+        if len(free) <= LARGEST_FACTOR:
+            return solve_spd(self.block(free), right)
+        return self._conjugate_gradients(free, right, accuracy)
+
+    @cached_property
+    def _inverse(self) -> FloatArray:
+        """The inverse of the Hessian, which all problems share."""
+        H = self._whole.copy()
+        H[np.diag_indices(self.n_variables)] += self.ridge
+        half, failed = lapack.dpotrf(H.T, lower=False, overwrite_a=True)
+        if not failed:
+            half, failed = lapack.dpotri(half, lower=False, overwrite_c=True)
+        if failed:
+            raise linalg.LinAlgError("the Hessian is singular")
+        inverse = np.triu(half, 1)
+        inverse += inverse.T
+        inverse[np.diag_indices(self.n_variables)] = np.diag(half)
+        return np.asarray(inverse)
+
+    def _by_the_inverse(self, free: Any, right: FloatArray, accuracy: float) -> FloatArray:
+        # The inverse of a block of H is that of H, less what the held variables account for.
+        inverse = self._inverse
+        held = np.setdiff1d(np.arange(self.n_variables), free, assume_unique=True)
+        # With nothing held there is nothing to account for, and LAPACK takes no empty matrix.
+        block = inverse[np.ix_(held, held)] if len(held) else np.ones((1, 1))
+        factor = linalg.cho_factor(block, lower=True, overwrite_a=True, check_finite=False)
+        whole, solution, left = np.zeros(self.n_variables), np.zeros(self.n_variables), right
+        for _ in range(REFINEMENTS):
+            whole[held], whole[free] = 0, left
+            if len(held):
+                whole[held] = -linalg.cho_solve(factor, inverse[held] @ whole, check_finite=False)
+            solution[free] += (inverse @ whole)[free]
+            left = right - self.times(solution)[free]
+            if np.abs(left).max() <= accuracy:
+                break
+        found: FloatArray = solution[free]
+        return found
+
+    def _conjugate_gradients(self, free: Any, right: FloatArray, accuracy: float) -> FloatArray:
+        """Solve the system by products alone, with the diagonal as the preconditioner."""
+        inverse = 1 / np.maximum(self.diagonal()[free], np.finfo(np.float64).tiny)
+        whole = np.zeros(self.n_variables)
+        x, r = np.zeros_like(right), right.copy()
+        z = inverse * r
+        p, rz = z.copy(), float(r @ z)
+        for _ in range(20 * len(free)):
+            if np.abs(r).max() <= accuracy:
+                break
+            whole[free] = p
+            Hp = self.times(whole)[free]
+            curvature = float(p @ Hp)
+            if curvature <= 0:
+                break
+            step = rz / curvature
+            x += step * p
+            r -= step * Hp
+            z = inverse * r
+            rz, before = float(r @ z), rz
+            p = z + (rz / before) * p
+        return x
+
+
+def solve_spd(H: FloatArray, right: FloatArray) -> FloatArray:
+    jitter = JITTER * max(float(np.trace(H)), float(np.finfo(np.float64).tiny))
+    while True:
+        try:
+            factor = linalg.cho_factor(H, lower=True, check_finite=False)
+        except linalg.LinAlgError:
+            H[np.diag_indices(len(H))] += jitter
+            jitter *= 10
+            continue
+        return np.asarray(linalg.cho_solve(factor, right, check_finite=False))

@@ -1,0 +1,298 @@
+"""What every solver checks of its arguments, reports while it works, and returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from lemll._types import Array, FloatArray
+from lemll._validation import check_finite, is_sparse
+from lemll.objective import CentredKernel, DualityGap, LemllPoint
+
+__all__ = [
+    "Callback",
+    "LemllSolution",
+    "Precision",
+    "Progress",
+    "Status",
+    "as_features",
+    "check_arrays",
+    "check_precision",
+    "check_real",
+    "check_size",
+    "check_start",
+    "check_stopping",
+    "check_weights",
+    "solution_at",
+]
+
+Precision = Literal["float64", "float32"]
+
+# Numbers up to this size can be squared, summed and multiplied by one another without overflow;
+# their inverses likewise do not vanish.
+LARGEST: dict[Precision, float] = {"float64": 1e100, "float32": 1e12}
+
+
+Status = Literal["converged", "max_iter", "stalled"]
+
+
+def check_arrays(X: Any, Y: Any, W: Any) -> tuple[Any, Array, Any]:
+    """Return the arrays of Eq. (9) as the solvers need them, or say what is wrong with them.
+
+    Parameters
+    ----------
+    X : array-like or sparse array of shape (n_samples, n_features), or CentredKernel
+        Features, or their kernel.
+    Y : array-like of shape (n_samples, n_labels)
+        Logical labels.
+    W : array-like or sparse array of shape (n_samples, n_samples)
+        Rebuilding weights.
+
+    Returns
+    -------
+    X : ndarray, sparse array or CentredKernel
+        As given.
+    Y : ndarray, float64
+        Without a copy where none is needed.
+    W : sparse array
+        As given, if it is sparse.
+    """
+    X, Y = as_features(X), np.asarray(Y)
+    W = W if is_sparse(W) else sparse.csr_array(np.atleast_2d(np.asarray(W)))
+    check_real(Y, "Y")
+    check_real(W, "W")
+    n_samples = X.shape[0]
+    if Y.ndim != 2 or Y.shape[0] != n_samples or W.shape != (n_samples, n_samples):
+        raise ValueError(
+            f"X has {n_samples} rows, so Y must be ({n_samples}, n_labels) and W "
+            f"({n_samples}, {n_samples}); got Y {Y.shape} and W {W.shape}."
+        )
+    check_size(Y, "Y", "float64")
+    check_size(W, "W", "float64")
+    return X, np.asarray(Y, dtype=np.float64), W
+
+
+def as_features(X: Any) -> Any:
+    """Return features as an array, sparse array or kernel of two dimensions, or say what is wrong.
+
+    Parameters
+    ----------
+    X : array-like or sparse array of shape (n_samples, n_features), or CentredKernel
+        Features, or their kernel.
+
+    Returns
+    -------
+    ndarray, sparse array or CentredKernel
+        Without a copy where none is needed.
+    """
+    if isinstance(X, CentredKernel):
+        return X
+    X = X if is_sparse(X) else np.asarray(X)
+    check_real(X, "X")
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(f"X must be 2-D with rows and features, got shape {X.shape}; reshape it.")
+    return X
+
+
+def check_real(array: Any, name: str) -> None:
+    """Refuse complex numbers, texts and objects."""
+    if array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must hold real numbers, got dtype {array.dtype}; convert it first."
+        )
+
+
+def check_size(array: Any, name: str, precision: Precision) -> None:
+    """Refuse NaN, infinity, and numbers whose squares would overflow.
+
+    Parameters
+    ----------
+    array : ndarray, sparse array or CentredKernel
+        What to look through.
+    name : str
+        What the caller calls it.
+    precision : {"float64", "float32"}
+        In which it will be squared.
+    """
+    if isinstance(array, CentredKernel):
+        array = array.matrix
+    values = array.data if is_sparse(array) else array
+    # Two passes without a copy; a comparison with NaN is false.
+    largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
+    if largest <= LARGEST[precision]:
+        return
+    check_finite(array, name=name)
+    raise ValueError(
+        f"{name} holds numbers of size {largest:.3g}, whose squares overflow in {precision}, "
+        f"where at most {LARGEST[precision]:.0e} is allowed; divide {name} by its largest "
+        "absolute value."
+    )
+
+
+def check_start(U0: Any, Y: Array, *, name: str = "U0") -> Array:
+    """Return numerical labels to start from as float64, or say what is wrong with them."""
+    U = np.asarray(U0, dtype=np.float64)
+    if U.shape != Y.shape:
+        raise ValueError(f"{name} must have the shape of Y, {Y.shape}; got {U.shape}.")
+    check_size(U, name, "float64")
+    return U
+
+
+def check_precision(precision: str) -> None:
+    """Refuse a precision that the solver does not know."""
+    if precision not in LARGEST:
+        raise ValueError(f'precision must be "float64" or "float32", got {precision!r}.')
+
+
+def check_stopping(*, tol: float, max_iter: int) -> None:
+    """Refuse a tolerance or a cap on the iterations that stops nothing.
+
+    Parameters
+    ----------
+    tol : float
+        Where to stop.
+    max_iter : int
+        When to stop.
+    """
+    if not (np.isfinite(tol) and tol > 0):
+        raise ValueError(f"tol must be finite and > 0, got {tol}; the usual value is 1e-4.")
+    if not isinstance(max_iter, (int, np.integer)) or max_iter < 0:
+        raise ValueError(f"max_iter must be a whole number of at least 0, got {max_iter!r}.")
+
+
+def check_weights(
+    *,
+    alpha: float,
+    beta: float,
+    gamma: float,
+    epsilon: float,
+    precision: Precision = "float64",
+) -> None:
+    """Refuse parameters for which Eq. (9) is not strictly convex in U and Theta, or overflows.
+
+    Parameters
+    ----------
+    alpha, beta, gamma, epsilon : float
+        Parameters of Eq. (9).
+    precision : {"float64", "float32"}, default="float64"
+        In which they will be used.
+    """
+    for name, value in (("alpha", alpha), ("beta", beta)):
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be finite and > 0, got {value}.")
+    for name, value in (("gamma", gamma), ("epsilon", epsilon)):
+        if not (np.isfinite(value) and value >= 0):
+            raise ValueError(f"{name} must be finite and >= 0, got {value}.")
+    largest = LARGEST[precision]
+    for name, value in (("alpha", alpha), ("beta", beta), ("gamma", gamma), ("epsilon", epsilon)):
+        if value and not 1 / largest <= value <= largest:
+            raise ValueError(
+                f"{name}={value} would overflow in {precision}, where weights lie between "
+                f"{1 / largest:.0e} and {largest:.0e}; scale X and the weights together."
+            )
+
+
+class Progress(NamedTuple):
+    """One line of a solver's report.
+
+    Attributes
+    ----------
+    iteration : int
+        How many iterations are done.
+    objective : float
+        Eq. (9) at the current point.
+    optimality : float
+        Certified relative gap when it was last computed; infinity before the first time.
+    elapsed : float
+        Seconds since the solver was called, the time spent in callbacks taken out.
+    """
+
+    iteration: int
+    objective: float
+    optimality: float
+    elapsed: float
+
+
+Callback = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class LemllSolution:
+    """A minimiser of Eq. (9), with the proof of how good it is.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_labels, n_features)
+        ``Theta``; with a kernel the coefficients of the samples, of shape (n_labels, n_samples).
+    intercept : ndarray of shape (n_labels,)
+        ``b``.
+    numerical_labels : ndarray of shape (n_samples, n_labels)
+        ``U``.
+    objective : float
+        Eq. (9) at the solution, computed afresh in float64.
+    objective_trace : ndarray of shape (n_iter + 1,)
+        Eq. (9) at the start and after each iteration.
+    optimality : float
+        Certified relative duality gap: ``(objective - min F) / max(objective, zero)`` is at most
+        this, where ``zero = 1e-18 min(beta, 1) |Y|_F^2`` is `lemll.objective.smallest_objective`.
+        So it bounds the relative error of every objective above `zero`, up to rounding.
+    n_iter : int
+        Iterations done.
+    status : {"converged", "max_iter", "stalled"}
+        "stalled" means that rounding forbade any further descent before the wanted gap.
+    n_linear_solves : int
+        How many linear systems were factorised.
+    dual_coef : ndarray of shape (n_samples, n_labels) or None
+        B of ``Theta' = (X - mean)' B``, from the joint solver where n_samples <= n_features.
+    half_dual : ndarray of shape (n_samples, n_labels) or None
+        ``Z/2`` of the dual point that proves `optimality`, from the joint solver: anyone can check
+        with `lemll.objective.duality_gap`. None where that function finds as good a one itself.
+    """
+
+    coef: FloatArray
+    intercept: FloatArray
+    numerical_labels: FloatArray
+    objective: float
+    objective_trace: FloatArray
+    optimality: float
+    n_iter: int
+    status: Status
+    n_linear_solves: int
+    dual_coef: FloatArray | None = None
+    half_dual: FloatArray | None = None
+
+    @property
+    def point(self) -> LemllPoint:
+        """The three unknowns of Eq. (9)."""
+        return LemllPoint(self.numerical_labels, self.coef, self.intercept)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver met its tolerance."""
+        return self.status == "converged"
+
+
+def solution_at(
+    point: LemllPoint,
+    certificate: DualityGap,
+    trace: list[float],
+    status: Status,
+    n_linear_solves: int,
+) -> LemllSolution:
+    """Gather a solution from the point ``(U, Theta, b)`` and what is known about it."""
+    numerical_labels, coef, intercept = point
+    return LemllSolution(
+        coef=coef,
+        intercept=intercept,
+        numerical_labels=numerical_labels,
+        objective=certificate.objective,
+        objective_trace=np.array(trace),
+        optimality=certificate.relative,
+        n_iter=len(trace) - 1,
+        status=status,
+        n_linear_solves=n_linear_solves,
+    )

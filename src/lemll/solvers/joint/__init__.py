@@ -1,0 +1,23 @@
+"""Eq. (9), all unknowns at once: one problem (`problem`) or a whole grid of them (`path`)."""
+
+from lemll.solvers.joint.path import GridPoint, LogicalPath, PathStep, path_order, solve_path
+from lemll.solvers.joint.problem import (
+    JointProblem,
+    kernel_bytes,
+    solve_joint,
+    solve_logical,
+    solver_bytes,
+)
+
+__all__ = [
+    "GridPoint",
+    "JointProblem",
+    "LogicalPath",
+    "PathStep",
+    "kernel_bytes",
+    "path_order",
+    "solve_joint",
+    "solve_logical",
+    "solve_path",
+    "solver_bytes",
+]

@@ -1,0 +1,260 @@
+"""Eq. (9) for many (alpha, beta, gamma): one preparation, and each solution starts the next.
+
+All parameters share the graph, the centred features and one eigendecomposition of their Gram
+matrix. The solutions so far span nearly all that the next one is made of (`_span`): with a bound
+that is good enough to see it (`_dual`), most points of the paper's grid need no iteration of
+their own to be certified to 1e-3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lemll._types import LabelArray
+from lemll.objective import DualityGap, LemllPoint
+from lemll.solvers.interface import (
+    LemllSolution,
+    Precision,
+    Status,
+    check_precision,
+    check_stopping,
+    check_weights,
+    solution_at,
+)
+from lemll.solvers.joint.point import Point, Weights
+from lemll.solvers.joint.problem import RECHECKS, JointProblem
+from lemll.solvers.joint.search import Search
+from lemll.solvers.joint.span import SolutionSpan
+
+__all__ = ["GridPoint", "LogicalPath", "PathStep", "path_order", "solve_path"]
+
+
+class GridPoint(NamedTuple):
+    """The three weights of Eq. (9) that are tuned."""
+
+    alpha: float
+    beta: float
+    gamma: float
+
+
+class PathStep(NamedTuple):
+    """A solution on the path.
+
+    Attributes
+    ----------
+    place : int
+        Place of its parameters in the sequence given.
+    solution : LemllSolution
+        The minimiser, certified.
+    """
+
+    place: int
+    solution: LemllSolution
+
+
+def path_order(points: Sequence[GridPoint]) -> list[int]:
+    """Order parameters so that neighbours follow one another, alpha changing fastest.
+
+    Parameters
+    ----------
+    points : sequence of GridPoint
+        The parameters.
+
+    Returns
+    -------
+    list of int
+        Their places, in the order in which to solve.
+
+    Examples
+    --------
+    >>> from lemll.solvers.joint.path import GridPoint, path_order
+    >>> path_order([GridPoint(4, 1, 1), GridPoint(1, 1, 1), GridPoint(1, 4, 1)])
+    [2, 0, 1]
+    """
+    # Labels that may hardly move from Y (large beta) are where the path begins. Lines and planes
+    # are run through to and fro, so that each point has a neighbour just before it.
+    order: list[int] = []
+    back_gamma = back_alpha = False
+    for beta in sorted({point.beta for point in points}, reverse=True):
+        plane = [i for i, point in enumerate(points) if point.beta == beta]
+        for gamma in sorted({points[i].gamma for i in plane}, reverse=back_gamma):
+            line = [i for i in plane if points[i].gamma == gamma]
+            order += sorted(line, key=lambda i: points[i].alpha, reverse=back_alpha)
+            back_alpha = not back_alpha
+        back_gamma = not back_gamma
+    return order
+
+
+def solve_path(
+    problem: JointProblem,
+    points: Sequence[GridPoint],
+    *,
+    epsilon: float = 0.1,
+    tol: float = 1e-3,
+    max_iter: int = 1000,
+    precision: Precision = "float64",
+) -> Iterator[PathStep]:
+    """Minimise Eq. (9) for each of many parameters, up to a certified gap.
+
+    Parameters
+    ----------
+    problem : JointProblem
+        The data.
+    points : sequence of GridPoint
+        The weights alpha, beta and gamma.
+    epsilon : float, default=0.1
+        Radius of the tube.
+    tol : float, default=1e-3
+        Certified relative gap at which to stop, at each point.
+    max_iter : int, default=1000
+        Cap on the iterations at each point.
+    precision : {"float64", "float32"}, default="float64"
+        Precision of the iterates; certificates are always float64.
+
+    Yields
+    ------
+    PathStep
+        One for each of `points`, in the order of `path_order`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lemll.solvers import JointProblem
+    >>> from lemll.solvers.joint.path import GridPoint, solve_path
+    >>> from lemll.topology import reconstruction_weights
+    >>> X = np.random.default_rng(0).standard_normal((30, 3))
+    >>> problem = JointProblem(X, np.where(X > 0, 1.0, -1.0), reconstruction_weights(X))
+    >>> grid = [GridPoint(alpha, 1.0, 1.0) for alpha in (0.1, 1.0, 10.0)]
+    >>> [step.place for step in solve_path(problem, grid) if step.solution.optimality <= 1e-3]
+    [0, 1, 2]
+    """
+    check_precision(precision)
+    check_stopping(tol=tol, max_iter=max_iter)
+    for alpha, beta, gamma in points:
+        check_weights(alpha=alpha, beta=beta, gamma=gamma, epsilon=epsilon, precision=precision)
+    solver = _Solver(problem, epsilon, tol, max_iter, precision)
+    for index in path_order(points):
+        yield PathStep(index, solver.solve(Weights(*points[index], epsilon)))
+
+
+class _Solver:
+    """One search after the other, each from the best combination of earlier solutions."""
+
+    def __init__(
+        self,
+        problem: JointProblem,
+        epsilon: float,
+        tol: float,
+        max_iter: int,
+        precision: Precision,
+    ) -> None:
+        self._problem, self._epsilon = problem, epsilon
+        self._tol, self._max_iter = tol, max_iter
+        operators = problem.operators(precision)
+        operators.model.expect_many()
+        self._point = Point(operators, Weights(1.0, 1.0, 1.0, epsilon), problem.start())
+        self._span = SolutionSpan(self._point)
+        self._span.add(self._point, self._point.products())
+        self._exact = self if precision == "float64" else None
+
+    def solve(self, weights: Weights) -> LemllSolution:
+        """Search; where float32 cannot reach the tolerance, float64 goes on."""
+        point = self._point
+        self._span.place(point, weights)
+        data = self._problem.X, self._problem.Y, self._problem.M
+        search = Search(data, weights, self._tol, self._max_iter, None)
+        status, optimality = self._run(search, point)
+        if len(search.trace) > 1:
+            # A mere combination would add nothing to those it is made of.
+            self._span.add(point, point.products())
+        if status == "stalled" and self._exact is not self:
+            if self._exact is None:
+                self._exact = _Solver(
+                    self._problem, self._epsilon, self._tol, self._max_iter, "float64"
+                )
+            exact = self._exact._point
+            exact.reweigh(weights, point.U, point.V)
+            status, optimality = self._run(search, exact)
+            point = exact
+        bound = point.objective * (1 - optimality)
+        certificate = DualityGap(point.objective, bound, optimality)
+        solution = solution_at(
+            point.unknowns(), certificate, search.trace, status, search.n_linear_solves
+        )
+        return replace(solution, dual_coef=point.dual_coef(), half_dual=point.half_dual)
+
+    def _run(self, search: Search, point: Point) -> tuple[Status, float]:
+        """Search until a certificate that holds for products made afresh, or in vain."""
+        for _ in range(RECHECKS):
+            status = search.run(point, warm=True)
+            if len(search.trace) == 1:
+                return status, search.optimality
+            # Kept by sums the products drift.
+            point.refresh()
+            optimality = search.certify(point, again=status == "converged")
+            if optimality <= self._tol:
+                return "converged", optimality
+            if status != "converged":
+                return status, optimality
+        return "stalled", optimality
+
+
+class LogicalPath:
+    """Eq. (9) for logical labels 0/1 and many parameters, prepared once.
+
+    Labels that are the same in every row are left out and put back, as in `solve_logical`; the
+    certificates are those of the labels that vary.
+
+    Parameters
+    ----------
+    X, W : arrays
+        As in `lemll.solvers.solve_joint`; the rows of W must sum to one up to rounding.
+    Y : ndarray of shape (n_samples, n_labels), int8
+        Logical labels, 0/1.
+    """
+
+    def __init__(self, X: Any, Y: LabelArray, W: Any) -> None:
+        coded = 2.0 * Y.astype(np.float64) - 1.0
+        self._varies = Y.min(axis=0) != Y.max(axis=0)
+        self._fixed = LemllPoint(coded, np.zeros((Y.shape[1], X.shape[1])), coded[0])
+        self._problem = None
+        if self._varies.any():
+            self._problem = JointProblem(X, np.ascontiguousarray(coded[:, self._varies]), W)
+
+    def solve(self, points: Sequence[GridPoint], **options: Any) -> Iterator[PathStep]:
+        """Minimise Eq. (9) for each of many parameters.
+
+        Parameters
+        ----------
+        points : sequence of GridPoint
+            The weights alpha, beta and gamma.
+        **options
+            Of `lemll.solvers.solve_path`: epsilon, tol, max_iter, precision.
+
+        Yields
+        ------
+        PathStep
+            One for each of `points`, with all labels.
+        """
+        if self._problem is None:
+            certificate = DualityGap(0.0, 0.0, 0.0)
+            for place in range(len(points)):
+                fixed = LemllPoint(*(array.copy() for array in self._fixed))
+                yield PathStep(place, solution_at(fixed, certificate, [0.0], "converged", 0))
+            return
+        for place, solution in solve_path(self._problem, points, **options):
+            yield PathStep(place, solution if self._varies.all() else self._whole(solution))
+
+    def _whole(self, solution: LemllSolution) -> LemllSolution:
+        """Put the constant labels back."""
+        labels, coef, intercept = (array.copy() for array in self._fixed)
+        labels[:, self._varies] = solution.numerical_labels
+        coef[self._varies] = solution.coef
+        intercept[self._varies] = solution.intercept
+        return replace(
+            solution, numerical_labels=labels, coef=coef, intercept=intercept, dual_coef=None
+        )

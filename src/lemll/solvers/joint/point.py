@@ -1,0 +1,332 @@
+"""A point of the joint search, with the products that Eq. (9) and its gradient are made of."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import eigh_tridiagonal
+from scipy.linalg.blas import get_blas_funcs
+
+from lemll._types import Array
+from lemll.objective import (
+    GapParts,
+    LemllPoint,
+    exact_step,
+    objective_value,
+    row_norms,
+    tube_loss,
+)
+from lemll.solvers.linear.features import features_for
+from lemll.solvers.linear.models import Model, model_for
+from lemll.topology import ReconstructionOperator
+
+__all__ = ["Bound", "Direction", "Operators", "Point", "Weights", "tight_gap"]
+
+# The largest eigenvalue shows early: the margin covers what more steps would add to it.
+LANCZOS_STEPS = 8
+LANCZOS_MARGIN = 1.05
+# An iteration that ends by itself has found the eigenvalue up to rounding.
+LANCZOS_END = 1e-3
+# The objective is kept by subtraction, with the rounding of its first value. Once it has fallen to
+# this share of it, four digits are gone, and it is computed anew.
+LARGEST_FALL = 1e-4
+
+
+class Weights(NamedTuple):
+    """The parameters of Eq. (9)."""
+
+    alpha: float
+    beta: float
+    gamma: float
+    epsilon: float
+
+
+class Products(NamedTuple):
+    """What Eq. (9) is made of: ``U``, ``Xi = U - Xt V`` and ``M U``."""
+
+    labels: Array
+    residuals: Array
+    rough: Array
+
+
+class Operators:
+    """The data of Eq. (9) in one precision, as products, with what is worth knowing about them.
+
+    Attributes
+    ----------
+    model : Model
+        The linear model on the centred features.
+    Y : ndarray of shape (n_samples, n_labels)
+        Logical labels.
+    smoothness : ReconstructionOperator
+        M.
+    roughness : ndarray of shape (n_samples,)
+        Diagonal of M, in float64.
+    """
+
+    def __init__(self, X: Any, Y: Array, W: Any, dtype: npt.DTypeLike) -> None:
+        self.dtype = np.dtype(dtype)
+        self.model: Model = model_for(features_for(X, self.dtype))
+        self.Y = Y.astype(self.dtype)
+        exact = ReconstructionOperator.of(W)
+        self.roughness: Array = exact.diagonal()
+        self.smoothness = exact.astype(self.dtype)
+        # What the preconditioner may use again for the next parameters.
+        self.last_series: tuple[tuple[float, ...], Any] | None = None
+
+    @cached_property
+    def roughness_bound(self) -> float:
+        """A number above the largest eigenvalue of ``diag(M)^-1 M``, by Lanczos iteration."""
+        scale = np.zeros(len(self.Y), dtype=self.dtype)
+        root = np.sqrt(self.roughness)
+        np.divide(1, root, out=scale, where=root > 0, casting="same_kind")
+        # A start without pattern, the same at every call.
+        vector = np.cos(np.arange(1, len(scale) + 1) ** 2.0).astype(self.dtype)
+        vector /= math.sqrt(_square(vector))
+        last, off = np.zeros_like(vector), 0.0
+        diagonal: list[float] = []
+        beside: list[float] = []
+        for _ in range(LANCZOS_STEPS):
+            image = scale * (self.smoothness @ (scale * vector))
+            diagonal.append(float(image @ vector))
+            image -= diagonal[-1] * vector + off * last
+            off = math.sqrt(_square(image))
+            beside.append(off)
+            if off <= LANCZOS_END:
+                break
+            last, vector = vector, image / off
+        values, vectors = eigh_tridiagonal(diagonal, beside[:-1])
+        # Some eigenvalue is no further from the Ritz value than its residual.
+        return max(1.0, LANCZOS_MARGIN * float(values[-1] + off * abs(vectors[-1, -1])))
+
+    def raise_roughness_bound(self) -> None:
+        """Correct `roughness_bound`, which a product has proven to be too low."""
+        self.roughness_bound *= 1.5
+
+
+class Direction:
+    """A change of the point, with the products that follow from it linearly.
+
+    Attributes
+    ----------
+    stack : ndarray of shape (3, n_samples, n_labels)
+        Change of ``U``, of ``Xi = U - Xt V`` and of ``C = beta (U - Y) + gamma M U``.
+    V : ndarray of shape (n_features + 1, n_labels)
+        Change of ``[Theta'; b']``.
+    """
+
+    def __init__(self, stack: Array, V: Array) -> None:
+        self.stack, self.V = stack, V
+
+    def turn(self, share: float, towards: Direction) -> None:
+        """Become ``share * self + towards``."""
+        self.stack *= share
+        self.stack += towards.stack
+        self.V *= share
+        self.V += towards.V
+
+
+class Point:
+    """``(U, V)`` with ``Xi = U - Xt V``, ``C = beta (U - Y) + gamma M U`` and the objective.
+
+    All three arrays change linearly along a line, so a step costs no product. `refresh`
+    computes them anew, where much has been subtracted.
+
+    Parameters
+    ----------
+    operators : Operators
+        The data, which set the precision.
+    weights : Weights
+        Parameters of Eq. (9).
+    start : LemllPoint
+        Where to start.
+    dual_coef : ndarray of shape (n_samples, n_labels), optional
+        B of ``Theta' = Xc' B`` at the start, where the model is kept by samples.
+    """
+
+    def __init__(
+        self,
+        operators: Operators,
+        weights: Weights,
+        start: LemllPoint,
+        dual_coef: Array | None = None,
+    ) -> None:
+        U = start.numerical_labels
+        self.operators, self.weights = operators, weights
+        self._model = operators.model
+        self.stack = np.empty((3, *U.shape), dtype=operators.dtype)
+        self.U, self.residuals, self.label_gradient = self.stack
+        self.U[...] = U
+        self.V = self._model.encode(start, dual_coef)
+        # Z/2 of the last certificate.
+        self.half_dual: Array | None = None
+        self._axpy = get_blas_funcs("axpy", (self.stack,))
+        self.refresh()
+
+    def reweigh(self, weights: Weights, U: Array, V: Array) -> None:
+        """Go to other parameters and unknowns."""
+        self.weights = weights
+        self.U[...] = U
+        self.V[...] = V
+        self.refresh()
+
+    def settle(self, weights: Weights, V: Array, products: Products) -> None:
+        """Go to other parameters and to unknowns whose products are known."""
+        alpha, beta, gamma, epsilon = self.weights = weights
+        labels, residuals, rough = products
+        self.U[...], self.V[...], self.residuals[...] = labels, V, residuals
+        change = labels - self.operators.Y
+        np.multiply(change, beta, out=self.label_gradient)
+        self.label_gradient += gamma * rough
+        self.objective = self._fresh_objective = (
+            float(tube_loss(row_norms(residuals), epsilon).sum())
+            + alpha * self._model.inner(V, V, labels - residuals)
+            + beta * _square(change)
+            + gamma * float(np.vdot(labels, rough))
+        )
+
+    def products(self) -> Products:
+        """Compute from U and V what Eq. (9) is made of."""
+        image = self._model.image(self.V)
+        return Products(self.U, self.U - image, self.operators.smoothness @ self.U)
+
+    def unknowns(self) -> LemllPoint:
+        """``(U, Theta, b)`` in float64, for the features as they were given."""
+        return LemllPoint(self.U.astype(np.float64), *self._model.decode(self.V))
+
+    def dual_coef(self) -> Array | None:
+        """B of ``Theta' = Xc' B``, where the model is kept by samples."""
+        return self._model.dual_coef(self.V)
+
+    def refresh(self) -> None:
+        """Compute the products and the objective from U and V."""
+        _, beta, gamma, _ = self.weights
+        image = self._model.image(self.V)
+        np.subtract(self.U, image, out=self.residuals)
+        change = self.U - self.operators.Y
+        smoothness = self.operators.smoothness
+        rebuilt = smoothness.residual(self.U)
+        self.label_gradient[...] = beta * change + gamma * smoothness.adjoint(rebuilt)
+        self.objective = objective_value(
+            self.residuals,
+            self._model.inner(self.V, self.V, image),
+            change,
+            rebuilt,
+            **self.weights._asdict(),
+        )
+        self._fresh_objective = self.objective
+
+    def certified_gap(self, enough: float = 0.0) -> float:
+        """Absolute duality gap from the products at hand, by dual points tried until `enough`."""
+        alpha, beta, _, epsilon = self.weights
+        parts = GapParts(
+            self.residuals, self.label_gradient, alpha=alpha, beta=beta, epsilon=epsilon
+        )
+        found = tight_gap(parts, self._model, alpha, self.V, enough)
+        self.half_dual = found.half_dual
+        return found.gap
+
+    def gap_again(self) -> float:
+        """Absolute gap of the last dual point, from the products as they are now."""
+        if self.half_dual is None:
+            return self.certified_gap()
+        alpha, beta, _, epsilon = self.weights
+        parts = GapParts(
+            self.residuals, self.label_gradient, alpha=alpha, beta=beta, epsilon=epsilon
+        )
+        return parts.gap(self.half_dual, self._model.misfit(alpha, self.V, self.half_dual))
+
+    def descend(self, direction: Direction) -> bool:
+        """Step against `direction` to the lowest point of the line; False if it only rises."""
+        alpha = self.weights.alpha
+        moved_U, moved_residuals, moved_gradient = direction.stack
+        image = moved_U - moved_residuals
+        found = exact_step(
+            np.einsum("ij,ij->i", self.residuals, self.residuals),
+            -np.einsum("ij,ij->i", self.residuals, moved_residuals),
+            np.einsum("ij,ij->i", moved_residuals, moved_residuals),
+            linear=-alpha * self._model.inner(self.V, direction.V, image)
+            - float(np.vdot(self.label_gradient, moved_U)),
+            quadratic=alpha * self._model.inner(direction.V, direction.V, image)
+            + float(np.vdot(moved_U, moved_gradient)),
+            epsilon=self.weights.epsilon,
+        )
+        if found.step == 0:
+            return False
+        for mine, theirs in ((self.stack, direction.stack), (self.V, direction.V)):
+            self._axpy(theirs.ravel(), mine.reshape(-1), a=-found.step)
+        self.objective -= found.decrease
+        if self.objective < LARGEST_FALL * self._fresh_objective:
+            self.refresh()
+        return True
+
+
+def _square(array: Array) -> float:
+    return float(np.vdot(array, array))
+
+
+class Bound(NamedTuple):
+    """A certified gap, and Z/2 of the dual point that proves it."""
+
+    gap: float
+    half_dual: Array
+
+
+def tight_gap(parts: GapParts, model: Model, alpha: float, V: Array, enough: float) -> Bound:
+    """Bound the gap of Eq. (9) by better and better dual points, until one is good enough.
+
+    First the two that the point itself suggests, which cost one product each. The gap is convex
+    in Z, and what is wrong with the one is right with the other: the best between the two has a
+    gap several times smaller, at no product. What is left there is mostly that Z does not belong
+    to the model. The system that preconditions the search knows how to change Z so that it does,
+    at two more products.
+
+    Parameters
+    ----------
+    parts : GapParts
+        The point.
+    model : Model
+        Ready to solve.
+    alpha : float
+        Weight of ``|Theta|_F^2``.
+    V : ndarray
+        The model's unknowns.
+    enough : float
+        A gap that needs no better bound.
+
+    Returns
+    -------
+    Bound
+        The best found.
+    """
+    tried: list[Bound] = []
+
+    def good_enough(half_dual: Array, square: float) -> bool:
+        tried.append(Bound(parts.gap(half_dual, square), half_dual))
+        return tried[-1].gap <= enough
+
+    first, second = parts.from_tube(), parts.from_labels()
+    force, image = model.force(alpha, V, first)
+    square = float(np.vdot(force, image))
+    if good_enough(first, square):
+        return tried[-1]
+    other, other_image = model.force(alpha, V, second)
+    squares = square, float(np.vdot(force, other_image)), float(np.vdot(other, other_image))
+    if good_enough(second, squares[2]):
+        return tried[-1]
+    share = parts.best_between(first, second, squares)
+    between = (1 - share) * first + share * second
+    force = (1 - share) * force + share * other
+    image = (1 - share) * image + share * other_image
+    if not good_enough(between, float(np.vdot(force, image))):
+        reconciled = model.reconcile(alpha, force)
+        if reconciled is not None:
+            change, square = reconciled
+            change += between
+            change -= change.mean(axis=0)
+            good_enough(change, square)
+    return min(tried, key=lambda bound: bound.gap)

@@ -1,0 +1,380 @@
+"""The fast solver of Eq. (9): all unknowns at once, by preconditioned conjugate gradients.
+
+Algorithm 1 alternates between the model and the labels, and factorises an n x n matrix for every
+reweighting of every round. Eq. (9) is jointly convex, so nothing forces it apart: here ``U``,
+``Theta`` and ``b`` move together along conjugate directions, the preconditioner knows how they are
+coupled (see `lemll.solvers.joint.search`), and the step along each direction is exact. One
+iteration multiplies once by X, once by X' and twice by I - W.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from lemll._types import Array, LabelArray
+from lemll._validation import is_sparse
+from lemll.objective import (
+    CERTIFICATE_BLOCK_BYTES,
+    DualityGap,
+    LemllPoint,
+    duality_gap,
+    smallest_objective,
+)
+from lemll.solvers.interface import (
+    Callback,
+    LemllSolution,
+    Precision,
+    check_arrays,
+    check_precision,
+    check_size,
+    check_start,
+    check_stopping,
+    check_weights,
+    solution_at,
+)
+from lemll.solvers.joint.point import Operators, Point, Weights
+from lemll.solvers.joint.search import Search
+from lemll.solvers.linear import features as centred
+from lemll.solvers.linear import models
+from lemll.topology import ReconstructionOperator
+
+__all__ = ["JointProblem", "kernel_bytes", "solve_joint", "solve_logical", "solver_bytes"]
+
+# How often float64 may begin again where rounding stopped it, its products computed afresh.
+RECHECKS = 2
+
+
+# An entry of a sparse array: its value and a 32-bit index.
+ENTRY = 12
+# Per row: I - W, its transpose and its scaled transpose, with ten neighbours; norms and weights.
+ROW = 3 * 11 * ENTRY + 20 * 8
+# Most arrays of n_samples x n_labels alive at once: in the factorisation, search and certificate.
+LABELS_FACTORISING, LABELS_SEARCHING, LABELS_CERTIFYING = 6, 20, 14
+# Arrays of n_features x n_labels.
+WEIGHTS = 8
+# Blocks of a kernel alive at once while it is computed and looked through.
+WORKING_BLOCKS = 2
+# Small things, and what differs from one release of SciPy to the next.
+MARGIN = 1.1
+
+
+def solve_joint(
+    X: Any,
+    Y: Any,
+    W: Any,
+    *,
+    alpha: float,
+    beta: float,
+    gamma: float,
+    epsilon: float = 0.1,
+    tol: float = 1e-4,
+    max_iter: int = 1000,
+    U0: Array | None = None,
+    precision: Precision = "float64",
+    callback: Callback | None = None,
+) -> LemllSolution:
+    """Minimise Eq. (9) over the numerical labels and the model together, up to a certified gap.
+
+    Minimises ``sum_i L(|u_i - Theta x_i - b|) + alpha |Theta|_F^2 + beta |U - Y|_F^2
+    + gamma tr(U' M U)`` with ``L(r) = max(0, r - epsilon)^2`` and ``M = (I-W)'(I-W)``.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n_samples, n_features), or CentredKernel
+        Features, float64 or float32; sparse features are made dense by bounded blocks only. With
+        their kernel instead, the rows of `coef` hold one coefficient for each sample.
+    Y : ndarray of shape (n_samples, n_labels)
+        Logical labels, -1 or +1. A column of zeros stays exactly zero in U, Theta and b.
+    W : csr_array of shape (n_samples, n_samples)
+        Rebuilding weights (Eq. 6), every row summing to one.
+    alpha, beta, gamma : float
+        Weights of ``|Theta|_F^2``, ``|U - Y|_F^2`` and ``tr(U' M U)``; alpha and beta positive.
+    epsilon : float, default=0.1
+        Radius of the tube.
+    tol : float, default=1e-4
+        Certified relative gap at which to stop.
+    max_iter : int, default=1000
+        Cap on the iterations.
+    U0 : ndarray of shape (n_samples, n_labels), optional
+        Numerical labels to start from; Y by default. The optimum does not depend on it.
+    precision : {"float64", "float32"}, default="float64"
+        Precision of the iterates. The certificate is always float64, and so are the last
+        iterations when float32 cannot reach `tol`.
+    callback : callable, optional
+        Called with a `Progress` after each iteration.
+
+    Returns
+    -------
+    LemllSolution
+        The minimiser; ``optimality`` is its certified relative gap.
+
+    See Also
+    --------
+    lemll.solvers.solve_reference : Algorithm 1 of the paper.
+    lemll.objective.duality_gap : the certificate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from lemll.solvers import solve_joint
+    >>> X = np.array([[0.0], [1.0], [2.0]])
+    >>> Y = np.array([[-1.0], [1.0], [1.0]])
+    >>> W = sparse.csr_array(np.array([[0, 1, 0], [0.5, 0, 0.5], [0, 1, 0]]))
+    >>> solution = solve_joint(X, Y, W, alpha=1.0, beta=1.0, gamma=1.0, tol=1e-8)
+    >>> solution.converged, solution.optimality <= 1e-8
+    (True, True)
+    >>> solution.numerical_labels.shape, solution.coef.shape, solution.intercept.shape
+    ((3, 1), (1, 1), (1,))
+    """
+    return JointProblem(X, Y, W).solve(
+        alpha=alpha,
+        beta=beta,
+        gamma=gamma,
+        epsilon=epsilon,
+        tol=tol,
+        max_iter=max_iter,
+        U0=U0,
+        precision=precision,
+        callback=callback,
+    )
+
+
+class JointProblem:
+    """The data of Eq. (9), prepared once to be solved for many parameters.
+
+    Parameters
+    ----------
+    X, Y, W : arrays
+        As in `solve_joint`; never changed.
+    """
+
+    def __init__(self, X: Any, Y: Any, W: Any) -> None:
+        self.X, self.Y, W = check_arrays(X, Y, W)
+        self.M = ReconstructionOperator(W)
+        self._operators: dict[Precision, Operators] = {}
+
+    def operators(self, precision: Precision) -> Operators:
+        """Products with X and M in the given precision, made at the first call."""
+        if precision not in self._operators:
+            check_size(self.X, "X", precision)
+            self._operators[precision] = Operators(self.X, self.Y, self.M, precision)
+        return self._operators[precision]
+
+    def solve(
+        self,
+        *,
+        alpha: float,
+        beta: float,
+        gamma: float,
+        epsilon: float = 0.1,
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        U0: Array | None = None,
+        start: LemllSolution | None = None,
+        precision: Precision = "float64",
+        callback: Callback | None = None,
+    ) -> LemllSolution:
+        """Minimise Eq. (9) for these parameters.
+
+        Parameters
+        ----------
+        alpha, beta, gamma, epsilon, tol, max_iter, U0, precision, callback
+            As in `solve_joint`.
+        start : LemllSolution, optional
+            A solution for other parameters to start from, instead of `U0`.
+
+        Returns
+        -------
+        LemllSolution
+            The minimiser.
+        """
+        check_precision(precision)
+        check_stopping(tol=tol, max_iter=max_iter)
+        weights = Weights(alpha, beta, gamma, epsilon)
+        check_weights(**weights._asdict(), precision=precision)
+        search = Search((self.X, self.Y, self.M), weights, tol, max_iter, callback)
+        unknowns, dual_coef = self.start(U0), None
+        if start is not None:
+            check_start(start.numerical_labels, self.Y, name="start.numerical_labels")
+            unknowns, dual_coef = start.point, start.dual_coef
+        attempts: list[Precision] = ["float64"] * RECHECKS
+        if precision == "float32":
+            attempts.insert(0, "float32")
+        for attempt in attempts:
+            point = Point(self.operators(attempt), weights, unknowns, dual_coef)
+            status = search.run(point, warm=start is not None)
+            unknowns, dual_coef = point.unknowns(), point.dual_coef()
+            if status == "max_iter":
+                point.certified_gap()
+            half_dual = point.half_dual
+            certificate = duality_gap(
+                self.X, self.Y, self.M, unknowns, **weights._asdict(), half_dual=half_dual
+            )
+            # The search keeps its products up to date by sums, and sums drift: the last word
+            # belongs to the certificate computed afresh.
+            if certificate.relative <= tol:
+                status = "converged"
+            elif status == "converged":
+                status = "stalled"
+            if status != "stalled":
+                break
+        solution = solution_at(unknowns, certificate, search.trace, status, search.n_linear_solves)
+        return replace(solution, dual_coef=dual_coef, half_dual=half_dual)
+
+    def start(self, U0: Array | None = None) -> LemllPoint:
+        """Return where a search begins: labels Y, or those given, and no model."""
+        # Theta = 0 and, but for the tube, its best intercept; U = Y is optimal for large beta.
+        U = self.Y if U0 is None else check_start(U0, self.Y)
+        return LemllPoint(U, np.zeros((U.shape[1], self.X.shape[1])), U.mean(axis=0))
+
+
+def solve_logical(
+    X: Any,
+    Y: LabelArray,
+    W: Any,
+    *,
+    alpha: float,
+    beta: float,
+    gamma: float,
+    epsilon: float = 0.1,
+    tol: float = 1e-4,
+    **options: Any,
+) -> LemllSolution:
+    """Minimise Eq. (9) for logical labels 0/1.
+
+    The solver sees -1/+1, and only the labels that vary. For a label that is the same in every
+    row, U equal to it, Theta = 0 and b equal to it make every term vanish, whatever the other
+    labels do; so it is left out and put back. The virtual label of the paper is such a label, with
+    value 0: its outputs are exactly 0, and "greater than the virtual label" means "positive".
+
+    Parameters
+    ----------
+    X, W : arrays
+        As in `lemll.solvers.solve_joint`.
+    Y : ndarray of shape (n_samples, n_labels), int8
+        Logical labels, 0/1.
+    alpha, beta, gamma, epsilon, tol : float
+        As in `lemll.solvers.solve_joint`.
+    **options
+        Of `lemll.solvers.solve_joint`: max_iter, precision, callback.
+
+    Returns
+    -------
+    LemllSolution
+        For all labels, and certified for all of them.
+    """
+    coded = 2.0 * Y.astype(np.float64) - 1.0
+    weights: dict[str, Any] = {"alpha": alpha, "beta": beta, "gamma": gamma, "epsilon": epsilon}
+    varies = Y.min(axis=0) != Y.max(axis=0)
+    if varies.all():
+        return solve_joint(X, coded, W, **weights, tol=tol, **options)
+    coef = np.zeros((Y.shape[1], X.shape[1]))
+    point = LemllPoint(coded.copy(), coef, coded[0].copy())
+    solution = None
+    if varies.any():
+        part = np.ascontiguousarray(coded[:, varies])
+        solution = solve_joint(X, part, W, **weights, tol=tol, **options)
+        point.numerical_labels[:, varies] = solution.numerical_labels
+        point.coef[varies] = solution.coef
+        point.intercept[varies] = solution.intercept
+    certificate = duality_gap(X, coded, W, point, **weights)
+    if certificate.relative > tol and (solution is None or solution.converged):
+        # Rows of W that sum to one only roughly (in float32, say) charge constant labels too.
+        return solve_joint(X, coded, W, **weights, tol=tol, **options)
+    if solution is None:
+        if certificate.objective <= smallest_objective(coded, beta):
+            # What there is comes from rounding in the sums of the rows of W.
+            certificate = DualityGap(0.0, 0.0, 0.0)
+        return solution_at(point, certificate, [certificate.objective], "converged", 0)
+    return replace(
+        solution,
+        coef=point.coef,
+        intercept=point.intercept,
+        numerical_labels=point.numerical_labels,
+        objective=certificate.objective,
+        optimality=certificate.relative,
+    )
+
+
+def solver_bytes(X: Any, n_labels: int) -> int:
+    """Estimate the peak of what `solve_joint` allocates in float64, beside its arguments.
+
+    The estimate is meant to be a little too large. It counts the features once more (centred, or
+    sparse with their transpose), the graph with ten neighbours a row, the arrays of labels, and
+    two square matrices of the smaller of n_samples and n_features, where one is factorised.
+    In float32 no more is needed, but for half as much again where float64 has to finish.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array of shape (n_samples, n_features)
+        Features; only their shape and the number of their entries are looked at.
+    n_labels : int
+        Number of columns of Y.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lemll.solvers import solver_bytes
+    >>> solver_bytes(np.empty((10_000, 100)), n_labels=20) < 80e6
+    True
+    """
+    n_samples, n_features = (int(size) for size in X.shape)
+    order = min(n_samples, n_features)
+    square = 8 * order**2 if order <= models.MAX_DENSE_ORDER else 0
+    labels, weights = 8 * n_samples * n_labels, 8 * n_features * n_labels
+    dense = 8 * n_samples * n_features
+    if is_sparse(X):
+        features = 2 * ENTRY * int(X.nnz)
+        block = min(dense, centred.BLOCK_BYTES)
+        # A block is dense in float64 and, for a matrix by features, perhaps rounded to float32.
+        building = block * (1.0 if n_samples <= n_features else 1.5) if square else 0.0
+        certifying = 8 * int(X.nnz)
+    else:
+        features = dense
+        building, certifying = dense / 2, min(dense, CERTIFICATE_BLOCK_BYTES)
+    peak = max(
+        2 * square + building,
+        2 * square + LABELS_FACTORISING * labels,
+        2 * square + LABELS_SEARCHING * labels + WEIGHTS * weights,
+        2 * square + LABELS_CERTIFYING * labels + WEIGHTS * weights + certifying,
+    )
+    return int(MARGIN * (features + ROW * n_samples + peak))
+
+
+def kernel_bytes(n_samples: int, n_labels: int) -> int:
+    """Estimate the peak of what a fit with a kernel allocates in float64, beside its arguments.
+
+    The kernel itself and its factor, each of n_samples squared; the graph; the arrays of labels.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of rows.
+    n_labels : int
+        Number of columns of Y.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Examples
+    --------
+    >>> from lemll.solvers import kernel_bytes
+    >>> round(kernel_bytes(10_000, 10) / 1e9, 1)
+    1.8
+    """
+    square, labels = 8 * n_samples**2, 8 * n_samples * n_labels
+    block = min(square, CERTIFICATE_BLOCK_BYTES)
+    # Computed block by block, then factorised; the model has a row for every sample too.
+    peak = square + max(WORKING_BLOCKS * block, square + (LABELS_SEARCHING + WEIGHTS) * labels)
+    return int(MARGIN * (ROW * n_samples + peak))

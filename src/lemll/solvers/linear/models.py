@@ -1,0 +1,389 @@
+"""The linear model inside the joint search: by its weights, or by one coefficient per sample.
+
+Both classes hide how Theta is stored. The unknowns are the rows of an array V whose last row is
+the intercept b of the centred features; the rows above are Theta' (`FeatureModel`) or the
+coefficients B of ``Theta' = Xc' B`` (`SampleModel`, for more features than samples; every Theta
+that the search can reach has this form). With a kernel there is nothing but B (`KernelModel`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, eigh
+from scipy.linalg.lapack import get_lapack_funcs
+
+from lemll._types import Array
+from lemll.objective import LemllPoint
+from lemll.solvers.linear.features import CentredFeatures, KernelFeatures
+
+__all__ = [
+    "Cholesky",
+    "Factor",
+    "Factorised",
+    "FeatureModel",
+    "KernelModel",
+    "Model",
+    "SampleModel",
+    "Spectrum",
+    "model_for",
+]
+
+# Up to this order a dense matrix is factorised; of order 8000 it takes half a gigabyte.
+MAX_DENSE_ORDER = 8000
+
+
+class Model(Protocol):
+    """What the joint search asks of a model; `image` is always ``Xt [Theta'; b']``, n x l."""
+
+    n_rows: int
+    n_linear_solves: int
+
+    def encode(self, start: LemllPoint, dual_coef: Array | None) -> Array:
+        """Unknowns V of a model given by its weights and, if known, its coefficients B."""
+        ...
+
+    def decode(self, V: Array) -> tuple[Array, Array]:
+        """``(Theta, b)`` of V, in float64 and for the features as they were given."""
+        ...
+
+    def dual_coef(self, V: Array) -> Array | None:
+        """B in float64, where the model has it."""
+        ...
+
+    def image(self, V: Array) -> Array:
+        """Predictions of V."""
+        ...
+
+    def inner(self, V: Array, other: Array, other_image: Array) -> float:
+        """``<Theta, Theta_other>``."""
+        ...
+
+    def misfit(self, alpha: float, V: Array, half_dual: Array) -> float:
+        """``|alpha Theta' - Xc' half_dual|_F^2``."""
+        ...
+
+    def force(self, alpha: float, V: Array, half_dual: Array) -> tuple[Array, Array]:
+        """``f = alpha Theta' - Xc' half_dual``, as two arrays with the inner product |f|^2."""
+        ...
+
+    def reconcile(self, alpha: float, force: Array) -> tuple[Array, float] | None:
+        """Change of `half_dual` by ``Xc R`` that makes `force` small, and its square then.
+
+        With ``S = share Xc'Xc + alpha I``, as last factorised, ``R = share S^-1 f`` leaves
+        ``alpha / share R`` of f. None where S was not factorised, or not exactly.
+        """
+        ...
+
+    def factorise(self, share: float, alpha: float) -> None:
+        """Prepare to solve with ``S = share Xc'Xc + alpha I``."""
+        ...
+
+    def expect_many(self) -> None:
+        """Expect many calls of `factorise`, for which one eigendecomposition pays."""
+        ...
+
+    def solve(self, alpha: float, V: Array, force: Array) -> tuple[Array, Array, Array]:
+        """Solve ``S dTheta' = s``, ``s = alpha Theta' + Xc' force``; leave db zero.
+
+        Returns dV, its image, and what `force_inner` needs to know of s.
+        """
+        ...
+
+    def force_inner(self, s: Array, dV: Array, image: Array) -> float:
+        """``<s, dTheta'>``, for the image of dV without intercept."""
+        ...
+
+
+class FeatureModel:
+    """V = [Theta'; b']: systems of order d, or diagonal ones where d and n are too large."""
+
+    def __init__(self, features: CentredFeatures) -> None:
+        self._features = features
+        self.n_rows = features.n_features + 1
+        self._diagonal = min(features.n_samples, features.n_features) > MAX_DENSE_ORDER
+        # Of the system last factorised.
+        self._share, self._alpha = 1.0, np.nan
+        self.n_linear_solves = 0 if self._diagonal else 1
+        self._factors: Factor = Cholesky
+
+    def encode(self, start: LemllPoint, dual_coef: Array | None) -> Array:
+        V = np.empty((self.n_rows, len(start.intercept)), dtype=self._features.dtype)
+        V[:-1] = start.coef.T
+        V[-1] = start.intercept + start.coef @ self._features.mean
+        return V
+
+    def decode(self, V: Array) -> tuple[Array, Array]:
+        # A copy also where V has one column, whose transpose is contiguous as it is: the search
+        # goes on to change V, and the solution must not change with it.
+        coef = np.array(V[:-1].T, dtype=np.float64, order="C")
+        return coef, V[-1] - coef @ self._features.mean
+
+    def dual_coef(self, V: Array) -> Array | None:
+        return None
+
+    def image(self, V: Array) -> Array:
+        if not V[:-1].any():  # where every search begins
+            return _constant_image(self._features, V)
+        return self._features.times(V)
+
+    def inner(self, V: Array, other: Array, other_image: Array) -> float:
+        return float(np.vdot(V[:-1], other[:-1]))
+
+    def misfit(self, alpha: float, V: Array, half_dual: Array) -> float:
+        difference = alpha * V[:-1] - self._features.transposed_times(half_dual)[:-1]
+        return float(np.vdot(difference, difference))
+
+    def force(self, alpha: float, V: Array, half_dual: Array) -> tuple[Array, Array]:
+        force = alpha * V[:-1] - self._features.transposed_times(half_dual)[:-1]
+        return force, force
+
+    def reconcile(self, alpha: float, force: Array) -> tuple[Array, float] | None:
+        if self._diagonal or alpha != self._alpha:
+            return None
+        R = np.zeros((self.n_rows, force.shape[1]), dtype=force.dtype)
+        R[:-1] = self._share * self._factor.solve(force)
+        left = alpha / self._share
+        return self._features.times(R), left * left * float(np.vdot(R, R))
+
+    def factorise(self, share: float, alpha: float) -> None:
+        self._share, self._alpha = share, alpha
+        if self._diagonal:
+            inverse = 1 / (share * self._features.gram_diagonal + alpha)
+            self._inverse = inverse.astype(self._features.dtype)[:, None]
+        else:
+            gram = self._features.gram(alpha / share)
+            self._factor = self._factors(gram, share, alpha, self._features.dtype)
+
+    def solve(self, alpha: float, V: Array, force: Array) -> tuple[Array, Array, Array]:
+        s = self._features.transposed_times(force)
+        s[:-1] += alpha * V[:-1]
+        dV = np.zeros_like(s)
+        dV[:-1] = self._inverse * s[:-1] if self._diagonal else self._factor.solve(s[:-1])
+        return dV, self._features.times(dV), s
+
+    def force_inner(self, s: Array, dV: Array, image: Array) -> float:
+        return float(np.vdot(s[:-1], dV[:-1]))
+
+    def expect_many(self) -> None:
+        if not self._diagonal and not isinstance(self._factors, Spectrum):
+            self._factors = Spectrum(self._features.gram(0.0), self._features.dtype)
+            self.n_linear_solves = 0
+
+
+class SampleModel:
+    """V = [B; b'] with ``Theta' = Xc' B``: systems of order n, and no products with X at all."""
+
+    def __init__(self, features: CentredFeatures | KernelFeatures) -> None:
+        self._features: Any = features
+        self.n_rows = features.n_samples + 1
+        self._kernel = features.kernel.astype(features.dtype, copy=False)
+        # Of the system last factorised.
+        self._share, self._alpha = 1.0, np.nan
+        self.n_linear_solves = 1
+        self._factors: Factor = Cholesky
+
+    def encode(self, start: LemllPoint, dual_coef: Array | None) -> Array:
+        V = np.zeros((self.n_rows, len(start.intercept)), dtype=self._features.dtype)
+        # What the model says of the mean row, which is where centred features have their origin.
+        V[-1] = start.intercept + start.coef @ self._features.mean
+        # Without B there is no cheap way to it, and Theta starts from 0.
+        if dual_coef is not None:
+            V[:-1] = dual_coef
+        return V
+
+    def decode(self, V: Array) -> tuple[Array, Array]:
+        coef = np.ascontiguousarray(self._features.transposed_times(V[:-1])[:-1].T, np.float64)
+        return coef, V[-1] - coef @ self._features.mean
+
+    def dual_coef(self, V: Array) -> Array | None:
+        return V[:-1].astype(np.float64)
+
+    def image(self, V: Array) -> Array:
+        if not V[:-1].any():
+            return _constant_image(self._features, V)
+        product: Array = self._kernel @ V[:-1]
+        product += self._features.spread(V[-1])
+        return product
+
+    def inner(self, V: Array, other: Array, other_image: Array) -> float:
+        # <Theta, Theta'> = <B, K B'>, and K B' is the image without its intercept.
+        return float(np.vdot(V[:-1], other_image) - self._features.gather(V[:-1]) @ other[-1])
+
+    def misfit(self, alpha: float, V: Array, half_dual: Array) -> float:
+        difference = alpha * V[:-1] - half_dual
+        return max(0.0, float(np.vdot(difference, self._kernel @ difference)))
+
+    def force(self, alpha: float, V: Array, half_dual: Array) -> tuple[Array, Array]:
+        # f = Xc' (alpha B - half_dual): products of two of them are those with the kernel, which
+        # is diagonal along its eigenvectors.
+        coefficients = alpha * V[:-1] - half_dual
+        if isinstance(self._factors, Spectrum):
+            rotated = self._factors.rotate(coefficients)
+            return rotated, self._factors.values * rotated
+        return coefficients, self._kernel @ coefficients
+
+    def reconcile(self, alpha: float, force: Array) -> tuple[Array, float] | None:
+        if alpha != self._alpha:
+            return None
+        # S^-1 Xc' = Xc' (share K + alpha)^-1, and K of that is what alpha leaves of `force`.
+        if isinstance(self._factors, Spectrum):
+            image = self._factors.values * force
+            image /= self._share * self._factors.values + alpha
+            left = force - self._share * image
+            change = self._factors.rotate_back(self._share * image)
+            return change, float(np.vdot(left, self._factors.values * left))
+        q = self._factor.solve(force)
+        change = force - alpha * q
+        return change, max(0.0, alpha * alpha / self._share * float(np.vdot(q, change)))
+
+    def factorise(self, share: float, alpha: float) -> None:
+        self._share, self._alpha = share, alpha
+        kernel = self._features.kernel
+        self._factor = self._factors(kernel, share, alpha, self._features.dtype)
+
+    def solve(self, alpha: float, V: Array, force: Array) -> tuple[Array, Array, Array]:
+        # s = Xc'(force + alpha B), and (share X'X + alpha)^-1 X' = X' (share K + alpha)^-1.
+        right = force + alpha * V[:-1]
+        # Xc does not see the mean, but 1/alpha would blow up its rounding.
+        mean = self._features.gather(right) / self._features.total_weight
+        right -= self._features.spread(mean)
+        dV = np.zeros_like(V)
+        dV[:-1] = self._factor.solve(right)
+        image = (right - alpha * dV[:-1]) / self._share
+        return dV, image, right
+
+    def force_inner(self, s: Array, dV: Array, image: Array) -> float:
+        return float(np.vdot(s, image))
+
+    def expect_many(self) -> None:
+        if not isinstance(self._factors, Spectrum):
+            self._factors = Spectrum(self._features.kernel, self._features.dtype)
+            self.n_linear_solves = 0
+
+
+class KernelModel(SampleModel):
+    """V = [B; b'] where only inner products of the features are known.
+
+    Its weights "Theta" are the coefficients of the samples in the kernel as it was given.
+    """
+
+    def encode(self, start: LemllPoint, dual_coef: Array | None) -> Array:
+        V = np.empty((self.n_rows, len(start.intercept)), dtype=self._features.dtype)
+        V[:-1] = self._features.to_rows(start.coef)
+        V[-1] = start.intercept + start.coef @ self._features.shift
+        return V
+
+    def decode(self, V: Array) -> tuple[Array, Array]:
+        coef = self._features.to_coefficients(V[:-1].astype(np.float64))
+        return coef, V[-1] - coef @ self._features.shift
+
+    def dual_coef(self, V: Array) -> Array | None:
+        return None
+
+
+def model_for(features: CentredFeatures | KernelFeatures) -> Model:
+    """Choose the form with the smaller systems.
+
+    Parameters
+    ----------
+    features : CentredFeatures or KernelFeatures
+        The features.
+
+    Returns
+    -------
+    Model
+        By samples when they are fewer than the features and their Gram matrix fits, or is all
+        that there is.
+    """
+    if isinstance(features, KernelFeatures):
+        return KernelModel(features)
+    if features.n_samples <= min(features.n_features, MAX_DENSE_ORDER):
+        return SampleModel(features)
+    return FeatureModel(features)
+
+
+def _constant_image(features: CentredFeatures, V: Array) -> Array:
+    """Image of a model that has nothing but its intercept."""
+    image = np.empty((features.n_samples, V.shape[1]), dtype=V.dtype)
+    image[...] = features.spread(V[-1])
+    return image
+
+
+class Factorised(Protocol):
+    """A system ready to be solved."""
+
+    def solve(self, right: Array) -> Array:
+        """Solve for all columns of `right`."""
+        ...
+
+
+class Factor(Protocol):
+    """Turns a matrix and its shift into a system ready to be solved."""
+
+    def __call__(self, matrix: Array, share: float, alpha: float, dtype: Any) -> Factorised:
+        """Prepare ``share * matrix + alpha I``, to be solved in this precision."""
+        ...
+
+
+class Cholesky:
+    """Cholesky factor of one system."""
+
+    def __init__(self, matrix: Array, share: float, alpha: float, dtype: Any) -> None:
+        diagonal = share * matrix.diagonal() + alpha
+        jitter = 0.0
+        while True:
+            system = share * matrix
+            system.flat[:: len(system) + 1] = diagonal * (1 + jitter)
+            try:
+                factor, _ = cho_factor(system.T, lower=True, overwrite_a=True, check_finite=False)
+                break
+            except LinAlgError:
+                # Beside the rest of the matrix alpha is below rounding.
+                jitter = max(10 * jitter, 1e-15)
+        self._factor = factor.astype(dtype, copy=False)
+        self._solve: Any = get_lapack_funcs("potrs", (self._factor,))
+
+    def solve(self, right: Array) -> Array:
+        """Solve for all columns of `right`."""
+        solution, _ = self._solve(self._factor, right, lower=True)
+        return np.asarray(solution)
+
+
+class Spectrum:
+    """Eigenvectors of the matrix, which all shares and shifts have in common."""
+
+    def __init__(self, matrix: Array, dtype: Any) -> None:
+        values, vectors = eigh(matrix, check_finite=False)
+        # Below zero there is only rounding.
+        self._values = np.maximum(values, 0.0)
+        self._vectors = vectors.astype(dtype, copy=False)
+
+    @property
+    def values(self) -> Array:
+        """Eigenvalues, as a column."""
+        return np.asarray(self._values.astype(self._vectors.dtype)[:, None])
+
+    def rotate(self, A: Array) -> Array:
+        """Coordinates of the columns of `A` along the eigenvectors."""
+        return np.asarray(self._vectors.T @ A)
+
+    def rotate_back(self, A: Array) -> Array:
+        """Turn coordinates along the eigenvectors into columns."""
+        return np.asarray(self._vectors @ A)
+
+    def __call__(self, matrix: Array, share: float, alpha: float, dtype: Any) -> Factorised:
+        """Prepare a system with the matrix that the eigenvectors are of."""
+        inverse = 1 / (share * self._values + alpha)
+        return _Diagonalised(self._vectors, inverse.astype(dtype)[:, None])
+
+
+class _Diagonalised:
+    def __init__(self, vectors: Array, inverse: Array) -> None:
+        self._vectors, self._inverse = vectors, inverse
+
+    def solve(self, right: Array) -> Array:
+        rotated = self._vectors.T @ right
+        rotated *= self._inverse
+        return np.asarray(self._vectors @ rotated)

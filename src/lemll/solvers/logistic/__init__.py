@@ -1,0 +1,6 @@
+"""Thousands of logistic regressions at once: on shared rows (`solve`), or few rows (`subsets`)."""
+
+from lemll.solvers.logistic.solve import LogisticSolution, solve_logistic
+from lemll.solvers.logistic.subsets import SubsetsSolution, solve_logistic_subsets
+
+__all__ = ["LogisticSolution", "SubsetsSolution", "solve_logistic", "solve_logistic_subsets"]

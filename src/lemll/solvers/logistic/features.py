@@ -1,0 +1,160 @@
+"""The features that many logistic regressions share, in the basis where Newton's systems are easy.
+
+The penalty of the coefficients is the same in every orthonormal basis, and an intercept that is
+not penalised takes up any shift of the features. So features are centred, sparse ones within the
+products only, and dense ones are turned to their principal axes: there ``X'DX`` is nearly diagonal
+for every D, and there are no more of them than rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+
+from lemll._sparse import lighter
+from lemll._types import Array, FloatArray
+from lemll._validation import is_sparse
+
+__all__ = ["STRONG_PENALTY", "SharedFeatures"]
+
+# Above this many axes the eigendecomposition costs more than it saves.
+MAX_AXES, MAX_AXES_OF_SPARSE = 1000, 600
+# Weaker penalties make Newton's systems too ill-conditioned for float32, and for a diagonal
+# preconditioner alone.
+STRONG_PENALTY = 1e-3
+LARGEST_SINGLE = 1e6
+DOUBLE = np.dtype(np.float64)
+
+
+class SharedFeatures:
+    """Features as a product with coefficients needs them, and the way back to the given ones.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array of shape (n_samples, n_features)
+        Features of every problem.
+    extra : ndarray of shape (n_samples, n_extra) or None
+        Features that not every problem may use; they keep their axes.
+    penalty : float
+        1 / C.
+
+    Attributes
+    ----------
+    n_axes : int
+        Coefficients of a problem in this basis, with those of `extra` last.
+    dense : ndarray of shape (n_samples, n_axes) or None
+        The centred features, unless they are sparse.
+    cg_dtype : dtype
+        In which Newton's systems may be solved.
+    """
+
+    def __init__(self, X: Any, extra: FloatArray | None, penalty: float) -> None:
+        X = lighter(X)
+        least = min(X.shape)
+        if is_sparse(X) and penalty < STRONG_PENALTY and least <= MAX_AXES_OF_SPARSE:
+            X = X.toarray()
+        self._centre = np.asarray(X.mean(axis=0)).ravel()
+        self._axes: FloatArray | None = None
+        if not is_sparse(X):
+            X = X - self._centre
+            if least <= MAX_AXES:
+                self._axes = _principal_axes(X)
+                X = X @ self._axes
+        self._n_turned = X.shape[1]
+        self._extra_centre = np.zeros(0) if extra is None else extra.mean(axis=0)
+        second = None if extra is None else extra - self._extra_centre
+        if second is not None and not is_sparse(X):
+            X, second = np.column_stack([X, second]), None
+        self.n_axes = self._n_turned + len(self._extra_centre)
+        self.dense: FloatArray | None = None if is_sparse(X) else X
+        largest = float(np.abs(X.data if is_sparse(X) else X).max(initial=0))
+        # Steps need no more digits than the next step corrects.
+        single = penalty >= STRONG_PENALTY and largest <= LARGEST_SINGLE
+        self.cg_dtype = np.dtype(np.float32) if single else DOUBLE
+        shift = self._centre if is_sparse(X) else None
+        self._parts = {dtype: _Parts(X, shift, second, dtype) for dtype in {DOUBLE, self.cg_dtype}}
+
+    def times(self, coef: Array) -> Array:
+        """Return the scores (n_samples, n_problems) of coefficients (n_axes, n_problems)."""
+        parts, cut = self._parts[coef.dtype], self._n_turned
+        scores = np.asarray(parts.first @ (coef if self.dense is not None else coef[:cut]))
+        if parts.shift is not None:
+            scores -= parts.shift @ coef[:cut]
+        if parts.second is not None:
+            scores += parts.second @ coef[cut:]
+        return scores
+
+    def gathered(self, residuals: Array) -> Array:
+        """Return the products (n_axes, n_problems) of all features with residuals."""
+        parts = self._parts[residuals.dtype]
+        gathered = np.asarray(parts.first.T @ residuals)
+        if parts.shift is not None:
+            gathered -= np.outer(parts.shift, residuals.sum(axis=0))
+        if parts.second is not None:
+            gathered = np.vstack([gathered, parts.second.T @ residuals])
+        return gathered
+
+    def gathered_squares(self, curvature: Array) -> Array:
+        """Return the diagonals (n_axes, n_problems) of ``X'DX`` for many diagonal D."""
+        parts = self._parts[curvature.dtype]
+        squares = np.asarray(parts.first_squared.T @ curvature)
+        if parts.shift is not None:
+            shift = parts.shift[:, None]
+            squares -= 2 * shift * (parts.first.T @ curvature)
+            squares += shift**2 * curvature.sum(axis=0)
+            np.maximum(squares, 0, out=squares)
+        if parts.second is not None:
+            squares = np.vstack([squares, (parts.second * parts.second).T @ curvature])
+        return squares
+
+    def row_squares(self) -> FloatArray:
+        """Return the squared lengths of the centred rows."""
+        parts = self._parts[DOUBLE]
+        squares = np.asarray(parts.first_squared.sum(axis=1)).ravel()
+        if parts.shift is not None:
+            squares = squares - 2 * (parts.first @ parts.shift) + parts.shift @ parts.shift
+        if parts.second is not None:
+            squares = squares + (parts.second * parts.second).sum(axis=1)
+        return np.asarray(np.maximum(squares, 0))
+
+    def given_basis(
+        self, coef: FloatArray, intercept: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return coefficients of X (n_features, n_problems), of `extra`, and intercepts."""
+        cut = self._n_turned
+        first, second = coef[:cut], coef[cut:]
+        if self._axes is not None:
+            first = self._axes @ first
+        shifted = intercept - self._centre @ first
+        if len(second):
+            shifted = shifted - self._extra_centre @ second
+        return first, second, shifted
+
+
+class _Parts:
+    """The features in one precision: the first ones, with what to subtract, and the extra ones."""
+
+    def __init__(
+        self, first: Any, shift: FloatArray | None, second: FloatArray | None, dtype: Any
+    ) -> None:
+        self.first: Any = first.astype(dtype, copy=False)
+        squared = self.first.multiply(self.first) if is_sparse(first) else self.first * self.first
+        self.first_squared: Any = squared.tocsr() if is_sparse(first) else squared
+        self.shift: Any = None if shift is None else shift.astype(dtype)
+        self.second: Any = None if second is None else second.astype(dtype, copy=False)
+
+
+def _principal_axes(X: FloatArray) -> FloatArray:
+    """Return an orthonormal basis of the rows of X: of no more vectors than X has rows."""
+    n_samples, n_features = X.shape
+    if n_features <= n_samples:
+        return np.asarray(eigh(X.T @ X, check_finite=False)[1])
+    values, vectors = eigh(X @ X.T, check_finite=False)
+    kept = values > values[-1] * n_samples * np.finfo(np.float64).eps
+    if not kept.any():
+        return np.zeros((n_features, 1))
+    # Division by small roots loses orthogonality, which a QR decomposition restores.
+    axes = X.T @ (vectors[:, kept] / np.sqrt(values[kept]))
+    return np.asarray(np.linalg.qr(axes)[0])

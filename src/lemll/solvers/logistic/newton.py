@@ -1,0 +1,250 @@
+"""Newton's method for a block of logistic regressions on the same features.
+
+All problems of a block share the products with X; each has its own step length and stops on its
+own, and then leaves the block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cho_factor, cho_solve
+
+from lemll._types import FloatArray
+from lemll.solvers.logistic.conjugate import conjugate_gradients, keep_problems
+from lemll.solvers.logistic.features import SharedFeatures
+
+__all__ = ["NewtonBlock", "log_loss", "probabilities"]
+
+ARMIJO = 1e-4
+SHORTEST_STEP = 2.0**-30
+# Rows that a model is sure of have a curvature that vanishes in float64; Newton divides by it.
+LEAST_CURVATURE = 1e-12
+# How well the first Newton systems are solved; later ones better and better.
+LOOSEST_SYSTEM = 0.3
+
+
+def probabilities(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return p = 1 / (1 + exp(-f)) and p (1 - p), without overflow.
+
+    Examples
+    --------
+    >>> probabilities(np.array([0.0, -1000.0]))
+    (array([0.5, 0. ]), array([0.25, 0.  ]))
+    """
+    small = np.exp(-np.abs(scores))
+    inverse = 1 / (1 + small)
+    curvature = small * inverse
+    p = np.where(scores >= 0, inverse, curvature)
+    curvature *= inverse
+    return p, curvature
+
+
+def log_loss(scores: FloatArray, labels: FloatArray) -> FloatArray:
+    """Return log(1 + exp(f)) - y f for labels 0/1, without overflow."""
+    loss: FloatArray = np.log1p(np.exp(-np.abs(scores)))
+    loss += np.maximum(scores, 0)
+    loss -= labels * scores
+    return loss
+
+
+@dataclass(slots=True)
+class _State:
+    """What belongs to each problem still searched for; the last axis counts problems."""
+
+    place: npt.NDArray[np.intp]
+    labels: FloatArray
+    weights: FloatArray | None
+    free: FloatArray | None
+    coef: FloatArray
+    intercept: FloatArray
+    scores: FloatArray
+    value: FloatArray
+    scale: FloatArray
+
+
+class NewtonBlock:
+    """Solve some problems together.
+
+    Parameters
+    ----------
+    features : SharedFeatures
+        Of all problems.
+    labels : ndarray of shape (n_samples, n_problems)
+        0/1, both values in each column where its weight is positive.
+    weights : ndarray of shape (n_samples, n_problems) or None
+        Of the rows.
+    free : ndarray of shape (n_axes, n_problems) or None
+        1 where a problem may use a feature, else 0.
+    penalty : float
+        1 / C.
+    """
+
+    def __init__(
+        self,
+        features: SharedFeatures,
+        labels: FloatArray,
+        weights: FloatArray | None,
+        free: FloatArray | None,
+        penalty: float,
+    ) -> None:
+        self.features, self.penalty = features, penalty
+        n_problems = labels.shape[1]
+        mean = (
+            labels.mean(axis=0)
+            if weights is None
+            else (weights * labels).sum(axis=0) / weights.sum(axis=0)
+        )
+        intercept = np.log(mean) - np.log1p(-mean)
+        surprise = labels - mean
+        if weights is not None:
+            surprise = surprise * weights
+        # The length of the first gradient if the rows' parts of it had random signs.
+        scale = np.sqrt((surprise * surprise).T @ (1 + features.row_squares()))
+        self.state = _State(
+            place=np.arange(n_problems),
+            labels=labels,
+            weights=weights,
+            free=free,
+            coef=np.zeros((features.n_axes, n_problems)),
+            intercept=intercept,
+            scores=np.tile(intercept, (len(labels), 1)),
+            value=np.zeros(n_problems),
+            scale=scale,
+        )
+        self.state.value = self._value(self.state.scores, self.state.coef)
+        self.coef = np.zeros((features.n_axes, n_problems))
+        self.intercept = intercept.copy()
+        self.objective = self.state.value.copy()
+        self.gradient_norm = np.zeros(n_problems)
+        self.n_iter = np.zeros(n_problems, dtype=np.intp)
+        self.converged = np.zeros(n_problems, dtype=np.bool_)
+        self._exact = False
+
+    def solve(self, tol: float, max_iter: int) -> None:
+        """Search until every gradient is below `tol` times its scale, or `max_iter` steps."""
+        for step in range(max_iter + 1):
+            state = self.state
+            p, curvature = probabilities(state.scores)
+            residuals = p - state.labels
+            if state.weights is not None:
+                residuals *= state.weights
+                curvature *= state.weights
+            slope = self.features.gathered(residuals) + self.penalty * state.coef
+            if state.free is not None:
+                slope *= state.free
+            slope_of_intercept = residuals.sum(axis=0)
+            norm = np.sqrt((slope * slope).sum(axis=0) + slope_of_intercept**2) / state.scale
+            done = norm <= tol
+            self._store(norm, done, step)
+            if done.all() or step == max_iter:
+                return
+            if done.any():
+                keep_problems(state, ~done)
+                slope, curvature = slope[:, ~done], curvature[:, ~done]
+                slope_of_intercept, norm = slope_of_intercept[~done], norm[~done]
+            np.maximum(curvature, LEAST_CURVATURE, out=curvature)
+            if state.weights is not None:
+                curvature *= state.weights > 0
+            direction, of_intercept = self._direction(slope, slope_of_intercept, curvature, norm)
+            moved = self._search(slope, slope_of_intercept, direction, of_intercept)
+            if not moved.any():
+                return
+            if not moved.all():
+                keep_problems(state, moved)
+
+    def _store(self, norm: FloatArray, done: npt.NDArray[np.bool_], step: int) -> None:
+        state = self.state
+        self.coef[:, state.place] = state.coef
+        self.intercept[state.place] = state.intercept
+        self.objective[state.place] = state.value
+        self.gradient_norm[state.place] = norm
+        self.converged[state.place] = done
+        self.n_iter[state.place] = step
+
+    def _value(self, scores: FloatArray, coef: FloatArray) -> FloatArray:
+        loss = log_loss(scores, self.state.labels)
+        if self.state.weights is not None:
+            loss *= self.state.weights
+        return np.asarray(loss.sum(axis=0) + self.penalty / 2 * (coef * coef).sum(axis=0))
+
+    def _search(
+        self, slope: FloatArray, slope0: FloatArray, direction: FloatArray, direction0: FloatArray
+    ) -> npt.NDArray[np.bool_]:
+        """Halve each problem's step until its value falls enough; say which ones moved."""
+        state = self.state
+        promised = (slope * direction).sum(axis=0) + slope0 * direction0
+        change = self.features.times(direction) + direction0
+        length = np.ones(len(state.place))
+        while True:
+            coef = state.coef + length * direction
+            scores = state.scores + length * change
+            value = self._value(scores, coef)
+            # What rounding of the sum can hide is no failure.
+            slack = 1e-13 * (1 + np.abs(state.value))
+            short = ~(value <= state.value + ARMIJO * length * promised + slack) & (length > 0)
+            if not short.any():
+                break
+            length[short] /= 2
+            length[length < SHORTEST_STEP] = 0
+        state.coef, state.scores, state.value = coef, scores, value
+        state.intercept = state.intercept + length * direction0
+        return np.asarray(length > 0)
+
+    def _direction(
+        self, slope: FloatArray, slope0: FloatArray, curvature: FloatArray, norm: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        if self._exact and self.features.dense is not None:
+            return self._exact_direction(slope, slope0, curvature)
+        dtype = self.features.cg_dtype
+        free = self.state.free
+        found, used = conjugate_gradients(
+            self.features,
+            np.vstack([slope, slope0]),
+            curvature.astype(dtype, copy=False),
+            free=None if free is None else free.astype(dtype, copy=False),
+            penalty=self.penalty,
+            forcing=np.minimum(LOOSEST_SYSTEM, np.sqrt(norm)),
+        )
+        # An iteration costs 4 n d, an exact step n d^2 and its factor d^3 / 3.
+        n_axes = self.features.n_axes
+        self._exact = used > n_axes / 4 * (1 + n_axes / (3 * len(curvature)))
+        return found[:-1], found[-1]
+
+    def _exact_direction(
+        self, slope: FloatArray, slope0: FloatArray, curvature: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Factorise each problem's Hessian."""
+        X, free = self.features.dense, self.state.free
+        assert X is not None
+        direction, direction0 = np.zeros_like(slope), np.zeros_like(slope0)
+        extended = np.column_stack([X, np.ones(len(X))])
+        for t in range(slope.shape[1]):
+            used = np.ones(extended.shape[1], dtype=bool)
+            if free is not None:
+                used[:-1] = free[:, t] > 0
+            A: Any = extended if used.all() else extended[:, used]
+            hessian = A.T @ (curvature[:, t, None] * A)
+            hessian.flat[: -1 : len(hessian) + 1] += self.penalty
+            right = -np.append(slope[:, t], slope0[t])[used]
+            found = np.zeros(extended.shape[1])
+            found[used] = solve_definite(hessian, right)
+            direction[:, t], direction0[t] = found[:-1], found[-1]
+        return direction, direction0
+
+
+def solve_definite(hessian: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve a system whose matrix is positive definite, but for rounding."""
+    lift = 0.0
+    size = float(np.trace(hessian)) / len(hessian)
+    while True:
+        lifted = hessian + lift * np.eye(len(hessian)) if lift else hessian
+        try:
+            factor = cho_factor(lifted.T, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            lift = 10 * lift or 1e-14 * size
+            continue
+        return np.asarray(cho_solve(factor, right, check_finite=False))

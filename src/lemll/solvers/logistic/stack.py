@@ -1,0 +1,215 @@
+"""Newton's method for a stack of logistic regressions that each have a few rows of their own.
+
+Problems with about as many rows are padded to the same number and worked on as a stack of small
+dense matrices. With fewer rows than features the unknowns are one multiplier a row:
+``theta = X'a``, scores ``Ka + b`` with the kernel ``K = XX'`` of the problem's rows. Newton's
+system is then ``(I + C S K S) z = S t`` with S the root of the curvature, which is well-posed
+however small the curvature gets; the intercept follows from ``sum(a) = 0``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from lemll._types import FloatArray
+from lemll.solvers.logistic.newton import (
+    ARMIJO,
+    LEAST_CURVATURE,
+    SHORTEST_STEP,
+    log_loss,
+    probabilities,
+)
+
+__all__ = ["Stack"]
+
+# Solved problems leave once they are this share of the stack: leaving copies the others.
+LEAVING = 0.1
+
+
+@dataclass(slots=True)
+class _State:
+    """Problems still searched for; the first axis counts problems."""
+
+    place: npt.NDArray[np.intp]
+    design: FloatArray
+    labels: FloatArray
+    there: FloatArray
+    unknowns: FloatArray
+    intercept: FloatArray
+    scores: FloatArray
+    value: FloatArray
+    scale: FloatArray
+
+    def keep(self, kept: npt.NDArray[np.bool_]) -> None:
+        """Drop the problems that are done."""
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name)[kept])
+
+
+class Stack:
+    """Minimise the penalised logistic loss of every problem of a stack.
+
+    Parameters
+    ----------
+    design : ndarray of shape (n_problems, n_rows, n_columns)
+        Kernels of the problems' rows, or their features.
+    labels : ndarray of shape (n_problems, n_rows)
+        0/1, both in each problem.
+    there : ndarray of shape (n_problems, n_rows)
+        1, or 0 for rows that only pad.
+    kernel : bool
+        Which of the two `design` is.
+    penalty : float
+        1 / C.
+
+    Attributes
+    ----------
+    unknowns : ndarray of shape (n_problems, n_columns)
+        Multipliers of the rows, or coefficients of the features.
+    intercept : ndarray of shape (n_problems,)
+        Intercepts.
+    optimality : ndarray of shape (n_problems,)
+        Relative lengths of the gradients.
+    n_iter : ndarray of shape (n_problems,)
+        Newton steps.
+    """
+
+    def __init__(
+        self,
+        design: FloatArray,
+        labels: FloatArray,
+        there: FloatArray,
+        *,
+        kernel: bool,
+        penalty: float,
+    ) -> None:
+        self.kernel, self.penalty = kernel, penalty
+        mean = (labels * there).sum(axis=1) / there.sum(axis=1)
+        self.intercept = np.log(mean) - np.log1p(-mean)
+        self.unknowns = np.zeros((len(design), design.shape[2]))
+        self.optimality = np.zeros(len(design))
+        self.n_iter = np.zeros(len(design), dtype=np.intp)
+        surprise = (labels - mean[:, None]) * there
+        lengths = np.einsum("pii->pi" if kernel else "pij,pij->pi", *([design] * (2 - kernel)))
+        scores = np.tile(self.intercept[:, None], (1, labels.shape[1]))
+        self.state = _State(
+            place=np.arange(len(design)),
+            design=design,
+            labels=labels,
+            there=there,
+            unknowns=self.unknowns.copy(),
+            intercept=self.intercept.copy(),
+            scores=scores,
+            value=(log_loss(scores, labels) * there).sum(axis=1),
+            scale=np.sqrt((surprise**2 * (1 + lengths)).sum(axis=1)),
+        )
+
+    def solve(self, tol: float, max_iter: int) -> None:
+        """Search until every gradient is below `tol` times its scale, or `max_iter` steps."""
+        state = self.state
+        stuck = np.zeros(len(state.place), dtype=np.bool_)
+        for step in range(max_iter + 1):
+            p, curvature = probabilities(state.scores)
+            residuals = (p - state.labels) * state.there
+            norm = self._gradient_norm(residuals) / state.scale
+            self.unknowns[state.place] = state.unknowns
+            self.intercept[state.place] = state.intercept
+            self.optimality[state.place] = norm
+            self.n_iter[state.place] = step
+            done = (norm <= tol) | stuck
+            if done.all() or step == max_iter:
+                return
+            if done.sum() >= LEAVING * len(done):
+                state.keep(~done)
+                residuals, curvature = residuals[~done], curvature[~done]
+            curvature = np.maximum(curvature, LEAST_CURVATURE) * state.there
+            newton = self._kernel_step if self.kernel else self._feature_step
+            stuck = self._search(residuals, *newton(residuals, curvature))
+
+    def _gradient_norm(self, residuals: FloatArray) -> FloatArray:
+        state = self.state
+        if self.kernel:
+            v = residuals + self.penalty * state.unknowns
+            square = _inner(v, _times(state.design, v))
+        else:
+            v = _gathered(state.design, residuals) + self.penalty * state.unknowns
+            square = _inner(v, v)
+        return np.asarray(np.sqrt(np.maximum(square, 0) + residuals.sum(axis=1) ** 2))
+
+    def _kernel_step(
+        self, residuals: FloatArray, curvature: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        state = self.state
+        root = np.sqrt(curvature)
+        target = root * state.scores - residuals / np.where(root > 0, root, 1)
+        system = state.design * (root / self.penalty)[:, :, None]
+        system *= root[:, None, :]
+        diagonal = np.arange(root.shape[1])
+        system[:, diagonal, diagonal] += 1
+        solved = np.linalg.solve(system, np.stack([target, root], axis=2))
+        intercept = _inner(root, solved[:, :, 0]) / _inner(root, solved[:, :, 1])
+        unknowns = solved[:, :, 0] - intercept[:, None] * solved[:, :, 1]
+        unknowns *= root / self.penalty
+        return unknowns - state.unknowns, intercept - state.intercept
+
+    def _feature_step(
+        self, residuals: FloatArray, curvature: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        state = self.state
+        weighted = state.design * curvature[:, :, None]
+        n_features = state.design.shape[2]
+        system = np.empty((len(weighted), n_features + 1, n_features + 1))
+        system[:, :-1, :-1] = np.matmul(state.design.transpose(0, 2, 1), weighted)
+        diagonal = np.arange(n_features)
+        system[:, diagonal, diagonal] += self.penalty
+        system[:, -1, :-1] = system[:, :-1, -1] = weighted.sum(axis=1)
+        system[:, -1, -1] = curvature.sum(axis=1)
+        slope = _gathered(state.design, residuals) + self.penalty * state.unknowns
+        right = -np.column_stack([slope, residuals.sum(axis=1)])
+        found = np.linalg.solve(system, right[:, :, None])[:, :, 0]
+        return found[:, :-1], found[:, -1]
+
+    def _search(
+        self, residuals: FloatArray, direction: FloatArray, direction0: FloatArray
+    ) -> npt.NDArray[np.bool_]:
+        """Halve each problem's step until its value falls enough; say which ones cannot move."""
+        state = self.state
+        change = _times(state.design, direction) + direction0[:, None]
+        # What the penalty multiplies the unknowns with: their kernel, or nothing.
+        here, ahead = state.unknowns, direction
+        if self.kernel:
+            here, ahead = state.scores - state.intercept[:, None], change - direction0[:, None]
+        before = self.penalty / 2 * _inner(state.unknowns, here)
+        along = self.penalty * _inner(direction, here)
+        across = self.penalty / 2 * _inner(direction, ahead)
+        promised = _inner(residuals, change) + along
+        slack = 1e-13 * (1 + np.abs(state.value))
+        length = np.ones(len(state.place))
+        while True:
+            scores = state.scores + length[:, None] * change
+            loss = (log_loss(scores, state.labels) * state.there).sum(axis=1)
+            value = loss + before + length * along + length**2 * across
+            short = ~(value <= state.value + ARMIJO * length * promised + slack) & (length > 0)
+            if not short.any():
+                break
+            length[short] /= 2
+            length[length < SHORTEST_STEP] = 0
+        state.scores, state.value = scores, value
+        state.unknowns = state.unknowns + length[:, None] * direction
+        state.intercept = state.intercept + length * direction0
+        return np.asarray(length == 0)
+
+
+def _inner(first: FloatArray, second: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("pi,pi->p", first, second))
+
+
+def _times(design: FloatArray, vectors: FloatArray) -> FloatArray:
+    return np.asarray(np.matmul(design, vectors[:, :, None])[:, :, 0])
+
+
+def _gathered(design: FloatArray, vectors: FloatArray) -> FloatArray:
+    return np.asarray(np.matmul(vectors[:, None, :], design)[:, 0, :])

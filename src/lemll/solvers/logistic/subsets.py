@@ -1,0 +1,277 @@
+"""Very many logistic regressions, each on a few rows: all pairs of labels, for example."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from joblib import Parallel, delayed
+from scipy import sparse
+
+from lemll._sparse import dense, lighter
+from lemll._types import FloatArray, IndexArray
+from lemll._validation import is_sparse
+from lemll.solvers.interface import as_features, check_size, check_stopping
+from lemll.solvers.logistic.features import STRONG_PENALTY
+from lemll.solvers.logistic.solve import check_inverse_penalty, solve_logistic
+from lemll.solvers.logistic.stack import Stack
+
+__all__ = ["SubsetsSolution", "solve_logistic_subsets"]
+
+# Stacks of matrices are no larger than this, whatever there is to solve.
+STACK_BYTES = 1 << 24
+# Labels and weights of as many problems on all rows are listed at a time.
+MASK_BYTES = 1 << 25
+# Problems whose rows and labels are checked at a time.
+CHECKED = 1024
+# What a product with all rows costs, conjugate gradients and all, in multiplications of a stack.
+SHARED_COST = 33
+# A kernel of all rows up to this size is computed once, and each problem's cut out of it.
+KERNEL_BYTES = 1 << 29
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubsetsSolution:
+    """The minimisers of many logistic regressions, one row a problem.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_problems, n_features), float32
+        Coefficients, rounded: of tens of thousands of problems they are what needs memory.
+    intercept : ndarray of shape (n_problems,)
+        Minus or plus infinity where all labels of a problem are 0, or 1; NaN without rows.
+    optimality : ndarray of shape (n_problems,)
+        Length of the gradient, relative to the one at the start if the rows' parts of it had
+        random signs.
+    n_iter : ndarray of shape (n_problems,)
+        Newton steps.
+    converged : ndarray of shape (n_problems,)
+        Whether `optimality` has reached the tolerance.
+    """
+
+    coef: npt.NDArray[np.float32]
+    intercept: FloatArray
+    optimality: FloatArray
+    n_iter: npt.NDArray[np.intp]
+    converged: npt.NDArray[np.bool_]
+
+
+def solve_logistic_subsets(
+    X: Any,
+    rows: Sequence[npt.NDArray[Any]],
+    labels: Sequence[Any],
+    *,
+    C: float = 1.0,
+    tol: float = 1e-6,
+    max_iter: int = 100,
+    n_jobs: int | None = None,
+) -> SubsetsSolution:
+    r"""Minimise many L2-regularised logistic losses, each over rows of its own.
+
+    For each problem with rows I and labels y
+
+    .. math::
+        \sum_{i\in I}\log\bigl(1+e^{-(2y_i-1)(\theta^\top x_i+b)}\bigr)+\frac1{2C}\|\theta\|^2.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array of shape (n_samples, n_features)
+        Features.
+    rows : sequence of ndarray
+        Which rows each problem has, none of them twice.
+    labels : sequence of ndarray
+        Their labels, 0/1.
+    C : float, default=1.0
+        Inverse strength of the penalty, > 0.
+    tol : float, default=1e-6
+        Relative length of the gradient at which to stop.
+    max_iter : int, default=100
+        Cap on the Newton steps of each problem.
+    n_jobs : int, optional
+        Threads that work on stacks of problems at the same time, as joblib counts them.
+
+    Returns
+    -------
+    SubsetsSolution
+        The minimisers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lemll.solvers import solve_logistic_subsets
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> rows = [np.arange(4), np.array([0, 3]), np.array([1])]
+    >>> solution = solve_logistic_subsets(X, rows, [[0, 0, 1, 1], [0, 1], [1]])
+    >>> solution.coef.ravel().round(2)
+    array([0.96, 0.74, 0.  ], dtype=float32)
+    >>> solution.intercept.round(3)
+    array([-1.437, -1.113,    inf])
+    """
+    X = as_features(X.tocsr() if is_sparse(X) else X)
+    check_size(X, "X", "float64")
+    check_stopping(tol=tol, max_iter=max_iter)
+    check_inverse_penalty(C)
+    _check_problems(rows, labels, X.shape[0])
+    n_problems = len(rows)
+    size = np.array([len(mine) for mine in rows], dtype=np.intp)
+    positive = np.array([int(np.sum(mine)) for mine in labels], dtype=np.intp)
+    coef = np.zeros((n_problems, X.shape[1]), dtype=np.float32)
+    intercept = np.where(size == 0, np.nan, np.where(positive == size, np.inf, -np.inf))
+    optimality, n_iter = np.zeros(n_problems), np.zeros(n_problems, dtype=np.intp)
+
+    def work(part: IndexArray) -> None:
+        index, there, wanted = _padded(rows, labels, part)
+        kernel = index.shape[1] <= X.shape[1]
+        design = source.kernels(index) if kernel else source.features(index)
+        stack = Stack(design, wanted, there, kernel=kernel, penalty=1 / C)
+        stack.solve(tol, max_iter)
+        # The rows that only pad have multipliers of 0.
+        coef[part] = source.combined(index, stack.unknowns) if kernel else stack.unknowns
+        shift = source.centre @ coef[part].T.astype(np.float64)
+        intercept[part], optimality[part] = stack.intercept - shift, stack.optimality
+        n_iter[part] = stack.n_iter
+
+    def share(part: IndexArray) -> None:
+        wanted = np.zeros((X.shape[0], len(part)), dtype=np.int8)
+        there = np.zeros_like(wanted)
+        for column, t in enumerate(part):
+            wanted[rows[t], column], there[rows[t], column] = labels[t], 1
+        found = solve_logistic(
+            X, wanted, sample_weight=there, C=C, tol=tol, max_iter=max_iter, n_jobs=n_jobs
+        )
+        coef[part] = found.coef
+        # What rounding took from the coefficients, far from the origin, the intercepts give back.
+        lost = found.coef - coef[part]
+        intercept[part] = found.intercept + lost @ np.asarray(X.mean(axis=0)).ravel()
+        optimality[part], n_iter[part] = found.optimality, found.n_iter
+
+    varied = (positive > 0) & (positive < size)
+    large = varied & _is_large(X, size, 1 / C)
+    step = max(1, MASK_BYTES // X.shape[0])
+    for start in range(0, int(large.sum()), step):
+        share(np.flatnonzero(large)[start : start + step])
+    small = np.flatnonzero(varied & ~large)
+    if len(small):
+        source = _Source(X)
+    Parallel(n_jobs=n_jobs, require="sharedmem")(
+        delayed(work)(part) for part in _stacks(small, size, X.shape[1])
+    )
+    return SubsetsSolution(
+        coef=coef,
+        intercept=intercept,
+        optimality=optimality,
+        n_iter=n_iter,
+        converged=optimality <= tol,
+    )
+
+
+def _check_problems(
+    rows: Sequence[npt.NDArray[Any]], labels: Sequence[Any], n_samples: int
+) -> None:
+    size = np.array([len(mine) for mine in rows], dtype=np.intp)
+    given = np.array([len(wanted) for wanted in labels], dtype=np.intp)
+    if len(size) != len(given):
+        raise ValueError(
+            f"rows and labels must be of as many problems, got {len(size)} and {len(given)}."
+        )
+    if (size != given).any():
+        t = int(np.argmax(size != given))
+        raise ValueError(
+            f"problem {t} must have one label for each of its rows, got {size[t]} rows and "
+            f"{given[t]} labels."
+        )
+    kept = np.flatnonzero(size)
+    for start in range(0, len(kept), CHECKED):
+        part = kept[start : start + CHECKED]
+        # Tens of thousands of small problems are looked through faster when joined.
+        index = np.concatenate([rows[t] for t in part])
+        values = np.concatenate([labels[t] for t in part])
+        if index.dtype.kind not in "iu" or index.min() < 0 or index.max() >= n_samples:
+            raise ValueError(f"rows must be whole numbers from 0 to {n_samples - 1}, those of X.")
+        if ((values != 0) & (values != 1)).any():
+            raise ValueError("labels must hold only 0 and 1; code the two classes so.")
+        rising = index[1:] > index[:-1]
+        ends = np.cumsum(size[part])
+        rising[ends[:-1] - 1] = True
+        for t in part[np.unique(np.searchsorted(ends, np.flatnonzero(~rising), side="right"))]:
+            if len(np.unique(rows[t])) < size[t]:
+                raise ValueError(f"problem {t} has a row twice; give each row once.")
+
+
+def _is_large(X: Any, size: IndexArray, penalty: float) -> npt.NDArray[np.bool_]:
+    """Say for which problems products with all rows cost less than a stack of their own."""
+    n_samples, n_features = X.shape
+    stored = X.nnz if is_sparse(X) else X.size
+    stack = size.astype(np.float64) ** 2 * np.minimum(size, n_features)
+    # Without a penalty to speak of conjugate gradients are slow, and a stack is solved exactly.
+    costly = stack > SHARED_COST * (4 * stored + 12 * n_samples)
+    return np.asarray(costly & (penalty >= STRONG_PENALTY))
+
+
+def _stacks(problems: IndexArray, size: IndexArray, n_features: int) -> Iterator[IndexArray]:
+    """Put problems of about the same number of rows together."""
+    order = problems[np.argsort(-size[problems], kind="stable")]
+    start = 0
+    while start < len(order):
+        largest = int(size[order[start]])
+        width = min(largest, n_features)
+        stop = start + max(1, STACK_BYTES // (8 * largest * width))
+        # Padding should cost little: half as many rows begin a new stack.
+        alike = np.searchsorted(-size[order[start:stop]], -0.7 * largest, side="right")
+        yield order[start : start + max(1, int(alike))]
+        start += max(1, int(alike))
+
+
+def _padded(
+    rows: Sequence[npt.NDArray[Any]], labels: Sequence[Any], part: IndexArray
+) -> tuple[IndexArray, FloatArray, FloatArray]:
+    width = max(len(rows[t]) for t in part)
+    index = np.zeros((len(part), width), dtype=np.intp)
+    there, wanted = np.zeros(index.shape), np.zeros(index.shape)
+    for line, t in enumerate(part):
+        m = len(rows[t])
+        index[line, :m], there[line, :m], wanted[line, :m] = rows[t], 1, labels[t]
+    return index, there, wanted
+
+
+class _Source:
+    """Centred features, and kernels of some rows of them."""
+
+    def __init__(self, X: Any) -> None:
+        self._X = lighter(X)
+        self.centre = np.asarray(self._X.mean(axis=0)).ravel()
+        if not is_sparse(self._X):
+            self._X = self._X - self.centre
+        self._kernel: FloatArray | None = None
+        if 8 * X.shape[0] ** 2 <= KERNEL_BYTES:
+            self._kernel = dense(self._X @ self._X.T)
+            if is_sparse(self._X):
+                along = self._X @ self.centre
+                self._kernel -= along[:, None]
+                self._kernel -= along - self.centre @ self.centre
+
+    def features(self, index: IndexArray) -> FloatArray:
+        """Return the features of the rows of each problem."""
+        rows = dense(self._X[index.ravel()])
+        if is_sparse(self._X):
+            rows -= self.centre
+        return rows.reshape(*index.shape, -1)
+
+    def kernels(self, index: IndexArray) -> FloatArray:
+        """Return the products of all rows of each problem with one another."""
+        if self._kernel is not None:
+            return np.asarray(self._kernel[index[:, :, None], index[:, None, :]])
+        features = self.features(index)
+        return np.asarray(np.matmul(features, features.transpose(0, 2, 1)))
+
+    def combined(self, index: IndexArray, multipliers: FloatArray) -> FloatArray:
+        """Return the sums of the rows of each problem, times multipliers that sum to 0."""
+        n_problems, width = index.shape
+        start = np.arange(0, index.size + 1, width)
+        from_rows = sparse.csr_array(
+            (multipliers.ravel(), index.ravel(), start), shape=(n_problems, self._X.shape[0])
+        )
+        return dense(from_rows @ self._X)

@@ -1,0 +1,107 @@
+"""The Newton systems of Eq. (10)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from lemll._types import FloatArray
+
+__all__ = ["Curvature", "Direction", "NewtonSystem", "Point"]
+
+# Conjugate gradient steps for one Newton step. Cut short, they still give a direction of descent.
+MAX_INNER = 300
+# More damping would slow down problems with nearly all rows inside the tube.
+LARGEST_DAMPING = 1e-6
+
+
+class Curvature(Protocol):
+    """Half the Hessian of a loss of the outputs, row by row."""
+
+    def times(self, image: FloatArray) -> FloatArray:
+        """Apply it to a change of the outputs."""
+        ...
+
+
+class Point(Protocol):
+    """What a Newton system needs to know of the point where it is made.
+
+    Its `problem` has alpha, features, the factorised model, and `bounded`: whether half the
+    curvature of the loss is at most 1, so that the preconditioner bounds the Hessian.
+    """
+
+    problem: Any
+    V: FloatArray
+    pull: FloatArray
+
+    def curvature(self, damping: float) -> Curvature:
+        """Return the curvature of the loss, rows without any raised to this share of it."""
+        ...
+
+
+class Direction(NamedTuple):
+    """A change of V, and its image."""
+
+    V: FloatArray
+    image: FloatArray
+
+
+class NewtonSystem:
+    """The Newton system at a point, solved by preconditioned conjugate gradients.
+
+    Half the gradient, and every residual of the system, has the form
+    ``alpha [Theta'; 0] + Xt' force`` and is kept as the pair ``(V, force)``: the preconditioner
+    needs no more, and by samples multiplying it out would cost products with X.
+
+    Attributes
+    ----------
+    decrement : float
+        ``<g, P^-1 g>`` of half the gradient g: at most the distance of the objective to its
+        minimum.
+    """
+
+    def __init__(self, point: Point) -> None:
+        self._point, self._problem = point, point.problem
+        # A diagonal preconditioner need not bound the Hessian, whatever the loss.
+        self._bounded = self._problem.bounded and self._problem.model.n_linear_solves > 0
+        self._V, self._force = point.V.copy(), -point.pull
+        self._first, self.decrement = self._precondition()
+
+    def _precondition(self) -> tuple[Direction, float]:
+        """``P^-1 r`` of the present residual r, and ``<r, P^-1 r>``."""
+        problem, model = self._problem, self._problem.model
+        V, image, right = model.solve(problem.alpha, self._V, self._force)
+        sums = problem.features.gather(self._force)
+        V[-1] = sums / problem.features.total_weight
+        decrement = model.force_inner(right, V, image) + float(sums @ V[-1])
+        return Direction(V, image + problem.features.spread(V[-1])), decrement
+
+    def solve(self, forcing: float) -> Direction:
+        """Return a direction that leaves the share `forcing` of the gradient."""
+        problem = self._problem
+        curvature = self._point.curvature(min(LARGEST_DAMPING, forcing))
+        along, last = self._first, self.decrement
+        V, image = np.zeros_like(along.V), np.zeros_like(along.image)
+        for inner in range(MAX_INNER):
+            bent = curvature.times(along.image)
+            square = problem.alpha * problem.model.inner(along.V, along.V, along.image)
+            square += float(np.vdot(along.image, bent))
+            if not square > 0:
+                break
+            length = last / square
+            V += length * along.V
+            image += length * along.image
+            if inner == 0 and self._bounded and length - 1 <= forcing**2:
+                # H <= P makes this a bound of the squared share of the gradient that is left:
+                # there is no need to look.
+                break
+            self._V -= length * along.V
+            self._force -= length * bent
+            towards, decrement = self._precondition()
+            if not decrement > forcing**2 * self.decrement:
+                break
+            kept = decrement / last
+            along = Direction(towards.V + kept * along.V, towards.image + kept * along.image)
+            last = decrement
+        return Direction(V, image)

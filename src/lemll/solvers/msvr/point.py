@@ -1,0 +1,143 @@
+"""A point of the search for the minimum of Eq. (10): objective, curvature and certificate."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from lemll._types import FloatArray
+from lemll.objective import row_norms, smallest_objective, tube_loss, tube_weights
+from lemll.solvers.linear.features import features_for
+from lemll.solvers.linear.models import Model, model_for
+
+__all__ = ["MsvrCurvature", "MsvrPoint", "MsvrProblem"]
+
+TINY = float(np.finfo(np.float64).tiny)
+
+
+class TubePoint(Protocol):
+    """A point whose residuals meet a tube."""
+
+    residuals: FloatArray
+    norms: FloatArray
+    weights: FloatArray
+
+
+class MsvrProblem:
+    """The data of Eq. (10), rows multiplied by the roots of their weights."""
+
+    # Half the curvature of the tube loss is at most 1.
+    bounded = True
+
+    def __init__(
+        self, X: Any, T: FloatArray, weights: FloatArray | None, alpha: float, epsilon: float
+    ) -> None:
+        self.features = features_for(X, np.float64, weights)
+        self.model: Model = model_for(self.features)
+        self.set_alpha(alpha)
+        self.roots = np.ones(len(T)) if weights is None else np.sqrt(weights)
+        self.radii = epsilon * self.roots
+        scaled = self.roots[:, None] * T
+        self.floor = smallest_objective(scaled, 1.0)
+        # Best intercept without a tube; centred targets keep the digits of small residuals.
+        self.centre = self.features.gather(scaled) / self.features.total_weight
+        self.T = self.roots[:, None] * (T - self.centre)
+
+    def set_alpha(self, alpha: float) -> None:
+        """Go to another weight of the penalty."""
+        self.model.factorise(1.0, alpha)
+        self.alpha = alpha
+
+
+class MsvrPoint:
+    """The unknowns ``V = [Theta'; b']``, the residuals ``T - Xt V``, and what follows from them.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_samples,)
+        Weights a_i of Eq. (14).
+    pull : ndarray of shape (n_samples, n_outputs)
+        ``a_i xi_i``: half the gradient of the loss.
+    """
+
+    def __init__(
+        self, problem: MsvrProblem, V: FloatArray, residuals: FloatArray | None = None
+    ) -> None:
+        self.problem, self.V = problem, V
+        self.residuals = problem.T - problem.model.image(V) if residuals is None else residuals
+        self.norms = row_norms(self.residuals)
+        self.weights = tube_weights(self.norms, problem.radii)
+        if not problem.radii.any():
+            # Eq. (14) gives residuals of zero no weight, but without a tube they curve like others.
+            self.weights = np.ones_like(self.norms)
+        self.pull = self.weights[:, None] * self.residuals
+        self.objective = float(
+            tube_loss(self.norms, problem.radii).sum()
+        ) + problem.alpha * problem.model.inner(V, V, problem.T - self.residuals)
+
+    def moved(self, step: float, V: FloatArray, image: FloatArray) -> MsvrPoint:
+        """Return the point ``V - step * dV``, given dV and its image, without a product."""
+        return MsvrPoint(self.problem, self.V - step * V, self.residuals + step * image)
+
+    def refreshed(self) -> MsvrPoint:
+        """Return the same point, its residuals free of the rounding of sums."""
+        return MsvrPoint(self.problem, self.V)
+
+    def curvature(self, damping: float) -> MsvrCurvature:
+        """Return half the Hessian of the loss."""
+        return MsvrCurvature(self, damping)
+
+    def certified_gap(self) -> float:
+        """Upper bound of the objective's distance to its minimum.
+
+        For any Z with ``Xt' Z`` zero in the row of b, D(Z) is a lower bound of Eq. (10), and::
+
+            F - D(Z) = sum_i [ L(|xi_i|) + |z_i|^2/4 + epsilon |z_i| - <z_i, xi_i> ]
+                       + |alpha Theta' - Xc'Z/2|_F^2 / alpha
+
+        Here ``Z/2`` is the pull, centred by a change c of the rows outside the tube. For these the
+        bracket is ``(|h| - p)^2 + 2 r (|h| - <h, n>)`` with ``h = z/2``, ``p = r - epsilon`` and
+        ``n = xi/r``, and both differences can be had without cancellation from c alone.
+        """
+        problem = self.problem
+        shares = self.weights * problem.roots
+        total = max(float(shares @ problem.roots), TINY)
+        change = np.outer(shares, -problem.features.gather(self.pull) / total)
+        # Rows inside the tube have no pull and no change, hence no part in the gap.
+        unit = self.residuals / np.maximum(self.norms, TINY)[:, None]
+        along = np.einsum("ij,ij->i", change, unit)
+        across = np.square(row_norms(change - along[:, None] * unit))
+        forward = self.weights * self.norms + along
+        length = np.sqrt(np.square(forward) + across)
+        # |h| - <h, n>; where <h, n> is negative nothing cancels.
+        detour = np.where(
+            forward > 0,
+            across / np.maximum(length + np.maximum(forward, 0.0), TINY),
+            length - forward,
+        )
+        fenchel = np.square(along + detour) + 2 * self.norms * detour
+        half_dual = self.pull + change
+        misfit = problem.model.misfit(problem.alpha, self.V, half_dual)
+        return float(fenchel.sum()) + misfit / problem.alpha
+
+
+class MsvrCurvature:
+    """Half the Hessian of the tube loss: ``a_i I + (1 - a_i) n_i n_i'``, 0 inside the tube.
+
+    The weights are raised a little, by the share `damping` of what they lack to 1: rows inside the
+    tube, which may be all that keeps b from running away, would otherwise be forgotten.
+    """
+
+    def __init__(self, point: TubePoint, damping: float) -> None:
+        weights = point.weights + damping * (1 - point.weights)
+        outside = point.weights > 0
+        self._weights = weights[:, None]
+        self._stretch = np.where(outside, 1 - weights, 0.0)[:, None]
+        self._unit = point.residuals / np.maximum(point.norms, TINY)[:, None]
+
+    def times(self, image: FloatArray) -> FloatArray:
+        """Apply every block to its row."""
+        along = np.einsum("ij,ij->i", self._unit, image)[:, None]
+        product: FloatArray = self._weights * image + (self._stretch * along) * self._unit
+        return product

@@ -1,0 +1,164 @@
+"""A point of the search for the minimum of a regression that keeps signs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lemll._types import FloatArray
+from lemll.objective import row_norms, smallest_objective, tube_loss, tube_weights
+from lemll.solvers.linear.features import features_for
+from lemll.solvers.linear.models import Model, model_for
+from lemll.solvers.msvr.point import MsvrCurvature
+
+__all__ = ["Gap", "SignCurvature", "SignPoint", "SignProblem"]
+
+
+class SignProblem:
+    """The data, with the objective divided by the weight C1 of the tube loss.
+
+    It is ``sum_i L(|t_i - f_i|) + alpha |Theta|_F^2 + cost sum_ij max(0, -s_ij f_ij)
+    - sum_ij m_ij f_ij`` with the signs s of the targets.
+    """
+
+    # Held signs curve more than the tube.
+    bounded = False
+
+    def __init__(
+        self, X: Any, T: FloatArray, *, alpha: float, epsilon: float, cost: float, gain: FloatArray
+    ) -> None:
+        self.features = features_for(X, np.float64)
+        self.model: Model = model_for(self.features)
+        self.alpha, self.epsilon, self.cost, self.gain = alpha, epsilon, cost, gain
+        self.targets, self.signs = T, np.sign(T)
+        self.floor = smallest_objective(T, 1.0)
+        # Best intercept without a tube; centred targets keep the digits of small residuals.
+        self.centre: FloatArray = T.mean(axis=0)
+        self.T = T - self.centre
+        self.model.factorise(1.0, alpha)
+        # How steeply multipliers follow violated signs: the curvature of their term.
+        self.stiffness = max(cost, 1.0)
+
+
+class Gap(NamedTuple):
+    """Two parts of the distance to the dual: of the multipliers, and of all that is smooth."""
+
+    smooth: float
+    signs: float
+
+    @property
+    def total(self) -> float:
+        """Upper bound of the objective's distance to its minimum."""
+        return self.smooth + self.signs
+
+
+class SignPoint:
+    """The unknowns ``V = [Theta'; b']`` beside multipliers, and what follows from them.
+
+    The sign term is replaced by its augmented Lagrangian: with multipliers g in [0, cost] and the
+    stiffness k, its slope at ``v = s f`` is that of the multiplier ``clip(g - k v, 0, cost)``,
+    which is `updated`. Where g does not change any more, the two terms have the same minimum.
+
+    Attributes
+    ----------
+    pull : ndarray of shape (n_samples, n_outputs)
+        Minus half the gradient by the outputs.
+    """
+
+    def __init__(
+        self,
+        problem: SignProblem,
+        V: FloatArray,
+        multipliers: FloatArray,
+        residuals: FloatArray | None = None,
+    ) -> None:
+        self.problem, self.V, self.multipliers = problem, V, multipliers
+        self.residuals = problem.T - problem.model.image(V) if residuals is None else residuals
+        self.norms = row_norms(self.residuals)
+        self.weights = tube_weights(self.norms, problem.epsilon)
+        if problem.epsilon == 0:
+            # Eq. (14) gives residuals of zero no weight, but without a tube they curve like others.
+            self.weights = np.ones_like(self.norms)
+        self.outputs = problem.targets - self.residuals
+        self.updated = self._updated(self.outputs)
+        self.drive = (problem.signs * self.updated + problem.gain) / 2
+        self.pull = self.weights[:, None] * self.residuals + self.drive
+
+    def _updated(self, outputs: FloatArray) -> FloatArray:
+        problem = self.problem
+        trial = self.multipliers - problem.stiffness * problem.signs * outputs
+        return np.clip(trial, 0.0, problem.cost)
+
+    def moved(self, step: float, V: FloatArray, image: FloatArray) -> SignPoint:
+        """Return the point ``V - step * dV``, given dV and its image, without a product."""
+        return SignPoint(
+            self.problem, self.V - step * V, self.multipliers, self.residuals + step * image
+        )
+
+    def refreshed(self, multipliers: FloatArray) -> SignPoint:
+        """Return the point with these multipliers, its residuals free of the rounding of sums."""
+        return SignPoint(self.problem, self.V, multipliers)
+
+    def curvature(self, damping: float) -> SignCurvature:
+        """Return half the Hessian of the loss."""
+        inside = (self.updated > 0) & (self.updated < self.problem.cost)
+        stiffness = np.where(inside & (self.problem.signs != 0), self.problem.stiffness / 2, 0.0)
+        return SignCurvature(MsvrCurvature(self, damping), stiffness)
+
+    def along(self, step: float, image: FloatArray) -> tuple[float, float]:
+        """Halved slope and curvature of the sign term on the line that `moved` follows."""
+        updated = self._updated(self.outputs - step * image)
+        inside = (updated > 0) & (updated < self.problem.cost) & (self.problem.signs != 0)
+        slope = float(np.vdot(self.problem.signs * updated, image)) / 2
+        return slope, self.problem.stiffness / 2 * float(np.vdot(image[inside], image[inside]))
+
+    def terms(self) -> tuple[float, float, float, float]:
+        """Tube loss, penalty of the weights, violated signs and gain: the objective's terms."""
+        problem = self.problem
+        loss = float(tube_loss(self.norms, problem.epsilon).sum())
+        square = problem.model.inner(self.V, self.V, problem.T - self.residuals)
+        violated = np.maximum(0.0, -problem.signs * self.outputs).sum()
+        gain = float(np.vdot(problem.gain, self.outputs))
+        return loss, problem.alpha * square, problem.cost * float(violated), -gain
+
+    def gap(self) -> Gap:
+        """Bound the objective's distance to its minimum.
+
+        For H (n x m) and multipliers g in [0, cost] for which the columns of
+        ``A = H + (s g + gain) / 2`` sum to zero, the dual value is a lower bound, and::
+
+            F - D = sum_i [ L(|xi_i|) + |h_i|^2 + 2 epsilon |h_i| - 2 <h_i, xi_i> ]
+                    + sum_ij (cost max(0, -v_ij) + g_ij v_ij)
+                    + |alpha Theta' - Xc'A|_F^2 / alpha ,         v = s f
+
+        Here H is half the gradient of the tube loss, changed so that the sums are zero, and g are
+        the multipliers that the point's own gradient has.
+        """
+        problem = self.problem
+        shares = self.weights if self.weights.any() else np.ones_like(self.weights)
+        change = np.outer(shares / shares.sum(), -self.pull.sum(axis=0))
+        half = self.weights[:, None] * self.residuals + change
+        lengths = row_norms(half)
+        fenchel = tube_loss(self.norms, problem.epsilon)
+        fenchel += lengths * (lengths + 2 * problem.epsilon)
+        fenchel -= 2 * np.einsum("ij,ij->i", half, self.residuals)
+        misfit = problem.model.misfit(problem.alpha, self.V, half + self.drive)
+        smooth = float(np.maximum(fenchel, 0.0).sum()) + misfit / problem.alpha
+        values = problem.signs * self.outputs
+        signs = problem.cost * np.maximum(0.0, -values) + self.updated * values
+        return Gap(smooth, float(np.maximum(signs, 0.0).sum()))
+
+
+@dataclass(frozen=True, slots=True)
+class SignCurvature:
+    """That of the tube, and of the entries whose multipliers are free to move."""
+
+    tube: MsvrCurvature
+    stiffness: FloatArray
+
+    def times(self, image: FloatArray) -> FloatArray:
+        """Apply it to a change of the outputs."""
+        product: FloatArray = self.tube.times(image) + self.stiffness * image
+        return product

@@ -1,0 +1,191 @@
+"""Multi-output support vector regression (Eq. 10): a semismooth Newton method with a certificate.
+
+IRWLS, as Algorithm 1 has it, bounds the loss by a quadratic and factorises a new matrix for every
+reweighting. Here the curvature of the loss is used as it is, and each Newton system is solved by
+conjugate gradients, preconditioned by the one matrix ``Xc'Xc + alpha I`` that all of them have in
+common; without a tube it is the Hessian itself.
+
+Weights of the rows are no case of their own: with residuals and tube multiplied by the root of
+the weight, ``w max(0, r - epsilon)^2 = max(0, sqrt(w) r - sqrt(w) epsilon)^2``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from lemll._types import FloatArray
+from lemll._validation import is_sparse
+from lemll.objective import CentredKernel
+from lemll.solvers.interface import (
+    Callback,
+    as_features,
+    check_real,
+    check_size,
+    check_stopping,
+    check_weights,
+)
+from lemll.solvers.msvr.point import MsvrProblem
+from lemll.solvers.msvr.search import MsvrSolution, Search
+
+__all__ = ["MsvrSolution", "solve_msvr", "solve_msvr_path"]
+
+
+def solve_msvr(
+    X: Any,
+    targets: Any,
+    *,
+    alpha: float,
+    epsilon: float = 0.1,
+    sample_weight: Any = None,
+    tol: float = 1e-10,
+    max_iter: int = 1000,
+    callback: Callback | None = None,
+) -> MsvrSolution:
+    """Minimise Eq. (10) up to a certified gap.
+
+    Minimises ``sum_i w_i L(|t_i - Theta x_i - b|) + alpha |Theta|_F^2`` with
+    ``L(r) = max(0, r - epsilon)^2``.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array of shape (n_samples, n_features), or CentredKernel
+        Features; sparse ones are made dense by bounded blocks only. With their kernel instead,
+        the rows of `coef` hold one coefficient for each sample.
+    targets : ndarray of shape (n_samples, n_outputs)
+        Real targets.
+    alpha : float
+        Weight of ``|Theta|_F^2``, positive. The usual C is ``1 / (2 alpha)``.
+    epsilon : float, default=0.1
+        Radius of the tube.
+    sample_weight : ndarray of shape (n_samples,), optional
+        Weights of the rows, not negative; all 1 by default. A weight of 2 is the row twice, a
+        weight of 0 is no row.
+    tol : float, default=1e-10
+        Certified relative gap at which to stop. A few more Newton steps then square it where
+        rounding allows, because the error of predictions is of the order of its root.
+    max_iter : int, default=1000
+        Cap on the Newton steps.
+    callback : callable, optional
+        Called with a `Progress` after each Newton step.
+
+    Returns
+    -------
+    MsvrSolution
+        The minimiser; ``optimality`` is its certified relative gap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lemll.solvers import solve_msvr
+    >>> X = np.array([[0.0], [1.0], [2.0]])
+    >>> solution = solve_msvr(X, 2 * X, alpha=1.0, epsilon=0.0)
+    >>> solution.coef.round(6), solution.intercept.round(6)
+    (array([[1.333333]]), array([0.666667]))
+    >>> solution.converged, solution.optimality <= 1e-10
+    (True, True)
+    """
+    X, T = _check_arrays(X, targets)
+    check_weights(alpha=alpha, beta=1.0, gamma=0.0, epsilon=epsilon)
+    check_stopping(tol=tol, max_iter=max_iter)
+    weights = _check_sample_weight(sample_weight, len(T))
+    clock = time.perf_counter()
+    if weights is None or weights.all():
+        problem = MsvrProblem(X, T, weights, alpha, epsilon)
+        return Search(problem, tol, max_iter, callback, clock).solution()
+    kept = weights > 0
+    by_kernel = isinstance(X, CentredKernel)
+    part = X.rows(kept) if by_kernel else X[kept]
+    problem = MsvrProblem(part, T[kept], weights[kept], alpha, epsilon)
+    solution = Search(problem, tol, max_iter, callback, clock).solution()
+    if not by_kernel:
+        return solution
+    coef = np.zeros((T.shape[1], len(T)))
+    coef[:, kept] = solution.coef
+    return replace(solution, coef=coef)
+
+
+def solve_msvr_path(
+    X: Any,
+    targets: Any,
+    alphas: Sequence[float],
+    *,
+    epsilon: float = 0.1,
+    tol: float = 1e-10,
+    max_iter: int = 1000,
+) -> Iterator[tuple[int, MsvrSolution]]:
+    """Minimise Eq. (10) for each of many alphas: one eigendecomposition, and warm starts.
+
+    Parameters
+    ----------
+    X, targets : arrays
+        As in `solve_msvr`.
+    alphas : sequence of float
+        Weights of ``|Theta|_F^2``, positive.
+    epsilon, tol, max_iter
+        As in `solve_msvr`, for each alpha.
+
+    Yields
+    ------
+    tuple of int and MsvrSolution
+        Place in `alphas`, and the minimiser; from the largest alpha to the smallest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lemll.solvers import solve_msvr_path
+    >>> X = np.array([[0.0], [1.0], [2.0]])
+    >>> [float(s.coef[0, 0].round(6)) for _, s in solve_msvr_path(X, 2 * X, [0.5, 2.0], epsilon=0)]
+    [1.0, 1.6]
+    """
+    X, T = _check_arrays(X, targets)
+    check_stopping(tol=tol, max_iter=max_iter)
+    for alpha in alphas:
+        check_weights(alpha=alpha, beta=1.0, gamma=0.0, epsilon=epsilon)
+    if not len(alphas):
+        return
+    problem = MsvrProblem(X, T, None, float(max(alphas)), epsilon)
+    problem.model.expect_many()
+    V: FloatArray | None = None
+    for place in sorted(range(len(alphas)), key=lambda i: -alphas[i]):
+        problem.set_alpha(float(alphas[place]))
+        search = Search(problem, tol, max_iter, None, time.perf_counter(), start=V)
+        yield place, search.solution()
+        V = search.point.V
+
+
+def _check_arrays(X: Any, targets: Any) -> tuple[Any, FloatArray]:
+    X, T = as_features(X.tocsr() if is_sparse(X) else X), np.asarray(targets)
+    check_real(T, "targets")
+    if T.ndim != 2 or T.shape[0] != X.shape[0] or T.shape[1] == 0:
+        raise ValueError(
+            f"X has {X.shape[0]} rows, so targets must be ({X.shape[0]}, n_outputs); got {T.shape}."
+        )
+    check_size(X, "X", "float64")
+    check_size(T, "targets", "float64")
+    return X, np.asarray(T, dtype=np.float64)
+
+
+def _check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray | None:
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight must have one weight for each of the {n_samples} rows, "
+            f"got shape {weights.shape}."
+        )
+    check_size(weights[:, None], "sample_weight", "float64")
+    if (weights < 0).any():
+        row = int(np.argmax(weights < 0))
+        raise ValueError(
+            f"sample_weight must not be negative, got {weights[row]} in row {row}; "
+            "give rows that should not count the weight 0."
+        )
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every row; at least one weight must be > 0.")
+    return weights

@@ -1,0 +1,42 @@
+"""Data and helpers of the checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lemll._types import Array
+
+__all__ = ["CLOSE", "assert_refused", "make_data", "scores_of"]
+
+# Solvers stop at a tolerance: scores of equal problems agree to this, not to the last bit.
+CLOSE = 1e-3
+
+
+def make_data(n_rows: int = 60, n_labels: int = 4, seed: int = 0) -> tuple[Array, Array]:
+    """Make rows with six features, some of them 0, and labels that depend on them."""
+    rng = np.random.RandomState(seed)
+    X = rng.rand(n_rows, 6)
+    X[X < 0.3] = 0
+    scores = (X - X.mean(axis=0)) @ rng.randn(6, n_labels)
+    Y = (scores + 0.05 * rng.randn(n_rows, n_labels) > 0).astype(int)
+    Y[0], Y[1] = 0, 1  # no label constant, whatever the draw
+    return X, Y
+
+
+def scores_of(estimator: Any, X: Any) -> Array:
+    """Return the scores of fitted estimators as an array."""
+    return np.asarray(estimator.decision_function(X))
+
+
+def assert_refused(estimator: Any, X: Any, Y: Any, what: str) -> None:
+    """Assert that `fit` raises a ValueError with a message."""
+    try:
+        estimator.fit(X, Y)
+    except ValueError as error:
+        message = str(error)
+    else:
+        raise AssertionError(f"{what} was accepted")
+    if not message:
+        raise AssertionError(f"{what} was refused without a message")

@@ -1,0 +1,233 @@
+"""How a label enhancer should behave, what it should take and what it should refuse."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from lemll._types import Array
+from lemll.testing.data import assert_refused, make_data
+
+__all__ = []
+
+# Rows of a distribution sum to one up to rounding; solvers stop at a tolerance.
+ROUNDING, CLOSE = 1e-12, 1e-4
+NORMALIZATIONS = ("sigmoid", "softmax", "sum")
+
+
+def assert_distribution(D: Array, shape: tuple[int, int]) -> None:
+    """Assert that a matrix is finite, not negative, and its rows sum to one."""
+    assert D.shape == shape
+    assert D.dtype == np.float64
+    assert np.isfinite(D).all()
+    assert (D >= 0).all()
+    assert_allclose(D.sum(axis=1), 1, rtol=ROUNDING)
+
+
+def seeded(enhancer: Any) -> Any:
+    """Return a clone that draws the same numbers every time."""
+    fresh = clone(enhancer)
+    if "random_state" in fresh.get_params():
+        fresh.set_params(random_state=0)
+    return fresh
+
+
+def check_distributions(enhancer: Any) -> None:
+    """Every normalisation at every scale gives distributions, and fit_enhance returns them."""
+    X, Y = make_data()
+    for normalization in NORMALIZATIONS:
+        for scale in (0.25, 1.0, 4.0):
+            one = seeded(enhancer).set_params(normalization=normalization, scale=scale)
+            D = one.fit_enhance(X, Y)
+            assert_distribution(D, Y.shape)
+            assert_array_equal(D, one.label_distribution_)
+            assert one.numerical_labels_.shape == Y.shape
+            assert one.scale_ == scale
+
+
+def check_scale_one_is_the_default(enhancer: Any) -> None:
+    """Larger scales make distributions steeper, never flatter; without `scale` it is 1."""
+    X, Y = make_data()
+    steepness = [
+        seeded(enhancer).set_params(scale=scale).fit_enhance(X, Y).max(axis=1).mean()
+        for scale in (0.5, 1.0, 2.0)
+    ]
+    assert steepness[0] <= steepness[1] + ROUNDING
+    assert steepness[1] <= steepness[2] + ROUNDING
+    assert seeded(enhancer).get_params()["scale"] == 1.0
+
+
+def check_rows_without_and_with_all_labels(enhancer: Any) -> None:
+    """Rows with no label, or all of them, get a distribution; labels of no row, or all, too."""
+    X, Y = make_data()
+    Y[::5], Y[1::5] = 0, 1
+    assert_distribution(seeded(enhancer).fit_enhance(X, Y), Y.shape)
+    for constant in (np.zeros_like(Y), np.ones_like(Y)):
+        assert_distribution(seeded(enhancer).fit_enhance(X, constant), Y.shape)
+    assert_distribution(
+        seeded(enhancer).fit_enhance(X, np.tile([0, 1, 1, 0], (len(X), 1))), Y.shape
+    )
+
+
+def check_few_rows_and_many_labels(enhancer: Any) -> None:
+    """Three rows are enough, and there may be more labels than rows."""
+    X, Y = make_data(n_rows=15, n_labels=40)
+    assert_distribution(seeded(enhancer).fit_enhance(X, Y), Y.shape)
+    assert_distribution(seeded(enhancer).fit_enhance(X[:3], Y[:3]), (3, 40))
+
+
+def check_duplicated_rows(enhancer: Any) -> None:
+    """Nine equal rows in ten, a constant feature and all-zero rows give distributions."""
+    X, Y = make_data(100)
+    X[:90] = X[0]
+    X[:, 1] = 1.0
+    X[95:] = 0.0
+    assert_distribution(seeded(enhancer).fit_enhance(X, Y), Y.shape)
+
+
+def check_far_rows(enhancer: Any) -> None:
+    """Rows so far apart that similarities underflow give distributions."""
+    X, Y = make_data()
+    assert_distribution(seeded(enhancer).fit_enhance(1e4 * X, Y), Y.shape)
+
+
+def check_label_permutation(enhancer: Any) -> None:
+    """Permuted labels give permuted distributions."""
+    X, Y = make_data()
+    order = np.array([2, 0, 3, 1])
+    straight = seeded(enhancer).fit_enhance(X, Y)
+    permuted = seeded(enhancer).fit_enhance(X, Y[:, order])
+    assert_allclose(permuted, straight[:, order], rtol=CLOSE, atol=CLOSE)
+
+
+def check_sparse(enhancer: Any) -> None:
+    """Sparse and dense features, sparse and dense labels, give the same."""
+    X, Y = make_data()
+    dense = seeded(enhancer).fit_enhance(X, Y)
+    for features in (sparse.csr_array(X), sparse.csc_matrix(X), sparse.coo_array(X)):
+        assert_allclose(seeded(enhancer).fit_enhance(features, Y), dense, rtol=CLOSE, atol=CLOSE)
+    assert_array_equal(seeded(enhancer).fit_enhance(X, sparse.csr_array(Y)), dense)
+
+
+def check_float32(enhancer: Any) -> None:
+    """Single-precision features give nearly the same, in double precision."""
+    X, Y = make_data()
+    expected = seeded(enhancer).fit_enhance(X, Y)
+    found = seeded(enhancer).fit_enhance(X.astype(np.float32), Y)
+    assert_distribution(found, Y.shape)
+    assert_allclose(found, expected, rtol=1e-2, atol=1e-2)
+
+
+def check_deterministic(enhancer: Any) -> None:
+    """Give the same for the same data, to the last bit, and forget an earlier fit."""
+    X, Y = make_data()
+    other_X, other_Y = make_data(40, 3, seed=1)
+    first = seeded(enhancer).fit_enhance(X, Y)
+    second = seeded(enhancer).fit(other_X[:, :4], other_Y)
+    assert_array_equal(second.fit_enhance(X, Y), first)
+
+
+def check_inputs_and_parameters_stay(enhancer: Any) -> None:
+    """Read-only arrays are enough, and neither they nor the parameters change."""
+    X, Y = make_data()
+    kept_X, kept_Y = X.copy(), Y.copy()
+    X.flags.writeable = Y.flags.writeable = False
+    one = seeded(enhancer)
+    parameters = one.get_params()
+    D = one.fit_enhance(X, Y)
+    scaled = seeded(enhancer).set_params(scale=2.0).fit_enhance(X, Y)
+    if np.abs(scaled[5:15] - D[5:15]).max() > 1e-6:  # else there is no scale to calibrate
+        one.calibrate(np.arange(5, 15), D[5:15])
+    assert_array_equal(X, kept_X)
+    assert_array_equal(Y, kept_Y)
+    assert one.get_params() == parameters
+
+
+def check_failed_refit_keeps_the_result(enhancer: Any) -> None:
+    """Keep the result of the first `fit` where the second fails."""
+    X, Y = make_data()
+    fitted = seeded(enhancer).fit(X, Y)
+    before = dict(vars(fitted))
+    assert_refused(fitted, X[:, :4], Y + 0.5, "a label matrix of halves")
+    assert vars(fitted).keys() == before.keys()
+    assert fitted.n_features_in_ == X.shape[1]
+    assert fitted.label_distribution_ is before["label_distribution_"]
+
+
+def check_refusals(enhancer: Any) -> None:
+    """Wrong labels, features, lengths, scales and normalisations are refused."""
+    X, Y = make_data()
+    assert_refused(seeded(enhancer), X, 2 * Y - 1, "a label matrix coded -1/+1")
+    assert_refused(seeded(enhancer), X[:-1], Y, "X with a row less than Y")
+    assert_refused(seeded(enhancer), X, Y[:, :1], "a single label")
+    for value in (np.nan, np.inf, 1e200):
+        bad = X.copy()
+        bad[3, 2] = value
+        assert_refused(seeded(enhancer), bad, Y, f"{value} in X")
+    assert_refused(seeded(enhancer).set_params(scale=0.0), X, Y, "scale=0")
+    assert_refused(seeded(enhancer).set_params(normalization="max"), X, Y, "normalization='max'")
+
+
+def check_new_rows(enhancer: Any) -> None:
+    """Enhance new rows, or say why not; before fit, raise NotFittedError."""
+    X, Y = make_data()
+    one = seeded(enhancer)
+    for method, arguments in ((one.enhance, (X,)), (one.calibrate, ([0], [[1.0, 0, 0, 0]]))):
+        try:
+            method(*arguments)
+        except NotFittedError:
+            continue
+        raise AssertionError(f"{method.__name__} answered before fit")
+    one.fit(X[:40], Y[:40])
+    message = ""
+    try:
+        assert_distribution(one.enhance(X[40:]), Y[40:].shape)
+    except NotImplementedError as error:
+        message = str(error)
+    if message:
+        assert "label_distribution_" in message
+
+
+def check_calibration(enhancer: Any) -> None:
+    """Rows rated at another scale bring that scale, or rather its distribution, back."""
+    X, Y = make_data()
+    wanted = seeded(enhancer).set_params(scale=1.7).fit_enhance(X, Y)
+    one = seeded(enhancer).fit(X, Y)
+    rows = np.arange(2, 32)
+    if np.abs(wanted - one.label_distribution_)[rows].max() < ROUNDING:
+        assert_refused_calibration(one, rows, wanted[rows])
+        return
+    assert one.scale_interval_ is None
+    assert one.calibrate(rows, wanted[rows], random_state=0) is one
+    assert_allclose(one.label_distribution_, wanted, atol=1e-3)
+    assert one.scale == 1.0
+    low, high = one.scale_interval_ or (1.0, 0.0)
+    assert low <= high
+    again = seeded(enhancer).fit(X, Y).calibrate(rows, wanted[rows], random_state=0)
+    assert again.scale_interval_ == one.scale_interval_
+    assert one.fit(X, Y).scale_ == 1.0
+    assert one.scale_interval_ is None
+
+
+def assert_refused_calibration(enhancer: Any, rows: Array, distributions: Array) -> None:
+    """Assert that rows say nothing about the scale, and that it is said so."""
+    message = "nothing was refused"
+    try:
+        enhancer.calibrate(rows, distributions)
+    except ValueError as error:
+        message = str(error)
+    assert "scale changes nothing" in message, message
+
+
+def check_no_warnings(enhancer: Any) -> None:
+    """Ordinary data raise no warning."""
+    X, Y = make_data()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        seeded(enhancer).fit(X, Y)
