@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lemll.datasets._budget import NAME_BYTES
 from lemll.datasets._streams import LineBlocks
 from lemll.exceptions import DatasetFormatError
 
@@ -118,7 +119,11 @@ def parse_header(blocks: LineBlocks, encoding: str | None = None) -> Header:
         where = _Where(blocks.file, number)
         keyword, rest = _split_keyword(line, where)
         if keyword == "@attribute":
-            attributes.append(_parse_attribute(rest, where))
+            # Not less than the objects take: one for each value is made before it is counted, but
+            # no more than the text of one line has.
+            attribute = _parse_attribute(rest, where)
+            blocks.budget.charge(NAME_BYTES * (4 + 2 * len(attribute.values or ())))
+            attributes.append(attribute)
         elif keyword == "@relation":
             relation = _parse_relation(rest, where)
         else:
