@@ -97,7 +97,7 @@ def calibrated_cells(
         For each of LEMLL's cells that is done, and each of the protocol's metrics.
     """
     for cell in protocol.cells():
-        record = store.finished(cell.id) if cell.method.method == "LEMLL" else None
+        record = store.finished(cell) if cell.method.method == "LEMLL" else None
         if record is None or record.status != "done":
             continue
         D = load_source(cell.source)[0].D
