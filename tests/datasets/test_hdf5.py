@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 import zlib
 
@@ -101,8 +102,8 @@ def soft_link(file):
 @pytest.mark.parametrize(
     ("create", "message"),
     [
-        (external_storage, "'X' keeps its cells in other files; only data of the file itself"),
-        (virtual, "'X' keeps its cells in other files"),
+        (external_storage, "'/X' keeps its cells in other files; only data of the file itself"),
+        (virtual, "'/X' keeps its cells in other files"),
         (external_link, "'X' is a ExternalLink; only data of the file itself are read"),
         (soft_link, "'X' is a SoftLink; only data of the file itself are read"),
     ],
@@ -191,16 +192,24 @@ def test_a_chunk_that_unpacks_to_more_than_it_should_is_contained(tmp_path):
         read_mat(written(tmp_path, create))
 
 
+def described(**changes) -> str:
+    part = {"shape": [2, 2], "dtype": "<f8", "chunk": 0}
+    one = {"name": "X", "odd": None, "n_rows": None, "parts": [part | changes]}
+    return f"print({json.dumps([one])!r})"
+
+
 @pytest.mark.parametrize(
     ("code", "message"),
     [
         ("import os; os.kill(os.getpid(), 11)", "the HDF5 library ended with code -11 while"),
         ("print('no description')", "the HDF5 library ended with code 0 while"),
-        ("""print('[{"name": "X", "parts": [{"shape": [2, 2], "dtype": "<f8", "chunk": 0}]}]')""",
-         "the HDF5 library ended with code 0 while"),
-        ("import sys; sys.stderr.write('bad tree'); sys.exit(1)", "7.3 file: bad tree"),
+        (described(), "the HDF5 library ended with code 0 while"),
+        (described(shape=[-2, 2]), "the HDF5 library ended with code 0 while"),
+        (described(shape=[2, 2, 2]), "the HDF5 library ended with code 0 while"),
+        (described(dtype="O"), "the HDF5 library ended with code 0 while"),
+        ("import sys; sys.stderr.write('bad tree'); sys.exit(1)", r"7\.3 file: bad tree"),
     ],
-)  # fmt: skip
+)
 def test_a_death_of_the_library_is_an_error_of_ours(tmp_path, monkeypatch, code, message):
     from lemll.datasets import _hdf5
 

@@ -119,9 +119,8 @@ def parse_header(blocks: LineBlocks, encoding: str | None = None) -> Header:
         where = _Where(blocks.file, number)
         keyword, rest = _split_keyword(line, where)
         if keyword == "@attribute":
-            # Not less than the objects take: one for each value is made before it is counted, but
-            # no more than the text of one line has.
             attribute = _parse_attribute(rest, where)
+            # About what the objects take: the attribute itself, and each value with its code.
             blocks.budget.charge(NAME_BYTES * (4 + 2 * len(attribute.values or ())))
             attributes.append(attribute)
         elif keyword == "@relation":

@@ -103,24 +103,26 @@ def _receive(stream: IO[bytes], cost: Cost) -> dict[str, Any]:
 
 def _description(stream: IO[bytes]) -> list[_Variable]:
     """Take in what the child says of the variables; it may have been hurt, and is not believed."""
-    line = stream.readline(_MAX_DESCRIPTION)
     try:
-        return [
-            _Variable(
-                str(one["name"]),
-                one.get("odd"),
-                one.get("n_rows"),
-                tuple(
-                    _Part(
-                        tuple(map(int, part["shape"])), np.dtype(part["dtype"]), int(part["chunk"])
-                    )
-                    for part in one["parts"]
-                ),
-            )
-            for one in json.loads(line)
-        ]
+        return [_variable(one) for one in json.loads(stream.readline(_MAX_DESCRIPTION))]
     except (ValueError, KeyError, TypeError) as error:
         raise EOFError from error
+
+
+def _variable(one: dict[str, Any]) -> _Variable:
+    parts = tuple(
+        _Part(tuple(map(int, part["shape"])), np.dtype(part["dtype"]), int(part["chunk"]))
+        for part in one["parts"]
+    )
+    n_rows = None if one["n_rows"] is None else int(one["n_rows"])
+    odd = None if one["odd"] is None else str(one["odd"])
+    dimensions = [] if odd is not None else [2] if n_rows is None else [1, 1, 1]
+    sound = [len(part.shape) for part in parts] == dimensions and all(
+        part.dtype.kind in "biuf" and min(*part.shape, part.chunk) >= 0 for part in parts
+    )
+    if not sound:
+        raise ValueError("no description of a variable")
+    return _Variable(str(one["name"]), odd, n_rows, parts)
 
 
 def _charge(variable: _Variable, cost: Cost) -> None:

@@ -22,7 +22,6 @@ _BASE_SECONDS = 30
 _ORDINARY_FILTERS = frozenset(
     {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
 )
-_SPARSE_PARTS = ("data", "ir", "jc")
 _SIZES = {h5py.h5t.INTEGER: (1, 2, 4, 8), h5py.h5t.FLOAT: (2, 4, 8)}
 _TYPE_NAMES = {
     h5py.h5t.STRING: "text",
@@ -84,16 +83,16 @@ def _is_there(group: Any, name: str) -> bool:
 
 def _describe(file: Any, name: str) -> dict[str, Any]:
     item = file[name]
+    about: dict[str, Any] = {"name": name, "odd": None, "n_rows": None, "sets": []}
     if isinstance(item, h5py.Dataset):
-        odd = _odd(item, 2)
-        if odd is not None:
-            return {"name": name, "odd": odd, "parts": [], "sets": []}
-        return {"name": name, "parts": [_part(item, name)], "sets": [item]}
-    if not isinstance(item, h5py.Group):
+        about["odd"] = _odd(item, 2)
+        about["sets"] = [item] if about["odd"] is None else []
+    elif isinstance(item, h5py.Group):
+        about["n_rows"] = _sparse_rows(item, name)
+        about["sets"] = [_sparse_part(item, key) for key in ("data", "ir", "jc")]
+    else:
         raise ValueError(f"{name!r} is neither a data set nor a sparse matrix")
-    sets = [_sparse_part(item, key) for key in _SPARSE_PARTS]
-    parts = [_part(one, f"{name}/{key}") for one, key in zip(sets, _SPARSE_PARTS, strict=True)]
-    return {"name": name, "n_rows": _sparse_rows(item, name), "parts": parts, "sets": sets}
+    return about | {"parts": [_part(one) for one in about["sets"]]}
 
 
 def _sparse_rows(group: Any, name: str) -> int:
@@ -128,8 +127,9 @@ def _odd(dataset: Any, n_dimensions: int) -> str | None:
     return f"{len(dataset.shape or ())}-D, {name}"
 
 
-def _part(dataset: Any, name: str) -> dict[str, Any]:
+def _part(dataset: Any) -> dict[str, Any]:
     """Describe a data set after a look at how and where it is stored."""
+    name = dataset.name
     plist = dataset.id.get_create_plist()
     if plist.get_layout() == h5py.h5d.VIRTUAL or plist.get_external_count():
         raise ValueError(

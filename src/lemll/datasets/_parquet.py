@@ -18,7 +18,7 @@ from lemll.exceptions import DatasetFormatError, import_extra
 __all__ = ["METADATA_KEY", "read_parquet"]
 
 METADATA_KEY = b"lemll"
-_BATCH_CELLS = 2**18
+_BATCH_CELLS = 2**22
 
 
 def read_parquet(path: Path, max_expanded_bytes: int | None) -> Table:
@@ -27,7 +27,7 @@ def read_parquet(path: Path, max_expanded_bytes: int | None) -> Table:
     refuse_compression(path)
     budget = Budget(str(path), file_size(path), max_expanded_bytes)
     try:
-        with path.open("rb") as raw, parquet.ParquetFile(raw) as file:
+        with parquet.ParquetFile(path) as file, path.open("rb") as raw:
             columns = list(file.schema_arrow.names)
             known = _known(file.schema_arrow.metadata or {}, path)
             _check_types(file.schema_arrow, path)

@@ -23,7 +23,7 @@ _FOOTER: Wanted = {
 }
 _UNPACKED, _PACKED = 2, 3
 _HEAD: Wanted = {_UNPACKED: None, _PACKED: None}
-_HEAD_BYTES = 2**14
+_HEAD_BYTES = 2**12
 _TAIL_BYTES = 8
 
 

@@ -170,13 +170,14 @@ def _is_hdf5(path: Path) -> bool:
 
 
 def _load(path: Path, max_expanded_bytes: int | None) -> dict[str, Any]:
-    budget = Budget(str(path), file_size(path), max_expanded_bytes)
+    packed = file_size(path)
+    budget = Budget(str(path), packed, max_expanded_bytes)
     version = "version 5"
     try:
         if _is_hdf5(path):
             version = "7.3"
             import_extra("h5py", "data", "Reading a MATLAB 7.3 file")
-            return read_hdf5(path, _KNOWN, _Cost(budget), max_expanded_bytes or 0)
+            return read_hdf5(path, _KNOWN, _Cost(budget), max_expanded_bytes or 4 * packed)
         with path.open("rb") as file:
             return read_mat5(file, _KNOWN, _Cost(budget))
     except BrokenFileError as error:
