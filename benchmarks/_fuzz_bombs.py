@@ -167,6 +167,14 @@ def _npz_long_head(path: Path) -> None:
                 member.write(piece.replace(b"\0", b" "))
 
 
+def _npz_bzip2(path: Path) -> None:
+    np.savez(path, X=_X)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_BZIP2) as archive:
+        with archive.open("Y.npy", "w") as member:
+            for piece in _zeros(2**30):
+                member.write(piece)
+
+
 def _npz_many_members(path: Path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         for j in range(100_000):
@@ -227,6 +235,7 @@ BOMBS: dict[str, Bomb] = {
     "overfullchunk_hdf5.mat": (_hdf5(_hdf5_overfull_chunk), {}),
     "names.npz": (_npz({"label_names": ("<U0", (200_000_000,))}), {}),
     "longhead.npz": (_npz_long_head, {}),
+    "bzip2.npz": (_npz_bzip2, {}),
     "members.npz": (_npz_many_members, {}),
     "rows.parquet": (_parquet_lie({}, 200_000_000), {"labels": ["y"]}),
     "pages.parquet": (

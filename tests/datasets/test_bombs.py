@@ -197,6 +197,19 @@ def test_odd_members_of_an_archive(tmp_path, member, message):
     assert peak.bytes < 2**22
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_members_packed_without_a_bound_are_refused(tmp_path, method):
+    path = archive(tmp_path / "a.npz")
+    with zipfile.ZipFile(path, "a", method) as file:
+        file.writestr("Y.npy", as_npy(Y) + bytes(2**24))
+    with (
+        Peak() as peak,
+        pytest.raises(DatasetFormatError, match="packed by method .* want deflate"),
+    ):
+        read_npz(path)
+    assert peak.bytes < 2**20
+
+
 def test_a_name_that_is_no_text(tmp_path):
     path = archive(tmp_path / "a.npz", Y=as_npy(Y), name=as_npy(np.array(3.5)))
     with pytest.raises(DatasetFormatError, match="name must hold text: its dtype is float64"):

@@ -68,6 +68,10 @@ def read_members(
 
 
 def _read(archive: zipfile.ZipFile, name: str, budget: Budget) -> npt.NDArray[Any]:
+    method = archive.getinfo(f"{name}.npy").compress_type
+    # The others are unpacked without a bound, gigabytes from a few bytes; NumPy never writes them.
+    if method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise BrokenArchiveError(f"{name} is packed by method {method}, want deflate or none")
     with archive.open(f"{name}.npy") as member:
         shape, by_column, dtype = _header(member)
         if dtype.kind not in _KINDS:
