@@ -145,7 +145,7 @@ class Kernel:
         return centred
 
     def rounding(self, X: Any, coef: FloatArray, weights: Any = None) -> float:
-        """Estimate how far the rounding of the kernel's values moves the outputs.
+        """Estimate how far the outputs are moved by rounding, of the kernel's values and products.
 
         Parameters
         ----------
@@ -160,19 +160,21 @@ class Kernel:
         -------
         float
             The sum over the training rows of the squared change of their outputs, estimated from
-            a few rows whose values are calculated in extended precision as well. The values of a
-            callable are those it gives for the rows in another order.
+            a few rows whose outputs are calculated in extended precision as well. Values of a
+            callable are compared with those that it gives for the rows in another order.
         """
-        if self.name == "precomputed":
-            return 0.0
         n_samples = X.shape[0]
         count = max(1, min(CHECKED_ROWS, n_samples, CHECKED_PRODUCTS // max(1, np.prod(X.shape))))
         checked = np.linspace(0, n_samples - 1, count).astype(np.intp)
-        if self.name == "callable":
-            exact = self.values(X[checked[::-1]], X[::-1])[::-1, ::-1]
+        values = self.values(X[checked], X)
+        if self.name == "precomputed":
+            exact = values.astype(np.longdouble)
+        elif self.name == "callable":
+            exact = self.values(X[checked[::-1]], X[::-1])[::-1, ::-1].astype(np.longdouble)
         else:
             exact = self.values(X[checked].astype(np.longdouble), X.astype(np.longdouble))
-        change = np.asarray(self.values(X[checked], X) - exact, dtype=np.float64) @ coef.T
+        # Large coefficients of nearly equal rows cancel each other: the products are rounded, too.
+        change = np.asarray(values @ coef.T - exact @ coef.T.astype(np.longdouble), np.float64)
         squares = np.square(change).sum(axis=1)
         if weights is not None:
             squares *= np.asarray(weights)[checked]
