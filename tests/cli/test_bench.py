@@ -18,7 +18,7 @@ from lemll.cli.app import app
 from lemll.datasets import load_digit_tags
 from lemll.exceptions import StoreError
 from lemll.experiments import Method, methods, register
-from lemll.experiments.protocol import Protocol
+from lemll.experiments.protocol import Protocol, ProtocolError
 from lemll.experiments.store import Store
 
 HELPERS = Path(__file__).parents[1] / "experiments" / "helpers"
@@ -116,7 +116,7 @@ def test_what_is_not_there_is_said(files):
     (files / "bad.toml").write_text("metods = []", encoding="utf-8")
     with pytest.raises(ValueError, match="bad.toml: unknown key 'metods'; did you mean 'methods'"):
         bench("run", "bad.toml")
-    with pytest.raises(FileNotFoundError, match="none.toml"):
+    with pytest.raises(ProtocolError, match=r"none\.toml: there is no such file; give the path of"):
         bench("run", "none.toml")
 
 

@@ -6,17 +6,22 @@ import contextlib
 import hashlib
 import http.server
 import multiprocessing
+import os
 import ssl
 import sys
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 import trustme
 from scipy import io as scipy_io
 
+from lemll.datasets import download as downloads
 from lemll.datasets import registry
-from lemll.datasets.download import UpstreamFile, download
+from lemll.datasets.download import UpstreamFile, download, take_lock
 from lemll.exceptions import (
     ChecksumError,
     DatasetNotFoundError,
@@ -40,6 +45,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Location", self.redirects[self.path])
             self.end_headers()
             return
+        if self.path.startswith("/drip"):
+            self.drip()
+            return
+        if self.path == "/slow.txt":
+            time.sleep(0.5)
         if self.path == "/cut":
             self.send_response(200)
             self.send_header("Content-Length", str(len(CONTENT)))
@@ -52,6 +62,17 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         # A client that stops reading an endless answer closes the connection.
         with contextlib.suppress(OSError):
             self.wfile.write(content or b"")
+
+    def drip(self):
+        """Send a byte at a time: of the head, or of the body; ends by itself after a while."""
+        head = b"HTTP/1.0 200 OK\r\nX-Long: "
+        if self.path == "/drip-body":
+            head += b"x\r\n\r\n"
+        with contextlib.suppress(OSError):
+            self.wfile.write(head)
+            for _ in range(100):
+                self.wfile.write(b"x")
+                time.sleep(0.1)
 
     def log_message(self, *_):
         pass
@@ -67,7 +88,7 @@ def server(tmp_path, monkeypatch):
     plain = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     secure = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     secure.socket = context.wrap_socket(secure.socket, server_side=True)
-    _Handler.files = {"/data.txt": CONTENT, "/long.txt": CONTENT * 50}
+    _Handler.files = {"/data.txt": CONTENT, "/slow.txt": CONTENT, "/long.txt": CONTENT * 50}
     _Handler.requests = []
     _Handler.plain = f"http://127.0.0.1:{plain.server_port}/data.txt"
     _Handler.redirects = {
@@ -176,6 +197,7 @@ def test_two_processes_racing_for_one_file_both_get_it_whole(server, tmp_path):
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         paths = pool.starmap(download, [(file, tmp_path / "cache")] * 6)
     assert {path.read_bytes() for path in paths} == {CONTENT}
+    assert _Handler.requests == ["/data.txt"]
     assert [entry.name for entry in (tmp_path / "cache").iterdir()] == ["data.txt"]
 
 
@@ -200,3 +222,87 @@ def test_load_dataset_downloads_what_is_registered(server, tmp_path, monkeypatch
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     np.testing.assert_array_equal(registry.load_dataset("SJA").D, [[0.5, 0.5], [1, 0]])
     assert (tmp_path / "xdg" / "lemll" / "SJAFFE" / "b.mat").is_file()
+
+
+@pytest.mark.parametrize("path", ["/drip-body", "/drip-head"])
+def test_a_server_that_drips_ends_at_the_deadline(server, tmp_path, monkeypatch, path):
+    monkeypatch.setattr(downloads, "_LEAST_SECONDS", 1, raising=False)
+    start = time.monotonic()
+    with pytest.raises(DownloadError, match="took longer than 1 s in all.*check the connection"):
+        download(upstream(f"{server}{path}"), tmp_path / "cache")
+    assert time.monotonic() - start < 5
+    assert nothing_kept(tmp_path / "cache")
+
+
+def test_one_request_serves_all_threads_that_wait(server, tmp_path):
+    file = upstream(f"{server}/slow.txt")
+    with ThreadPoolExecutor(4) as pool:
+        paths = list(pool.map(lambda _: download(file, tmp_path / "cache"), range(4)))
+    assert {path.read_bytes() for path in paths} == {CONTENT}
+    assert _Handler.requests == ["/slow.txt"]
+    assert [entry.name for entry in (tmp_path / "cache").iterdir()] == ["slow.txt"]
+
+
+def test_waiting_for_another_process_ends_too_and_its_death_does_no_harm(
+    server, tmp_path, monkeypatch
+):
+    file = upstream(f"{server}/data.txt")
+    (tmp_path / ".data.txt.lock").touch()  # of one that was killed
+    held = take_lock(tmp_path / ".data.txt.lock")
+    monkeypatch.setattr(downloads, "_LEAST_SECONDS", 0.5)
+    with pytest.raises(DownloadError, match="in all, waiting for others included"):
+        download(file, tmp_path)
+    assert _Handler.requests == []
+    held.release()
+    monkeypatch.undo()
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "ca.pem"))
+    (tmp_path / ".data.txt.lock").touch()
+    assert download(file, tmp_path).read_bytes() == CONTENT
+
+
+def link_to(target):
+    return lambda path: path.symlink_to(target)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (os.mkfifo, "a FIFO"),
+        (Path.mkdir, "a directory"),
+        (link_to("/dev/zero"), "a device"),
+        (link_to("other.fifo"), "a FIFO"),
+    ],
+    ids=["FIFO", "directory", "device", "link to a FIFO"],
+)
+@pytest.mark.parametrize("allowed", [True, False])
+def test_what_is_not_a_plain_file_in_the_cache_is_named(server, tmp_path, make, kind, allowed):
+    os.mkfifo(tmp_path / "other.fifo")
+    make(tmp_path / "data.txt")
+    file = upstream(f"{server}/data.txt")
+    with pytest.raises(DownloadError, match=f"data.txt cannot be read: it is {kind}, .*remove"):
+        download(file, tmp_path, download_if_missing=allowed)
+    assert _Handler.requests == []
+
+
+@pytest.mark.parametrize("content", [b"precious", None], ids=["to a file", "to nothing"])
+def test_a_link_in_the_cache_is_replaced_and_not_written_through(server, tmp_path, content):
+    victim = tmp_path / "victim"
+    if content is not None:
+        victim.write_bytes(content)
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "data.txt").symlink_to(victim)
+    path = download(upstream(f"{server}/data.txt"), tmp_path / "cache")
+    assert path.read_bytes() == CONTENT
+    assert not path.is_symlink()
+    assert (victim.read_bytes() if victim.exists() else None) == content
+
+
+def test_a_lock_that_is_not_a_plain_file_is_not_waited_for(server, tmp_path):
+    os.mkfifo(tmp_path / ".data.txt.lock")
+    with pytest.raises(DownloadError, match="failed: .*it is a FIFO, not a plain file"):
+        download(upstream(f"{server}/data.txt"), tmp_path)
+
+
+def test_a_system_without_locks_downloads_all_the_same(server, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    assert download(upstream(f"{server}/data.txt"), tmp_path / "cache").read_bytes() == CONTENT

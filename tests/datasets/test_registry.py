@@ -186,3 +186,11 @@ def test_every_npz_at_hand_can_be_read(data_dir):
     assert len(paths) == 21
     for path in paths:
         assert len(read_npz(path)) > 0
+
+
+@pytest.mark.parametrize("variable", ["LEMLL_DATA_DIR", "XDG_CACHE_HOME"])
+def test_a_home_folder_of_nobody_is_named(monkeypatch, variable):
+    monkeypatch.delenv("LEMLL_DATA_DIR", raising=False)
+    monkeypatch.setenv(variable, "~nobody-here/data")
+    with pytest.raises(DatasetNotFoundError, match=f"{variable} is '~nobody-here/data', and that"):
+        load_dataset("scene", download_if_missing=False)

@@ -97,6 +97,12 @@ def test_a_fault_of_a_cell_is_recorded_as_ever(client, tmp_path, log):
     assert (end.done, end.failed) == (1, 1)
 
 
+@pytest.mark.parametrize("fault", ["exit", "interrupt"])
+def test_a_method_that_ends_its_worker_fails_alone(client, tmp_path, log, fault):
+    end = run(faulty(fault, 1), Store(tmp_path / "store"), client=client)
+    assert (end.done, end.failed) == (1, 1)
+
+
 def test_data_are_sent_once_and_again_if_they_were_lost(client, tmp_path, log, monkeypatch):
     sent = []
     send = DaskCells._send

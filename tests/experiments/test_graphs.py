@@ -8,7 +8,7 @@ import pytest
 from lemll.datasets import make_artificial
 from lemll.enhancers import ENHANCERS, LEMLLEnhancer, ML2Enhancer, MLFEEnhancer
 from lemll.experiments import Protocol, Store, run
-from lemll.experiments._execute import _Graphs
+from lemll.experiments._graphs import Graphs
 
 
 @pytest.mark.parametrize("enhancer", ENHANCERS, ids=lambda enhancer: enhancer.__name__)
@@ -25,7 +25,7 @@ def test_a_graph_made_beforehand_changes_nothing(enhancer):
 def test_a_graph_is_made_once_for_the_same_features_and_settings(monkeypatch):
     made = []
     monkeypatch.setattr(LEMLLEnhancer, "make_graph", lambda self, X, n: made.append(1) or object())
-    graphs, data = _Graphs(), make_artificial(30, random_state=0)
+    graphs, data = Graphs(), make_artificial(30, random_state=0)
     first = graphs.of(LEMLLEnhancer(), data)
     assert graphs.of(LEMLLEnhancer(), data) is first
     assert len(made) == 1
@@ -37,7 +37,7 @@ def test_a_graph_is_made_once_for_the_same_features_and_settings(monkeypatch):
 
 def test_old_graphs_make_room(monkeypatch):
     monkeypatch.setattr(LEMLLEnhancer, "make_graph", lambda self, X, n: object())
-    graphs, data = _Graphs(), make_artificial(30, random_state=0)
+    graphs, data = Graphs(), make_artificial(30, random_state=0)
     for n_neighbors in range(1, 8):
         graphs.of(LEMLLEnhancer(n_neighbors=n_neighbors), data)
     assert len(graphs._kept) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -12,12 +13,15 @@ import pytest
 from engine_methods import Logged, make_protocol
 
 from lemll.datasets import Dataset, write_dataset
-from lemll.experiments import _provenance
+from lemll.experiments import Method, _provenance, list_methods, methods, register
+from lemll.experiments._choices import CHOICES
 from lemll.experiments._parse import parse_protocol
 from lemll.experiments._provenance import code_version
 from lemll.experiments._sources import Source, data_sha256, load_source
 from lemll.experiments.methods import MethodSpec
-from lemll.experiments.protocol import Protocol, Splits, Tuning
+from lemll.experiments.protocol import Protocol, ProtocolError, Splits, Tuning
+from lemll.experiments.runner import run
+from lemll.experiments.store import Store
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "protocols").glob("*.toml"))
 
@@ -316,3 +320,129 @@ def test_exceptions_change_one_method_on_one_set():
     }
     assert deltas["artificial"] == 0.5
     assert deltas["artificial-surface"] != 0.5
+
+
+SHIPPED = """
+experiment = "prediction"
+datasets = ["digit-tags"]
+splits = {n_splits = 1}
+"""
+OBJECTS = {"memory", "graph"}  # and an estimator, which is "weka", or an object
+
+
+def every_text_parameter() -> list[tuple[str, str, str]]:
+    """List all parameters of all registered methods that are not plainly numbers."""
+    return [
+        (method.kind, method.name, name)
+        for method in list_methods()
+        for name, value in method.make().get_params().items()
+        if not isinstance(value, int | float)
+    ]
+
+
+@pytest.mark.parametrize(("kind", "method", "name"), every_text_parameter())
+def test_no_parameter_takes_a_path_a_module_or_an_object_from_a_file(tmp_path, kind, method, name):
+    experiment = "prediction" if kind == "learner" else "reconstruction"
+    dataset = "digit-tags" if kind == "learner" else "artificial"
+    for value in ('"cache"', '"os.system"', '["cache"]', "1979-05-27", '{path = "cache"}'):
+        text = (
+            f'experiment = "{experiment}"\ndatasets = ["{dataset}"]\n'
+            f'[methods."{method}"]\n{name} = {value}'
+        )
+        wanted = "unknown value of parameter|is an object|takes no text|must be a number"
+        with pytest.raises(ProtocolError, match=wanted):
+            read(tmp_path, text)
+
+
+def test_what_methods_document_as_texts_is_what_a_file_may_say():
+    for method in list_methods():
+        estimator = method.make()
+        documented = re.findall(r"^    (\w+) : (.*\".*)$", type(estimator).__doc__, re.MULTILINE)
+        for name, rule in documented:
+            texts = set(re.findall(r'"([^"]*)"', rule.partition(", default")[0]))
+            assert texts <= set(CHOICES[name]), (method.name, name)
+    names = {name for m in list_methods() for name in m.make().get_params()}
+    assert CHOICES.keys() <= names
+    assert not CHOICES.keys() & OBJECTS
+
+
+def test_a_protocol_that_ships_a_cache_runs_no_code(tmp_path):
+    (tmp_path / "cache").mkdir()
+    text = f"{SHIPPED}[methods.MLFE]\nmemory = '{tmp_path / 'cache'}'"
+    with pytest.raises(ProtocolError, match="'memory' of 'MLFE' is an object, which a protocol"):
+        run(read(tmp_path, text), Store(tmp_path / "store"))
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[methods.BR]\nestimator = "sklearn.svm.SVC"',
+        'methods = ["MLFE"]\n[exceptions.digit-tags.MLFE]\nmemory = "cache"',
+        'methods = ["MLFE"]\n[tuning.grids.MLFE]\nmemory = ["cache"]',
+        "[methods.LEMLL]\ngraph = [[0, 1], [1, 0]]",
+    ],
+)
+def test_every_way_into_a_parameter_is_checked(tmp_path, text):
+    with pytest.raises(ProtocolError, match="is an object, which a protocol file cannot give"):
+        read(tmp_path, SHIPPED + text)
+
+
+def test_known_texts_and_numbers_are_taken_and_python_may_give_objects(tmp_path):
+    text = '[methods.LEMLL]\nkernel = "rbf"\nkernel_gamma = 0.5\n[methods.BR]\nestimator = "weka"'
+    assert read(tmp_path, SHIPPED + text).methods[0].parameters["kernel"] == "rbf"
+    made = small(methods=(MethodSpec("MLFE", "", {"memory": str(tmp_path)}),))
+    assert made.methods[0].parameters["memory"] == str(tmp_path)
+
+
+def test_a_method_of_ones_own_says_which_texts_it_takes(tmp_path, monkeypatch):
+    monkeypatch.setattr(methods, "_METHODS", dict(methods._METHODS))
+    text = SHIPPED + '[methods.Mine]\nfault = "raise"'
+    register(Method("Mine", "learner", Logged))
+    with pytest.raises(ProtocolError, match=r"takes no text .* choices=\{'fault': \(...\)\}"):
+        read(tmp_path, text)
+    monkeypatch.undo()
+    monkeypatch.setattr(methods, "_METHODS", dict(methods._METHODS))
+    register(Method("Mine", "learner", Logged, choices={"fault": ("raise",)}))
+    assert read(tmp_path, text).methods[0].parameters == {"fault": "raise"}
+
+
+DEEP = 'name = "x"\nexceptions = ' + "[" * 5000 + "]" * 5000
+HOSTILE = {
+    "deep lists": (DEEP, "nested too deeply"),
+    "deep tables": ("a = " + "{a = " * 5000 + "1" + "}" * 5000, "nested too deeply"),
+    "no such home": (SHIPPED.replace("digit-tags", "~nobody-here/x.csv"), "who has none here"),
+    "no such home in a table": (
+        SHIPPED.replace('"digit-tags"', '{path = "~nobody-here/x.csv"}'),
+        "who has none here",
+    ),
+    "long": ("# " + "x" * 2**20, "bytes, and at most 1048576 are read"),
+    "long path": (SHIPPED.replace("digit-tags", "x" * 5000 + "/a.csv"), "."),
+    "long key": (f"{'x' * 500_000} = 1", "unknown key"),
+    "long number": ("a = " + "1" * 5000, "."),
+    "not text": ("\x00", "."),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_files_end_in_one_sentence(tmp_path, kind):
+    text, message = HOSTILE[kind]
+    with pytest.raises(ProtocolError, match=message) as caught:
+        read(tmp_path, text + '\nmethods = ["LEMLL"]')
+    assert str(caught.value).startswith(f"{tmp_path / 'p.toml'}: ")
+    assert len(str(caught.value)) < 3_000
+
+
+def test_what_is_not_a_plain_file_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "fifo.toml")
+    with pytest.raises(ProtocolError, match="fifo.toml: it cannot be read: it is a FIFO, not a"):
+        Protocol.from_toml(tmp_path / "fifo.toml")
+    with pytest.raises(ProtocolError, match="it is a device, not a plain file"):
+        Protocol.from_toml("/dev/zero")
+    with pytest.raises(ProtocolError, match="it is a directory, not a plain file"):
+        Protocol.from_toml(tmp_path)
+    with pytest.raises(ProtocolError, match="none.toml: there is no such file; give the path"):
+        Protocol.from_toml(tmp_path / "none.toml")
+    (tmp_path / "real.toml").write_text(SHIPPED + 'methods = ["LEMLL"]', encoding="utf-8")
+    (tmp_path / "link.toml").symlink_to("real.toml")
+    assert Protocol.from_toml(tmp_path / "link.toml").name == "link"

@@ -521,3 +521,30 @@ def test_a_cell_that_is_not_what_it_says_fails(cell_of, setting, message):
     )
     assert outcome.status == "failed"
     assert message in outcome.error["message"]
+
+
+@pytest.mark.parametrize("options", [{"n_jobs": 2}, {"backend": "threading", "n_jobs": 2}], ids=str)
+@pytest.mark.parametrize(
+    ("fault", "kind"), [("exit", "SystemExit"), ("interrupt", "KeyboardInterrupt")]
+)
+def test_a_method_that_ends_its_worker_fails_alone(tmp_path, log, fault, kind, options):
+    protocol, store = with_fault(fault), Store(tmp_path / "store")
+    end = run(protocol, store, **options)
+    assert (end.done, end.failed) == (2, 2)
+    assert {r.error["type"] for r in records(protocol, store, "Logged A")} == {kind}
+
+
+@pytest.mark.parametrize("fault", ["exit", "interrupt"])
+def test_what_may_be_the_users_own_signal_ends_a_run_in_place(tmp_path, log, fault):
+    with pytest.raises((SystemExit, KeyboardInterrupt)):
+        run(with_fault(fault), Store(tmp_path / "store"), backend="sequential")
+
+
+def test_messages_and_tracebacks_are_stored_in_part(tmp_path, log):
+    protocol, store = with_fault("loud", 1), Store(tmp_path / "store")
+    assert run(protocol, store, backend="sequential").failed == 1
+    (record,) = records(protocol, store, "Logged A")
+    assert record.error["message"].endswith("... (998000 characters cut)")
+    assert len(record.error["message"]) < 3_000
+    assert len(record.error["traceback"]) < 21_000
+    assert record.error["traceback"].endswith("again and \n")

@@ -213,7 +213,7 @@ def test_verify_finds_damaged_arrays_and_can_discard_them(protocol, store):
     content[-100] ^= 1
     path.write_bytes(bytes(content))
     (problem,) = verify(protocol, store, discard=True).problems
-    assert "npz is damaged or missing" in problem
+    assert "npz is damaged: it is not what its record says" in problem
     assert len(store.overview(protocol.cells()).pending) == 1
     assert run(protocol, store, backend="sequential").done == 6
     assert not verify(protocol, store).problems

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from html.parser import HTMLParser
@@ -193,3 +194,42 @@ def test_a_scatter_needs_all_times_and_ranks():
     drawn = time_scatter(["A", "B"], [1.0, 2.0], {"A": 0.1, "B": 1.0})
     assert [tick.text for tick in drawn.x_ticks] == ["100 ms", "1 s"]
     assert [(p.x, p.y) for p in drawn.points] == [(60.0, 20.0), (690.0, 280.0)]
+
+
+def test_renamed_methods_and_data_sets_keep_their_results(fill, tmp_path):
+    protocol, store = fill(datasets=["a"], methods=METHODS)
+    renamed = dataclasses.replace(
+        protocol,
+        datasets=(dataclasses.replace(protocol.datasets[0], name="b"),),
+        methods=tuple(
+            dataclasses.replace(spec, label=f"new {spec.label}") for spec in protocol.methods
+        ),
+        control="",
+    )
+    text = read(write_comparison(tmp_path / "page.html", renamed, store)).text
+    assert "9 cells done" in text
+    assert "new MSVR" in text
+
+
+def test_two_labels_of_one_method_share_its_results(fill, tmp_path):
+    protocol, store = fill(datasets=["a"], methods=METHODS)
+    twin = dataclasses.replace(protocol.methods[0], label="twin")
+    both = dataclasses.replace(protocol, methods=(*protocol.methods, twin))
+    page = write_comparison(tmp_path / "page.html", both, store).read_text(encoding="utf-8")
+    data = json.loads(re.search(r'id="entries">(.*?)</script>', page, re.DOTALL)[1])
+    assert len(data["entries"]["0,0"]) == len(data["entries"]["0,3"]) == 3
+
+
+def test_a_page_is_replaced_whole_or_not_at_all(fill, tmp_path, monkeypatch):
+    protocol, store = fill(datasets=["a"], methods=METHODS)
+    page = write_comparison(tmp_path / "pages" / "page.html", protocol, store)
+    before = page.read_bytes()
+
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", refuse)
+    with pytest.raises(OSError, match=r"cannot be written to .*page\.html: No space left on dev"):
+        write_comparison(page, protocol, store)
+    assert page.read_bytes() == before
+    assert [path.name for path in page.parent.iterdir()] == ["page.html"]

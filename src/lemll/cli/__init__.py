@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import warnings
 
 from lemll.exceptions import LemllError, MissingExtraError, import_extra
 
@@ -17,12 +18,16 @@ def main() -> None:
         import_extra("rich", "cli", "The command line")
     except MissingExtraError as error:
         sys.exit(f"lemll: {error}")
+    from lemll.cli._console import safe_text
     from lemll.cli.app import app
 
+    # Warnings name what is in files, too.
+    plain = warnings.formatwarning
+    warnings.formatwarning = lambda *parts, **options: safe_text(plain(*parts, **options))
     try:
         app()
     except (LemllError, ValueError, OSError) as error:
-        sys.exit(f"lemll: {error}")
+        sys.exit(safe_text(f"lemll: {error}"))
     except KeyboardInterrupt:
         sys.stderr.write("lemll: stopped\n")
         sys.exit(128 + signal.SIGINT)

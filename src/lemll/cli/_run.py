@@ -78,7 +78,8 @@ def _live(console: Console) -> Iterator[Callable[[RunProgress], None]]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
-        TextColumn("{task.fields[running]}"),
+        # Names of data sets and methods: no markup.
+        TextColumn("{task.fields[running]}", markup=False),
         console=console,
         disable=not console.is_terminal,
     )

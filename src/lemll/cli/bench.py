@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from lemll.cli._console import make_console
+from lemll.cli._console import make_console, safe_text
 from lemll.cli._run import run_with_progress
 from lemll.experiments import list_methods
 from lemll.experiments._dask import dask_client
@@ -37,8 +37,17 @@ Seconds = Annotated[float | None, typer.Option("--time-limit", help="Seconds for
 Gibibytes = Annotated[float | None, typer.Option("--memory-limit", help="GiB for a cell.")]
 Dask = Annotated[
     str | None,
-    typer.Option("--dask", help="A Dask scheduler's address, or local:N for N workers here."),
+    typer.Option(
+        "--dask",
+        help="A Dask scheduler's address, or local:N for N workers here. Only a cluster that you "
+        "trust: what its workers send back is unpickled here. tls://HOST:PORT takes the "
+        "certificates of Dask's own configuration (distributed.comm.tls).",
+    ),
 ]
+
+
+# Cells without a record that `verify` names.
+_MAX_ABSENT = 20
 
 
 class Format(StrEnum):
@@ -182,6 +191,10 @@ def status_command(file: File, store: Folder = None) -> None:
     for status, count in counts.items():
         table.add_row(status, str(count))
     console.print(table)
+    named = {cell.id: str(cell) for cell in overview.damaged}
+    for cell_id, reason in overview.reasons.items():
+        console.print(f"damaged: {named.get(cell_id, 'not of this protocol')}: {reason}",
+                      soft_wrap=True)  # fmt: skip
     for record in overview.records.values():
         if record.error is not None:
             where = f"{record.method} on {record.dataset}, {record.setting[0]} {record.setting[-1]}"
@@ -202,6 +215,10 @@ def verify_command(
     result = verify(*_open(file, store), discard=discard)
     for problem in result.problems:
         console.print(problem, soft_wrap=True)
+    for cell in result.absent[:_MAX_ABSENT]:
+        console.print(f"{cell}: has no record", soft_wrap=True)
+    if len(result.absent) > _MAX_ABSENT:
+        console.print(f"and {len(result.absent) - _MAX_ABSENT} more cells have no record")
     console.print(
         f"{result.figures} figures computed again, {len(result.problems)} problems; "
         f"{result.missing} cells have no result to verify"
@@ -225,7 +242,10 @@ def table_command(
         Format.LATEX: table.to_latex,
         Format.CSV: table.to_csv,
     }
-    typer.echo(writers[form](), nl=False)
+    typer.echo(safe_text(writers[form]()), nl=False)
+    if form is not Format.MARKDOWN:  # which has them below its tables
+        for note in table.notes:
+            typer.echo(safe_text(note), err=True)
 
 
 @app.command("report")
@@ -252,7 +272,10 @@ def export_command(
     """Write all records of the store, also of other protocols, as one flat table."""
     _, opened = _open(file, store)
     rows = opened.export(out)
-    make_console().print(f"wrote {out}: {rows} cells", soft_wrap=True)
+    console = make_console()
+    for reason in opened.damaged().values():
+        console.print(f"left out: {reason}", soft_wrap=True)
+    console.print(f"wrote {out}: {rows} cells", soft_wrap=True)
 
 
 @app.command("methods")

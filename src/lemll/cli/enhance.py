@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from lemll.cli._console import make_console
+from lemll._types import FloatArray
+from lemll.cli._console import make_console, safe_text
 from lemll.cli.datasets import Labels, Missing, Nominal, load_named
 from lemll.datasets import Dataset
 from lemll.experiments import get_method, list_methods
+from lemll.experiments.csvtext import csv_text, safe_cell
 
 __all__ = ["enhance"]
 
-FloatArray = npt.NDArray[np.float64]
 
 _SHOWN = 5
 _LARGEST_DEGREE = 1e100
@@ -91,7 +91,11 @@ def _parse_ratings(path: Path, dataset: Dataset) -> dict[int, FloatArray]:
     with path.open(newline="", encoding="utf-8-sig") as stream:
         reader = csv.DictReader(stream)
         columns = reader.fieldnames or []
-        absent = [name for name in ("row", *dataset.label_names) if name not in columns]
+        # A label whose name looks like a formula has another in the files that lemll writes.
+        named = {
+            name: name if name in columns else str(safe_cell(name)) for name in dataset.label_names
+        }
+        absent = [name for name in ("row", *named.values()) if name not in columns]
         if absent:
             raise ValueError(
                 f"{path} lacks the columns {', '.join(absent)}; it needs 'row', counted from 0, "
@@ -104,7 +108,7 @@ def _parse_ratings(path: Path, dataset: Dataset) -> dict[int, FloatArray]:
             if not 0 <= row < len(dataset) or row in ratings:
                 problem = "is rated twice" if row in ratings else f"is none of {len(dataset)}"
                 raise ValueError(f"{where}: row {row} {problem}; rows are counted from 0.")
-            degrees = [_number(entry[name], where, float) for name in dataset.label_names]
+            degrees = [_number(entry[named[name]], where, float) for name in dataset.label_names]
             ratings[row] = _shares(degrees, where)
     if not ratings:
         raise ValueError(f"{path} holds no rated row; give one line for each.")
@@ -140,7 +144,9 @@ def _ask(console: Console, dataset: Dataset, n_rows: int) -> dict[int, FloatArra
         while True:
             try:
                 answer = typer.prompt(
-                    f"row {row} ({relevant or 'no label'})", default="", show_default=False
+                    safe_text(f"row {row} ({relevant or 'no label'})"),
+                    default="",
+                    show_default=False,
                 )
             except typer.Abort:  # the answers end here; those given count
                 return ratings
@@ -160,11 +166,10 @@ def _ask(console: Console, dataset: Dataset, n_rows: int) -> dict[int, FloatArra
 
 def _write(path: Path, dataset: Dataset, distribution: FloatArray) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(["row", *dataset.label_names])
-        for row, degrees in enumerate(distribution):
-            writer.writerow([row, *(f"{degree:.6g}" for degree in degrees)])
+    rows = ([row, *(f"{degree:.6g}" for degree in degrees)]
+            for row, degrees in enumerate(distribution))  # fmt: skip
+    text = csv_text([["row", *dataset.label_names], *rows])
+    path.write_text(text, encoding="utf-8", newline="")
 
 
 def _show(console: Console, dataset: Dataset, distribution: FloatArray) -> None:

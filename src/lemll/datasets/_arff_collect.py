@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lemll._validation import LabelArray, is_sparse
-from lemll.datasets._arff_fast import BoolArray, DenseRows, Rows, SparseRows
+from lemll._types import BoolArray, LabelArray
+from lemll._validation import is_sparse
+from lemll.datasets._arff_fast import DenseRows, Rows, SparseRows
 from lemll.datasets._arff_header import Attribute, Header
-from lemll.datasets._streams import LineBlocks, check_expansion
+from lemll.datasets._budget import Budget
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError
 
@@ -27,31 +28,21 @@ class RowCollector:
         The attributes.
     is_label : ndarray of bool
         Which of them are labels.
-    file : str
-        The first file, for messages.
-    max_expanded_bytes : int or None
-        Cap on the arrays made, instead of the default.
-
-    Attributes
-    ----------
-    text_bytes : int
-        Length of the files read to their end; the reader adds to it.
+    budget : Budget
+        Of the first file; what the rows take is charged to it.
     """
 
-    def __init__(
-        self, header: Header, is_label: BoolArray, file: str, max_expanded_bytes: int | None
-    ) -> None:
+    def __init__(self, header: Header, is_label: BoolArray, budget: Budget) -> None:
         self.header = header
         self.is_label = is_label
-        self.max_expanded_bytes = max_expanded_bytes
-        self.text_bytes = 0
+        self.budget = budget
         self.labels = np.flatnonzero(is_label)
         self.features = np.flatnonzero(~is_label)
         self.place = np.empty(is_label.size, dtype=np.int32)  # of a column among its own kind
         self.place[self.labels] = np.arange(self.labels.size)
         self.place[self.features] = np.arange(self.features.size)
         for column in self.labels:
-            self._check_label(header.attributes[column], file)
+            self._check_label(header.attributes[column], budget.file)
         self.chunks: list[SparseRows | npt.NDArray[np.float64]] = []
         self.label_chunks: list[npt.NDArray[np.int8]] = []
         self.rows = 0
@@ -69,8 +60,9 @@ class RowCollector:
                 token=f"{{{','.join(attribute.values[:9])}}}",
             )
 
-    def check_same(self, header: Header, file: str) -> None:
-        """Refuse a further file whose columns are not those of the first."""
+    def go_on_with(self, header: Header, budget: Budget) -> None:
+        """Take in a further file, unless its columns are not those of the first."""
+        file = budget.file
         pairs = zip(self.header.attributes, header.attributes, strict=False)
         for mine, other in pairs:
             if (mine.name, mine.values) != (other.name, other.values):
@@ -86,18 +78,22 @@ class RowCollector:
                 f"{len(self.header.attributes)}",
                 file=file,
             )
+        self.budget.join(budget)
 
-    def add(self, rows: Rows, blocks: LineBlocks) -> None:
+    def add(self, rows: Rows, file: str) -> None:
         """Take some rows, splitting features from labels."""
         count = rows.lengths.size if isinstance(rows, SparseRows) else len(rows.table)
         self.rows += count
-        read = self.text_bytes + blocks.bytes_read
-        check_expansion(self.rows * self.labels.size, read, blocks.file, self.max_expanded_bytes)
+        if isinstance(rows, DenseRows):
+            size = count * self.features.size * 8
+        else:
+            size = rows.values.nbytes + rows.columns.nbytes + rows.lengths.nbytes
+        self.budget.charge(size + count * self.labels.size)
         if isinstance(rows, DenseRows):
             self.label_chunks.append(rows.table[:, self.labels].astype(np.int8))
             self.chunks.append(rows.table[:, self.features])
         else:
-            self.label_chunks.append(self._split(rows, count, blocks.file))
+            self.label_chunks.append(self._split(rows, count, file))
 
     def _split(self, rows: SparseRows, count: int, file: str) -> LabelArray:
         if self.reversed_binary is not None:
@@ -127,7 +123,7 @@ class RowCollector:
         kept = [attributes[column] for column in self.features]
         names = [attribute.name for attribute in kept]
         if onehot:
-            self._check_one_hot(kept, is_sparse(X), source or None)
+            self._check_one_hot(kept, is_sparse(X))
             X, names = _one_hot(X, kept)
         return Dataset(
             X=X,
@@ -139,13 +135,13 @@ class RowCollector:
             allow_missing=allow_missing,
         )
 
-    def _check_one_hot(self, kept: list[Attribute], as_sparse: bool, file: str | None) -> None:
+    def _check_one_hot(self, kept: list[Attribute], as_sparse: bool) -> None:
         widths, coded = _one_hot_widths(kept)
         # Every row has one indicator for each nominal attribute, however sparse it was.
         cells = self.rows * int(2 * coded.sum() if as_sparse else widths.sum())
         # The new names repeat the attribute's, once for each of its values.
         text = sum(len(a.name) * int(w) for a, w in zip(kept, widths, strict=True))
-        check_expansion(8 * cells + text, self.text_bytes, file, self.max_expanded_bytes)
+        self.budget.charge(8 * cells + text)
 
 
 def _join(chunks: list[SparseRows | npt.NDArray[np.float64]], width: int) -> Any:

@@ -5,12 +5,14 @@ Each function returns None for a block it is not sure of; the obvious parser the
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from lemll._types import BoolArray, FloatArray
 from lemll.datasets._arff_header import Attribute
 
 __all__ = [
@@ -19,17 +21,17 @@ __all__ = [
     "DenseRows",
     "Rows",
     "SparseRows",
+    "parse_coded_block",
     "parse_dense_block",
     "parse_sparse_block",
 ]
 
-BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int32]
-FloatArray = npt.NDArray[np.float64]
 
 _PLAIN_SPARSE = b"0123456789+-.eE{}, \t\r\n"
 _DIGITS_ONLY = b"0123456789{}, \t\r\n"
 _PLAIN_DENSE = b"0123456789+-.eE, \t\r\n"
+_NOT_BARE = re.compile(rb"[{}'\"%?\\_]")
 _ZERO = np.uint8(ord("0"))
 _MAX_DIGITS = 9  # more would not fit an int32
 _TO_SPACES = bytes.maketrans(b"{},\t\r\n", b"      ")
@@ -82,6 +84,7 @@ class ColumnKinds:
         self.binary = np.array([a.is_binary for a in attributes]) | is_label
         self.coded = np.array([a.values is not None and not a.is_binary for a in attributes])
         self.plain = not self.coded.any()
+        self.codes = [a.codes if c else None for a, c in zip(attributes, self.coded, strict=True)]
 
 
 def parse_sparse_block(block: bytes, kinds_of: ColumnKinds) -> SparseRows | None:
@@ -162,6 +165,34 @@ def parse_dense_block(block: bytes, kinds_of: ColumnKinds) -> DenseRows | None:
     table = numbers.reshape(len(lines), width)
     binary = table[:, kinds_of.binary]
     if ((binary != 0) & (binary != 1)).any():
+        return None
+    return DenseRows(table)
+
+
+def parse_coded_block(block: bytes, kinds_of: ColumnKinds) -> DenseRows | None:
+    """Parse whole lines of dense rows with bare nominal values, column by column."""
+    if kinds_of.plain or _NOT_BARE.search(block):
+        return None
+    width = kinds_of.count
+    lines = [stripped for line in block.split(b"\n") if (stripped := line.strip())]
+    if any(line.count(b",") != width - 1 for line in lines):
+        return None
+    text = b",".join(lines).replace(b", ", b",").decode("latin-1")
+    if " " in text or not (text.isascii() and text.isprintable()):
+        return None
+    cells = text.split(",")
+    table = np.empty((len(lines), width))
+    for column, codes in enumerate(kinds_of.codes):
+        values = cells[column::width]
+        try:
+            if codes is None:
+                table[:, column] = np.array(values, dtype=np.float64)
+            else:
+                table[:, column] = [codes[value] for value in values]
+        except (KeyError, ValueError):
+            return None
+    binary = table[:, kinds_of.binary]
+    if ((binary != 0) & (binary != 1)).any() or not np.isfinite(table).all():
         return None
     return DenseRows(table)
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lemll.datasets._budget import NAME_BYTES
 from lemll.datasets._streams import LineBlocks
 from lemll.exceptions import DatasetFormatError
 
@@ -118,7 +119,10 @@ def parse_header(blocks: LineBlocks, encoding: str | None = None) -> Header:
         where = _Where(blocks.file, number)
         keyword, rest = _split_keyword(line, where)
         if keyword == "@attribute":
-            attributes.append(_parse_attribute(rest, where))
+            attribute = _parse_attribute(rest, where)
+            # About what the objects take: the attribute itself, and each value with its code.
+            blocks.budget.charge(NAME_BYTES * (4 + 2 * len(attribute.values or ())))
+            attributes.append(attribute)
         elif keyword == "@relation":
             relation = _parse_relation(rest, where)
         else:

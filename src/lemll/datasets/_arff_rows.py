@@ -19,6 +19,7 @@ from lemll.datasets._arff_fast import (
     DenseRows,
     Rows,
     SparseRows,
+    parse_coded_block,
     parse_dense_block,
     parse_sparse_block,
 )
@@ -33,6 +34,7 @@ _VALUE = re.compile(
     r"""\s*+(?:('(?:[^'\\]++|\\.)*+'|"(?:[^"\\]++|\\.)*+")|([^\s,{}'"%][^\s,{}]*+))""", re.DOTALL
 )
 _INDEX = re.compile(r"\s*+([0-9]{1,10})(?=\s)")
+_BITS = {"0": 0.0, "1": 1.0}
 _END = re.compile(r"\s*+(?:%.*)?\Z", re.DOTALL)
 
 
@@ -65,7 +67,11 @@ class RowParser:
         """Parse one block of whole lines that begins at line number `line`."""
         if not block.strip():
             return
-        fast = parse_sparse_block(block, self.kinds) or parse_dense_block(block, self.kinds)
+        fast = (
+            parse_sparse_block(block, self.kinds)
+            or parse_dense_block(block, self.kinds)
+            or parse_coded_block(block, self.kinds)
+        )
         if fast is not None:
             yield fast
         else:
@@ -137,6 +143,9 @@ class RowParser:
         attribute = self.attributes[column]
         start = line.position
         text, quoted = line.value()
+        bit = _BITS.get(text)
+        if bit is not None and (attribute.is_binary or self.is_label[column]):
+            return bit
         name = attribute.name[:40]
         if self.is_label[column]:
             value = to_number(text)
@@ -175,12 +184,14 @@ class _Line:
 
     def at_end(self) -> bool:
         """Whether only white space or a comment is left."""
-        return _END.match(self.text, self.position) is not None
+        return self.position == len(self.text) or _END.match(self.text, self.position) is not None
 
     def take(self, character: str) -> bool:
         """Step over `character` and the white space before it, if it comes next."""
-        match = _GAP.match(self.text, self.position)
-        end = self.position if match is None else match.end()
+        end = self.position
+        if self.text[end : end + 1].isspace():
+            match = _GAP.match(self.text, end)
+            end = end if match is None else match.end()
         if self.text[end : end + 1] != character:
             return False
         self.position = end + 1

@@ -4,34 +4,35 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
-from lemll.datasets._streams import check_expansion, file_size, refuse_compression
+from lemll.datasets._budget import NAME_BYTES, Budget
+from lemll.datasets._csv import Table
+from lemll.datasets._parquet_pages import unpacked_sizes
+from lemll.datasets._streams import file_size, refuse_compression
 from lemll.exceptions import DatasetFormatError, import_extra
 
-__all__ = ["METADATA_KEY", "Table", "read_parquet"]
+__all__ = ["METADATA_KEY", "read_parquet"]
 
-Table = tuple[list[str], Any, dict[str, Any]]
 METADATA_KEY = b"lemll"
+_BATCH_CELLS = 2**22
 
 
 def read_parquet(path: Path, max_expanded_bytes: int | None) -> Table:
     """Read a table: its column names, its cells as float64, and what lemll once noted in it."""
     parquet = import_extra("pyarrow.parquet", "store", "Reading Parquet")
     refuse_compression(path)
-    packed = file_size(path)
+    budget = Budget(str(path), file_size(path), max_expanded_bytes)
     try:
-        with parquet.ParquetFile(path) as file:
-            columns, rows = list(file.schema_arrow.names), file.metadata.num_rows
+        with parquet.ParquetFile(path) as file, path.open("rb") as raw:
+            columns = list(file.schema_arrow.names)
             known = _known(file.schema_arrow.metadata or {}, path)
             _check_types(file.schema_arrow, path)
-            check_expansion(8 * rows * len(columns), packed, str(path), max_expanded_bytes)
-            table = file.read()
-            cells = np.empty((rows, len(columns)))
-            for j, column in enumerate(table.columns):
-                cells[:, j] = column.to_numpy()
+            _charge(file.metadata.num_rows, len(columns), raw, budget)
+            cells = _cells(file, len(columns))
     except DatasetFormatError:
         raise
     except Exception as error:
@@ -39,6 +40,33 @@ def read_parquet(path: Path, max_expanded_bytes: int | None) -> Table:
     if not cells.size:
         raise DatasetFormatError("the table has no row or no column", file=str(path))
     return columns, cells, known
+
+
+def _charge(rows: int, width: int, raw: BinaryIO, budget: Budget) -> None:
+    """Charge for what the footer and the heads of the pages announce, before a page is unpacked."""
+    if rows < 0:
+        raise ValueError(f"the footer announces {rows} rows")
+    budget.charge(8 * rows * width)
+    budget.charge(NAME_BYTES * width)
+    for size in unpacked_sizes(raw):
+        budget.check(size)
+
+
+def _cells(file: Any, width: int) -> npt.NDArray[np.float64]:
+    """Read in batches, as the rows that come need not be as many as the footer announces."""
+    rows = file.metadata.num_rows
+    cells = np.empty((rows, width))
+    filled = 0
+    for batch in file.iter_batches(max(1, _BATCH_CELLS // max(1, width)), use_threads=False):
+        stop = filled + batch.num_rows
+        if stop > rows:
+            break
+        for j, column in enumerate(batch.columns):
+            cells[filled:stop, j] = column.to_numpy(zero_copy_only=False)
+        filled = stop
+    if filled != rows:
+        raise ValueError(f"the footer announces {rows} rows, and other ones follow")
+    return cells
 
 
 def _check_types(schema: Any, path: Path) -> None:

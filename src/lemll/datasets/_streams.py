@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
+from lemll.datasets._budget import Budget
 from lemll.exceptions import DatasetFormatError
 
 __all__ = [
@@ -21,7 +22,6 @@ __all__ = [
     "BinaryFile",
     "LineBlocks",
     "atomic_write",
-    "check_expansion",
     "file_size",
     "plain_suffix",
     "read_capped",
@@ -30,13 +30,9 @@ __all__ = [
 
 COMPRESSIONS = (".gz", ".bz2", ".xz")
 
-# What comes out of a file may be this many times larger than the file (real data sets stay below
-# 60), unless it stays below the floor anyway: a few kilobytes of zeros must not fill the memory.
-# Text has the lower floor, as it grows once more when it is turned into numbers.
-_MAX_RATIO = 200
-_FLOOR_BYTES = 256 * 2**20
-_TEXT_FLOOR_BYTES = 64 * 2**20
-_MAX_LINE_BYTES = 64 * 2**20
+# A line is turned into numbers as a whole, for which it takes many times its own memory.
+_MAX_LINE_BYTES = 16 * 2**20
+_PARTS_BYTES = 32  # per byte of the line: a string of one character for every second of them
 # Small blocks keep the arrays of one block in the processor's cache and the peak memory low.
 _BLOCK_BYTES = 128 * 2**10
 
@@ -85,29 +81,6 @@ def file_size(path: Path) -> int:
         raise _unreadable(error, path) from error
 
 
-def check_expansion(size: int, packed: int, file: str | None, limit: int | None = None) -> None:
-    """Refuse arrays far larger than the file they come from can mean.
-
-    Parameters
-    ----------
-    size : int
-        Bytes the arrays would take.
-    packed : int
-        Bytes of the file, or of the text read.
-    file : str or None
-        For the message.
-    limit : int, optional
-        The reader's `max_expanded_bytes`; by default 200 times `packed`, and never below 256 MiB.
-    """
-    allowed = max(_FLOOR_BYTES, _MAX_RATIO * packed) if limit is None else limit
-    if size > allowed:
-        raise DatasetFormatError(
-            f"its arrays would take {size} bytes, more than the {allowed} that a file of this size "
-            "should ask for; if it is genuine, pass a larger max_expanded_bytes",
-            file=file,
-        )
-
-
 def _open_compressed(path: Path) -> Any:
     match path.suffix.lower():
         case ".gz":
@@ -124,14 +97,12 @@ class _Capped:
 
     def __init__(self, path: Path, max_expanded_bytes: int | None) -> None:
         self.path = path
+        self.budget = Budget(str(path), file_size(path), max_expanded_bytes)
+        self.packed = path.suffix.lower() in COMPRESSIONS
         try:
             self.stream = _open_compressed(path)
-            packed = path.stat().st_size
         except OSError as error:
             raise _unreadable(error, path) from error
-        self.limit = max_expanded_bytes or max(_TEXT_FLOOR_BYTES, _MAX_RATIO * packed)
-        self.packed = path.suffix.lower() in COMPRESSIONS
-        self.count = 0
 
     def read(self, size: int) -> bytes:
         try:
@@ -141,24 +112,25 @@ class _Capped:
                 f"the {self.path.suffix} stream is broken or cut short: {error}",
                 file=str(self.path),
             ) from error
+        except MemoryError as error:  # the stream's head names the size of its dictionary
+            raise DatasetFormatError(
+                f"the {self.path.suffix} stream asks for more memory than there is; pack it again "
+                "with an ordinary preset",
+                file=str(self.path),
+            ) from error
         except OSError as error:  # bz2 reports damage this way; so does reading a folder
             raise _unreadable(error, self.path) from error
-        self.count += len(chunk)
-        if self.packed and self.count > self.limit:
-            raise DatasetFormatError(
-                f"expands to more than {self.limit} bytes, which no data set of this file size "
-                "does; if it is genuine, pass a larger max_expanded_bytes",
-                file=str(self.path),
-            )
+        if self.packed:
+            self.budget.charge_text(len(chunk))
         return chunk
 
 
-def read_capped(path: Path, max_expanded_bytes: int | None = None) -> bytes:
+def read_capped(path: Path) -> tuple[bytes, Budget]:
     """Read a small file whole (label XML), decompressed, under the same cap."""
-    capped = _Capped(path, max_expanded_bytes)
+    capped = _Capped(path, None)
     with capped.stream:
         chunks = iter(lambda: capped.read(_BLOCK_BYTES), b"")
-        return b"".join(chunks)
+        return b"".join(chunks), capped.budget
 
 
 class LineBlocks:
@@ -169,14 +141,14 @@ class LineBlocks:
     source : Path or bytes
         The file (plain, .gz, .bz2, .xz), or its text.
     max_expanded_bytes : int, optional
-        Cap on the decompressed size; by default 200 times the file's size, and never below 64 MiB.
+        Cap on the decompressed size, and on that of the arrays made of it; see `Budget`.
 
     Attributes
     ----------
     line : int
         Number of the first line of the block given last, from 1.
-    bytes_read : int
-        Decompressed bytes so far.
+    budget : Budget
+        What the file may cost; the readers charge it for cells and names.
     """
 
     def __init__(self, source: Path | bytes, max_expanded_bytes: int | None = None) -> None:
@@ -185,12 +157,13 @@ class LineBlocks:
             self.file = "<bytes>"
             buffer = io.BytesIO(source)
             self._stream, self._close = buffer, buffer.close
+            self.budget = Budget(self.file, len(source), max_expanded_bytes)
         else:
             self.file = str(source)
             capped = _Capped(source, max_expanded_bytes)
             self._stream, self._close = capped, capped.stream.close
+            self.budget = capped.budget
         self.line = 1
-        self.bytes_read = 0
         self._next_line = 1
         self._pushed: bytes | None = None
         self._carry = bytearray()  # the begun last line; kept here, so that iteration can resume
@@ -214,7 +187,6 @@ class LineBlocks:
                 yield block
                 continue
             chunk = self._stream.read(_BLOCK_BYTES)
-            self.bytes_read += len(chunk)
             cut = chunk.rfind(b"\n") + 1
             if chunk and not cut:
                 self._carry += chunk
@@ -228,6 +200,9 @@ class LineBlocks:
                 continue
             block = bytes(self._carry) + chunk[:cut]
             self._carry = bytearray(chunk[cut:])
+            if len(block) > 2 * _BLOCK_BYTES:
+                # One line is longer than a block, and all of its parts are made at once.
+                self.budget.check(_PARTS_BYTES * len(block))
             if block:
                 self.line = self._next_line
                 self._next_line += block.count(b"\n")

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from lemll._types import BoolArray
 from lemll._validation import is_sparse
 from lemll.datasets._arff_collect import RowCollector
-from lemll.datasets._arff_fast import BoolArray
 from lemll.datasets._arff_header import Header, parse_header, quote
 from lemll.datasets._arff_rows import RowParser
 from lemll.datasets._label_columns import Labels, resolve_labels
@@ -63,8 +63,8 @@ def read_arff(
     name : str, optional
         The set's name; by default the relation's, without MEKA's options.
     max_expanded_bytes : int, optional
-        Cap on a compressed file's decompressed size, by default 200 times its size and never below
-        64 MiB; and on the size of `Y` and of indicator columns.
+        Cap on a compressed file's decompressed size, and on the size of the arrays; by default
+        200 times the file's size, and never below 2 MiB of text and 256 MiB of arrays.
 
     Returns
     -------
@@ -94,14 +94,13 @@ def read_arff(
             header = parse_header(blocks, encoding)
             if collector is None:
                 is_label = _label_columns(header, labels, part, blocks.file)
-                collector = RowCollector(header, is_label, blocks.file, max_expanded_bytes)
+                collector = RowCollector(header, is_label, blocks.budget)
             else:
-                collector.check_same(header, blocks.file)
+                collector.go_on_with(header, blocks.budget)
             parser = RowParser(header, is_label, blocks.file, allow_missing=missing == "nan")
             for block in blocks:
                 for rows in parser.parse(block, blocks.line):
-                    collector.add(rows, blocks)
-            collector.text_bytes += blocks.bytes_read
+                    collector.add(rows, blocks.file)
     assert collector is not None
     files = ";".join(str(part) for part in sources if not isinstance(part, bytes))
     return collector.finish(

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from lemll._validation import LabelArray, check_distribution
+from lemll._types import LabelArray
+from lemll._validation import check_distribution
 
 __all__ = ["binarize_distribution"]
 

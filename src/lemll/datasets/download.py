@@ -1,8 +1,19 @@
-"""Downloads that cannot surprise: https only, a size cap, SHA-256, and no half file."""
+"""Downloads that cannot surprise: https only, a size cap, a deadline, SHA-256, and no half file.
+
+What keeps a download from waiting for ever, plain files and locks on files, is also what keeps a
+store of results from it.
+"""
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
+import ssl
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,11 +26,151 @@ from lemll.exceptions import (
     import_extra,
 )
 
-__all__ = ["UpstreamFile", "download"]
+__all__ = [
+    "FileLock",
+    "UpstreamFile",
+    "check_plain",
+    "download",
+    "is_locked",
+    "open_plain",
+    "take_lock",
+]
 
 _CHUNK_BYTES = 64 * 2**10
+# For a connection or a read; and for a whole file, on top of which comes its size at a slow pace.
 _TIMEOUT_SECONDS = 30
+_LEAST_SECONDS = 60
+_SLOWEST_BYTES_PER_SECOND = 50_000
+_POLL_SECONDS = 0.1
 _MAX_REDIRECTS = 5
+_KINDS = (
+    (stat.S_ISLNK, "a symbolic link"),
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+# Flags that some systems do not have, or do not need.
+_NONBLOCK = getattr(os, "O_NONBLOCK", 0)
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_BINARY = getattr(os, "O_BINARY", 0)
+
+
+def check_plain(mode: int) -> None:
+    """Refuse what is not a plain file, by its mode; the OSError says what it is instead."""
+    if not stat.S_ISREG(mode):
+        kind = next((name for test, name in _KINDS if test(mode)), "something else")
+        raise OSError(errno.EINVAL, f"it is {kind}, not a plain file")
+
+
+def open_plain(path: str | Path, flags: int = os.O_RDONLY, *, follow: bool = False) -> int:
+    """Open a plain file; a FIFO or a device in its place is refused and never waited for.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    flags : int, default=os.O_RDONLY
+        Of `os.open`.
+    follow : bool, default=False
+        Whether a symbolic link may lead to it.
+
+    Returns
+    -------
+    int
+        The descriptor.
+
+    Raises
+    ------
+    OSError
+        Its `strerror` says why not.
+    """
+    # Opening a FIFO waits for the other end, unless it is told not to.
+    flags |= _BINARY | _NONBLOCK | (0 if follow else _NOFOLLOW)
+    try:
+        descriptor = os.open(path, flags, 0o666)
+    except OSError as error:
+        if not follow and error.errno == errno.ELOOP:
+            check_plain(stat.S_IFLNK)
+        raise
+    try:
+        check_plain(os.fstat(descriptor).st_mode)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+class FileLock:
+    """A lock that is held until it is released or this process ends."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Let others have it."""
+        # Removed while still held: who opened the file before finds, once the lock is his, that
+        # it is no longer the one at its path, and tries again.
+        self._path.unlink(missing_ok=True)
+        os.close(self._descriptor)
+
+
+def take_lock(path: Path) -> FileLock | None:
+    """Take a lock on a file, if it is free.
+
+    The system drops it when its holder ends, in whatever way; the file may stay behind and does no
+    harm.
+
+    Parameters
+    ----------
+    path : Path
+        The lock's file; made if it is not there.
+
+    Returns
+    -------
+    FileLock or None
+        None if another has it, in this process or in another.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be made, or something else than a plain file stands there.
+    ImportError
+        On a system without such locks, which is one that is not POSIX.
+    """
+    import fcntl
+
+    while True:
+        descriptor = open_plain(path, os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
+                return FileLock(path, descriptor)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except FileNotFoundError:  # its holder has just released it
+            pass
+        os.close(descriptor)
+
+
+def is_locked(path: Path) -> bool:
+    """Tell whether someone holds the lock of this file; what is not a plain file holds none."""
+    import fcntl
+
+    try:
+        descriptor = open_plain(path)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +191,8 @@ def download(file: UpstreamFile, folder: Path, *, download_if_missing: bool = Tr
     """Return the local copy of `file`, downloading it if need be.
 
     The bytes go to a temporary file in the same folder, are checked against the registered size
-    and SHA-256, and only then take their name, in one step.
+    and SHA-256, and only then take their name, in one step. One process downloads a file at a time;
+    the others wait for it and use what it has got.
 
     Parameters
     ----------
@@ -57,13 +209,71 @@ def download(file: UpstreamFile, folder: Path, *, download_if_missing: bool = Tr
         The verified file.
     """
     target = folder / file.name
-    if target.is_file() and _sha256(target) == file.sha256:
+    if _is_whole(target, file):
         return target
     if not download_if_missing:
         raise DatasetNotFoundError(
             f"{target} is not there, and download_if_missing=False forbids fetching {file.url}"
         )
     _check_https(file.url)
+    import_extra("pooch", "data", "Downloading a data set")
+    seconds = _LEAST_SECONDS + file.size / _SLOWEST_BYTES_PER_SECOND
+    deadline = time.monotonic() + seconds
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _alone(folder / f".{file.name}.lock", deadline):
+            # Whoever had the lock before may have downloaded it.
+            return target if _is_whole(target, file) else _retrieve(file, folder, deadline)
+    except (ChecksumError, DownloadError):
+        raise
+    except OSError as error:
+        # Everything that requests raises, and a folder that cannot be written.
+        failed = f"failed: {error}"
+        if time.monotonic() >= deadline:
+            failed = f"took longer than {seconds:.0f} s in all, waiting for others included"
+        raise DownloadError(
+            f"downloading {file.url} {failed}; check the connection, or set LEMLL_DATA_DIR "
+            "to a folder that has the file"
+        ) from error
+
+
+def _is_whole(path: Path, file: UpstreamFile) -> bool:
+    try:
+        descriptor = open_plain(path, follow=True)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise DownloadError(
+            f"{path} cannot be read: {error.strerror}; remove what stands there, and the file is "
+            "downloaded again"
+        ) from error
+    with open(descriptor, "rb") as stream:
+        if os.fstat(descriptor).st_size != file.size:
+            return False
+        return hashlib.file_digest(stream, "sha256").hexdigest() == file.sha256
+
+
+@contextmanager
+def _alone(path: Path, deadline: float) -> Iterator[None]:
+    """Wait until no other process or thread is here; not longer than to the deadline."""
+    while True:
+        try:
+            lock = take_lock(path)
+        except ImportError:  # without locks a file may be downloaded twice, and is whole either way
+            yield
+            return
+        if lock is not None:
+            break
+        if time.monotonic() >= deadline:
+            raise TimeoutError("another process holds the file's lock")
+        time.sleep(_POLL_SECONDS)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _retrieve(file: UpstreamFile, folder: Path, deadline: float) -> Path:
     pooch = import_extra("pooch", "data", "Downloading a data set")
     try:
         path = pooch.retrieve(
@@ -71,16 +281,10 @@ def download(file: UpstreamFile, folder: Path, *, download_if_missing: bool = Tr
             known_hash=f"sha256:{file.sha256}",
             fname=file.name,
             path=folder,
-            downloader=_CappedDownloader(file.size),
+            downloader=_CappedDownloader(file.size, deadline),
         )
-    except (ChecksumError, DownloadError):
+    except OSError:  # some of what requests raises is a ValueError, too
         raise
-    except OSError as error:
-        # Everything that requests raises, and a folder that cannot be written.
-        raise DownloadError(
-            f"downloading {file.url} failed: {error}; check the connection, or set LEMLL_DATA_DIR "
-            "to a folder that has the file"
-        ) from error
     except ValueError as error:
         raise ChecksumError(
             f"what {file.url} delivers is not the registered file (SHA-256 {file.sha256}); "
@@ -89,38 +293,66 @@ def download(file: UpstreamFile, folder: Path, *, download_if_missing: bool = Tr
     return Path(path)
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _check_https(url: str) -> None:
     if not url.lower().startswith("https://"):
         raise DownloadError(f"only https addresses are downloaded, got {url}")
 
 
+class _DeadlineSocket(ssl.SSLSocket):
+    """A socket whose reads end at a deadline, however often a byte arrives."""
+
+    deadline: float
+
+    def recv_into(self, *arguments: Any, **options: Any) -> int:
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the deadline of the download has passed")
+        self.settimeout(min(left, _TIMEOUT_SECONDS))
+        return super().recv_into(*arguments, **options)
+
+
+def _session(deadline: float) -> Any:
+    """Make a session of requests whose answers, heads included, must have come by a deadline."""
+    requests = import_extra("requests", "data", "Downloading a data set")
+    secure = import_extra("urllib3.util.ssl_", "data", "Downloading a data set")
+    context = secure.create_urllib3_context()
+    context.sslsocket_class = type("_Socket", (_DeadlineSocket,), {"deadline": deadline})
+
+    class Adapter(requests.adapters.HTTPAdapter):  # type: ignore[name-defined]
+        def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+            super().init_poolmanager(*arguments, **options | {"ssl_context": context})
+
+        def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
+            return super().proxy_manager_for(proxy, **options | {"ssl_context": context})
+
+    session = requests.Session()
+    session.mount("https://", Adapter())
+    return session
+
+
 class _CappedDownloader:
     """Pooch's downloader protocol, refusing more bytes than registered and any way out of https."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, deadline: float) -> None:
         self.size = size
+        self.deadline = deadline
 
     def __call__(self, url: str, output_file: str | BinaryIO, pooch: Any) -> None:
         del pooch  # part of the protocol
         try:
-            self._fetch(url, Path(str(output_file)))
+            with _session(self.deadline) as session:
+                self._fetch(session, url, Path(str(output_file)))
         except ValueError as error:
             # urllib's and requests' word for it; to pooch it would look like a wrong checksum.
             raise DownloadError(f"{url} redirects to no valid address: {error}") from error
 
-    def _fetch(self, url: str, path: Path) -> None:
-        requests = import_extra("requests", "data", "Downloading a data set")
+    def _fetch(self, session: Any, url: str, path: Path) -> None:
         place = url
         for _ in range(_MAX_REDIRECTS + 1):
             # Checked before each connection: following by itself, requests would have sent the
             # request in the clear before anyone could look.
             _check_https(place)
-            with requests.get(
+            with session.get(
                 place, stream=True, timeout=_TIMEOUT_SECONDS, allow_redirects=False
             ) as response:
                 if not response.is_redirect:

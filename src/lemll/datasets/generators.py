@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.utils import check_random_state
 
-from lemll._validation import FloatArray
+from lemll._types import FloatArray
 from lemll.datasets.dataset import Dataset
 
 __all__ = ["load_digit_tags", "make_artificial", "make_artificial_surface"]

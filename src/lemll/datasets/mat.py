@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import io as scipy_io
 from scipy import sparse
 
 from lemll._validation import is_sparse
+from lemll.datasets._budget import Budget
+from lemll.datasets._hdf5 import read_hdf5
+from lemll.datasets._mat5 import read_mat5
+from lemll.datasets._mat_parts import BrokenFileError, OddVariable
 from lemll.datasets._options import Kind, check_kind
-from lemll.datasets._streams import check_expansion, file_size, refuse_compression
+from lemll.datasets._streams import file_size, refuse_compression
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError, import_extra
 
 __all__ = ["read_mat"]
-
-# Newer releases of SciPy want to be told, older ones do not know the question.
-_AS_ARRAYS: dict[str, Any] = (
-    {"spmatrix": False} if "spmatrix" in inspect.signature(scipy_io.loadmat).parameters else {}
-)
 
 # Pairs of variable names in use, the most telling first. The third says whether the label matrix
 # is stored label by row, as the multi-label MATLAB codes do with `target`.
@@ -53,7 +50,8 @@ def read_mat(
     Parameters
     ----------
     path : str or Path
-        A version 5 file (read by SciPy) or a version 7.3 file (read by h5py, extra ``data``).
+        A version 5 file (MATLAB's ``-v6`` and ``-v7``), or a version 7.3 file (``-v7.3``), which
+        h5py (extra ``data``) reads in a process of its own. Version 4 files are refused.
     kind : {"auto", "logical", "distribution"}, default="auto"
         What the label matrix holds; by default logical labels if it has only two codes.
     name : str, optional
@@ -70,9 +68,7 @@ def read_mat(
     check_kind(kind)
     path = Path(path)
     refuse_compression(path)
-    cap = _Cap(path, max_expanded_bytes)
-    variables = _load_hdf5(path, cap) if _is_hdf5(path) else _load_v5(path, cap)
-    X, labels = _pick(variables, str(path))
+    X, labels = _pick(_load(path, max_expanded_bytes), str(path))
     codes = np.unique(labels)
     if kind == "auto":
         # No distribution holds -1; as logical labels it gets the fitting message.
@@ -84,24 +80,24 @@ def read_mat(
     return Dataset(X=X, D=labels, name=name or path.stem, source=str(path))
 
 
-class _Cap:
-    """Adds up what the variables would take, before any is read."""
+class _Cost:
+    """Charges the budget for a variable and what becomes of it, before it is read."""
 
-    def __init__(self, path: Path, limit: int | None) -> None:
-        self.file = str(path)
-        self.packed = file_size(path)
-        self.limit = limit
-        self.size = 0
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
 
-    def add(self, variable: str, shape: tuple[int, ...], *, stored: int | None = None) -> None:
-        """Count a dense variable, or a sparse one of `stored` bytes (0 if not known)."""
+    def __call__(
+        self, variable: str, shape: tuple[int, ...], *, stored: int | None = None, extra: int = 0
+    ) -> None:
+        """Count a dense variable, or a sparse one of `stored` bytes."""
         cells = int(np.prod(shape, dtype=object))
         if stored is None:
-            self.size += 8 * cells
+            self.budget.charge(8 * cells + extra)
         else:
-            # Changing between columns and rows takes a pointer for each of both.
-            self.size += stored + 8 * sum(shape) + (8 * cells if variable in _LABELS else 0)
-        check_expansion(self.size, self.packed, self.file, self.limit)
+            # Its parts, turned from columns to rows, with values made float64, and copied; and a
+            # pointer for each column and each row.
+            dense = 8 * cells if variable in _LABELS else 0
+            self.budget.charge(4 * stored + 8 * sum(shape) + dense)
 
 
 def _pick(variables: dict[str, Any], file: str) -> tuple[Any, Any]:
@@ -139,12 +135,12 @@ def _oriented(
 
 
 def _checked(matrix: Any, name: str, file: str) -> Any:
-    if matrix.dtype.kind not in "biuf" or matrix.ndim != 2:
+    if isinstance(matrix, OddVariable):
         raise DatasetFormatError(
             f"variable {name!r} must be a matrix of real numbers; cells, structs, text and complex "
             "numbers cannot be features or labels",
             file=file,
-            token=f"{matrix.ndim}-D, {matrix.dtype}",
+            token=matrix.description,
         )
     return matrix
 
@@ -165,25 +161,6 @@ def _joined(train: tuple[Any, Any], test: tuple[Any, Any], file: str) -> tuple[A
     return X, np.vstack([train[1], test[1]])
 
 
-def _load_v5(path: Path, cap: _Cap) -> dict[str, Any]:
-    try:
-        wanted = []
-        for variable, shape, kind in scipy_io.whosmat(str(path)):
-            if variable in _KNOWN:
-                wanted.append(variable)
-                # How many cells a sparse matrix has is not told; deflate bounds them well enough.
-                cap.add(variable, shape, stored=0 if kind == "sparse" else None)
-        loaded = scipy_io.loadmat(str(path), variable_names=wanted, **_AS_ARRAYS)
-    except DatasetFormatError:
-        raise
-    except Exception as error:
-        # SciPy's reader meets damage in many ways: ValueError, TypeError, zlib.error, MemoryError.
-        raise DatasetFormatError(
-            f"not a readable MATLAB version 5 file: {error}", file=str(path)
-        ) from error
-    return {key: loaded[key] for key in wanted if key in loaded}
-
-
 def _is_hdf5(path: Path) -> bool:
     with path.open("rb") as file:
         head = file.read(512 + len(_HDF5_SIGNATURE))
@@ -192,36 +169,18 @@ def _is_hdf5(path: Path) -> bool:
     return head.startswith(_HDF5_SIGNATURE) or head[512:] == _HDF5_SIGNATURE
 
 
-def _load_hdf5(path: Path, cap: _Cap) -> dict[str, Any]:
-    h5py = import_extra("h5py", "data", "Reading a MATLAB 7.3 file")
+def _load(path: Path, max_expanded_bytes: int | None) -> dict[str, Any]:
+    packed = file_size(path)
+    budget = Budget(str(path), packed, max_expanded_bytes)
+    version = "version 5"
     try:
-        with h5py.File(path, "r") as file:
-            names = sorted(_KNOWN & set(file))
-            for name in names:
-                _measure_hdf5(name, file[name], cap)
-            return {name: _read_hdf5(file[name]) for name in names}
-    except DatasetFormatError:
-        raise
-    except Exception as error:
+        if _is_hdf5(path):
+            version = "7.3"
+            import_extra("h5py", "data", "Reading a MATLAB 7.3 file")
+            return read_hdf5(path, _KNOWN, _Cost(budget), max_expanded_bytes or 4 * packed)
+        with path.open("rb") as file:
+            return read_mat5(file, _KNOWN, _Cost(budget))
+    except BrokenFileError as error:
         raise DatasetFormatError(
-            f"not a readable MATLAB 7.3 file: {error}", file=str(path)
+            f"not a readable MATLAB {version} file: {error}", file=str(path)
         ) from error
-
-
-def _measure_hdf5(name: str, item: Any, cap: _Cap) -> None:
-    if hasattr(item, "shape"):
-        cap.add(name, item.shape)
-    else:
-        shape = (int(item.attrs["MATLAB_sparse"]), item["jc"].size - 1)
-        cap.add(name, shape, stored=8 * (item["data"].size + item["ir"].size))
-
-
-def _read_hdf5(item: Any) -> Any:
-    if hasattr(item, "shape"):
-        return np.asarray(item[()]).T  # MATLAB stores column by column
-    # A sparse matrix is a group: columns' starts, row indices, values.
-    indptr = item["jc"][()]
-    shape = (int(item.attrs["MATLAB_sparse"]), indptr.size - 1)
-    matrix = sparse.csc_array((item["data"][()], item["ir"][()], indptr), shape=shape)
-    matrix.check_format(full_check=True)
-    return matrix

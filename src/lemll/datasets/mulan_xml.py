@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from xml.parsers import expat
 
+from lemll.datasets._budget import NAME_BYTES, Budget
 from lemll.datasets._streams import read_capped
 from lemll.exceptions import DatasetFormatError
 
@@ -33,8 +34,11 @@ def read_label_xml(source: str | Path | bytes) -> tuple[str, ...]:
     ('sky', 'cloud')
     """
     file = None if isinstance(source, bytes) else str(source)
-    content = source if isinstance(source, bytes) else read_capped(Path(source))
-    collector = _LabelCollector(file)
+    if isinstance(source, bytes):
+        content, budget = source, Budget("<bytes>", len(source), None)
+    else:
+        content, budget = read_capped(Path(source))
+    collector = _LabelCollector(file, budget)
     parser = collector.parser
     try:
         parser.Parse(content, True)
@@ -56,8 +60,9 @@ def read_label_xml(source: str | Path | bytes) -> tuple[str, ...]:
 
 
 class _LabelCollector:
-    def __init__(self, file: str | None) -> None:
+    def __init__(self, file: str | None, budget: Budget) -> None:
         self.file = file
+        self.budget = budget
         self.names: list[str] = []
         self._seen: set[str] = set()
         self._depth = 0
@@ -77,6 +82,7 @@ class _LabelCollector:
                 raise self._error("a <label> has no name attribute", element)
             if name in self._seen:
                 raise self._error("a label is listed twice", name)
+            self.budget.charge(2 * NAME_BYTES + len(name))
             self._seen.add(name)
             self.names.append(name)
 

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import io
-import zipfile
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from lemll._validation import is_sparse
+from lemll.datasets._budget import NAME_BYTES, Budget
+from lemll.datasets._compressed import compressed_matrix
 from lemll.datasets._names import NumberedNames
+from lemll.datasets._npz_members import BrokenArchiveError, read_members
 from lemll.datasets._options import Missing, check_missing
-from lemll.datasets._streams import (
-    atomic_write,
-    check_expansion,
-    file_size,
-    refuse_compression,
-)
+from lemll.datasets._streams import atomic_write, file_size, refuse_compression
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError
 
@@ -52,11 +51,16 @@ def read_npz(
     """
     check_missing(missing)
     path = Path(path)
-    arrays = _load(path, max_expanded_bytes)
+    refuse_compression(path)
+    budget = Budget(str(path), file_size(path), max_expanded_bytes)
+    try:
+        arrays = read_members(path, _WANTED, budget)
+    except BrokenArchiveError as error:
+        raise DatasetFormatError(f"not a readable NPZ archive: {error}", file=str(path)) from error
     if "X" in arrays:
         X = arrays["X"]
     elif all(part in arrays for part in _CSR_PARTS):
-        X = _csr(arrays, path, max_expanded_bytes)
+        X = _csr(arrays, budget)
     else:
         raise DatasetFormatError(
             f"neither X nor all of {', '.join(_CSR_PARTS)} in the archive", file=str(path)
@@ -67,48 +71,43 @@ def read_npz(
         X=X,
         Y=arrays.get("Y"),
         D=arrays.get("D"),
-        feature_names=_text(arrays, "feature_names"),
-        label_names=_text(arrays, "label_names"),
-        name=str(arrays["name"]) if "name" in arrays else path.stem,
+        feature_names=_text(arrays, "feature_names", budget),
+        label_names=_text(arrays, "label_names", budget),
+        name=next(iter(_text(arrays, "name", budget)), path.stem),
         source=str(path),
         allow_missing=missing == "nan",
     )
 
 
-def _load(path: Path, max_expanded_bytes: int | None) -> dict[str, Any]:
-    refuse_compression(path)
-    packed = file_size(path)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-        size = sum(m.file_size for m in members if m.filename.removesuffix(".npy") in _WANTED)
-        check_expansion(size, packed, str(path), max_expanded_bytes)
-        with np.load(path, allow_pickle=False) as archive:
-            return {key: archive[key] for key in archive.files if key in _WANTED}
-    except DatasetFormatError:
-        raise
-    except Exception as error:
-        # zipfile, zlib and NumPy each have their own ways of saying that a file is damaged.
-        raise DatasetFormatError(f"not a readable NPZ archive: {error}", file=str(path)) from error
-
-
-def _csr(arrays: dict[str, Any], path: Path, max_expanded_bytes: int | None) -> Any:
+def _csr(arrays: dict[str, npt.NDArray[Any]], budget: Budget) -> Any:
     data, indices, indptr, shape = (arrays[part] for part in _CSR_PARTS)
     try:
         n_rows, n_columns = (int(size) for size in shape)
-        if indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
-            raise ValueError("X_indices and X_indptr must hold whole numbers")
-        X = sparse.csr_array((data, indices, indptr), shape=(n_rows, n_columns))
-        X.check_format(full_check=True)
+        # The width costs nothing here, but whoever makes one dense row of it must survive that.
+        budget.charge(8 * n_columns)
+        return compressed_matrix(sparse.csr_array, data, indices, indptr, (n_rows, n_columns))
+    except DatasetFormatError:
+        raise
     except (ValueError, TypeError, OverflowError) as error:
-        raise DatasetFormatError(f"the CSR parts do not fit: {error}", file=str(path)) from error
-    # The width costs nothing here, but whoever makes one dense row of it must survive that.
-    check_expansion(8 * n_columns, file_size(path), str(path), max_expanded_bytes)
-    return X
+        raise DatasetFormatError(f"the CSR parts do not fit: {error}", file=budget.file) from error
 
 
-def _text(arrays: dict[str, Any], key: str) -> tuple[str, ...]:
-    return tuple(str(text) for text in arrays[key].ravel()) if key in arrays else ()
+def _text(arrays: dict[str, npt.NDArray[Any]], key: str, budget: Budget) -> tuple[str, ...]:
+    if key not in arrays:
+        return ()
+    texts = arrays[key].ravel()
+    budget.charge(texts.size * (NAME_BYTES + texts.dtype.itemsize // 4))
+    try:
+        if texts.dtype.kind != "U":
+            raise ValueError(f"its dtype is {texts.dtype}")
+        # Not every 32 bits are a character; NumPy would not look.
+        if texts.dtype.itemsize and texts.view(np.uint32).max(initial=0) > sys.maxunicode:
+            raise ValueError("it has characters that do not exist")
+        names = tuple(texts.tolist())
+        "".join(names).encode()  # halves of surrogate pairs are no text either
+    except ValueError as error:
+        raise DatasetFormatError(f"{key} must hold text: {error}", file=budget.file) from error
+    return names
 
 
 def write_npz(dataset: Dataset, path: str | Path) -> None:

@@ -184,7 +184,7 @@ def local_path(info: DatasetInfo) -> Path | None:
     folder = os.environ.get("LEMLL_DATA_DIR")
     if not folder or not info.path:
         return None
-    path = Path(folder).expanduser() / info.path
+    path = _home_written_out(folder, "LEMLL_DATA_DIR") / info.path
     return path if path.is_file() else None
 
 
@@ -234,7 +234,18 @@ def load_dataset(
 
 
 def _default_cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "lemll"
+    folder = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    return _home_written_out(folder, "XDG_CACHE_HOME") / "lemll"
+
+
+def _home_written_out(folder: str, variable: str) -> Path:
+    try:
+        return Path(folder).expanduser()
+    except RuntimeError as error:
+        raise DatasetNotFoundError(
+            f"{variable} is {folder!r}, and that home folder is not known here; set {variable} to "
+            "a folder without ~"
+        ) from error
 
 
 def _read_upstream(files: list[Path]) -> Dataset:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from array import array
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from lemll._validation import LabelArray
+from lemll._types import LabelArray
+from lemll.datasets._budget import Budget
 from lemll.datasets._names import NumberedNames
 from lemll.datasets._numbers import to_number
-from lemll.datasets._streams import LineBlocks, check_expansion
+from lemll.datasets._streams import LineBlocks
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError
 
 __all__ = ["read_svmlight"]
 
 _MAX_INDEX = 2**31 - 1
+_MAX_KNOWN_SETS = 2**10
 _SIGNED_LABELS = ("-1", "+1")
 
 
@@ -51,7 +54,8 @@ def read_svmlight(
     name : str, optional
         The set's name; by default the file's.
     max_expanded_bytes : int, optional
-        Cap on a compressed file's decompressed size, and on the size of `Y`.
+        Cap on a compressed file's decompressed size, and on the size of the arrays; by default
+        200 times the file's size, and never below 2 MiB of text and 256 MiB of arrays.
 
     Returns
     -------
@@ -68,9 +72,10 @@ def read_svmlight(
     with LineBlocks(path, max_expanded_bytes) as blocks:
         rows = _Rows(blocks.file)
         for block in blocks:
-            for number, raw in enumerate(block.split(b"\n"), start=blocks.line):
-                rows.add(raw, number)
-        size = blocks.bytes_read
+            for number, line in enumerate(block.decode("latin-1").split("\n"), start=blocks.line):
+                rows.add(line, number)
+            # Once as they are, once as NumPy arrays, once as those of the Dataset.
+            blocks.budget.charge(3 * rows.grown_bytes())
     asked_features = n_features
     if rows.header is not None:
         count, header_features, header_labels = rows.header
@@ -85,12 +90,11 @@ def read_svmlight(
     X, Y = rows.finish(
         shape=(n_features, n_labels),
         first=(first_feature, first_label),
-        size=size,
-        max_expanded_bytes=max_expanded_bytes,
+        budget=blocks.budget,
     )
     if asked_features is None:
         # The width costs nothing here, but whoever makes one dense row of it must survive that.
-        check_expansion(8 * X.shape[1], size, rows.file, max_expanded_bytes)
+        blocks.budget.charge(8 * X.shape[1])
     return Dataset(
         X=X,
         Y=Y,
@@ -104,26 +108,44 @@ class _Rows:
     def __init__(self, file: str) -> None:
         self.file = file
         self.header: tuple[int, int, int] | None = None
-        self.labels: list[int] = []
-        self.label_lengths: list[int] = []
-        self.indices: list[int] = []
-        self.values: list[float] = []
-        self.lengths: list[int] = []
+        # Typed: a list would take a pointer and an object for every number.
+        self.labels = array("q")
+        self.label_lengths = array("q")
+        self.indices = array("q")
+        self.values = array("d")
+        self.lengths = array("q")
+        self._counted = 0
+        self._at_start = True
+        self._known_sets: dict[str, tuple[int, ...]] = {}
 
-    def add(self, raw: bytes, number: int) -> None:
-        text = raw.partition(b"#")[0].decode("latin-1")
-        if not text.strip():
-            return
+    def grown_bytes(self) -> int:
+        """Return by how many bytes the rows have grown since the last call."""
+        parts = (self.labels, self.label_lengths, self.indices, self.values, self.lengths)
+        size = sum(part.itemsize * len(part) for part in parts)
+        self._counted, grown = size, size - self._counted
+        return grown
+
+    def add(self, line: str, number: int) -> None:
+        text = line.partition("#")[0] if "#" in line else line
         tokens = text.split()
-        if not self.lengths and self.header is None and len(tokens) == 3 and ":" not in text:
-            count, features, labels = (self._whole(token, number) for token in tokens)
-            self.header = (count, features, labels)
+        if not tokens:
             return
+        if self._at_start:
+            self._at_start = False
+            if len(tokens) == 3 and ":" not in text:
+                count, features, labels = (self._whole(token, number) for token in tokens)
+                self.header = (count, features, labels)
+                return
         # A row without labels begins with white space, or at once with a feature.
-        has_labels = not text[0].isspace() and ":" not in tokens[0]
-        names = tokens[0].split(",") if has_labels else []
-        self.labels += [self._label(label, number) for label in names]
-        self.label_lengths.append(len(names))
+        head = tokens[0]
+        has_labels = ":" not in head and not text[0].isspace()
+        if has_labels:
+            # Label sets come again and again, and need no second look.
+            names = self._known_sets.get(head) or self._label_set(head, number)
+            self.labels.extend(names)
+            self.label_lengths.append(len(names))
+        else:
+            self.label_lengths.append(0)
         cells = tokens[1:] if has_labels else tokens
         for cell in cells:
             index, colon, value = cell.partition(":")
@@ -141,14 +163,18 @@ class _Rows:
             raise self._error("number too large", number, token)
         return value
 
-    def _label(self, token: str, number: int) -> int:
-        if token in _SIGNED_LABELS:
+    def _label_set(self, head: str, number: int) -> tuple[int, ...]:
+        signed = [token for token in head.split(",") if token in _SIGNED_LABELS]
+        if signed:
             raise self._error(
                 "labels are coded -1/+1; want the numbers of the labels that are relevant",
                 number,
-                token,
+                signed[0],
             )
-        return self._whole(token, number)
+        labels = tuple(self._whole(token, number) for token in head.split(","))
+        if len(self._known_sets) < _MAX_KNOWN_SETS and len(labels) < _MAX_KNOWN_SETS:
+            self._known_sets[head] = labels
+        return labels
 
     def _number(self, token: str, number: int) -> float:
         value = to_number(token)
@@ -164,8 +190,7 @@ class _Rows:
         *,
         shape: tuple[int | None, int | None],
         first: tuple[int | None, int],
-        size: int,
-        max_expanded_bytes: int | None,
+        budget: Budget,
     ) -> tuple[Any, LabelArray]:
         if not self.lengths:
             raise DatasetFormatError("no row in the file", file=self.file)
@@ -178,11 +203,12 @@ class _Rows:
         n_features = self._size(indices, shape[0], "feature")
         n_labels = self._size(labels, shape[1], "label")
         n_rows = len(self.lengths)
-        check_expansion(n_rows * n_labels, size, self.file, max_expanded_bytes)
+        budget.charge(n_rows * n_labels)
         Y = np.zeros((n_rows, n_labels), dtype=np.int8)
         Y[np.repeat(np.arange(n_rows), self.label_lengths), labels] = 1
         indptr = np.concatenate(([0], np.cumsum(self.lengths)))
-        X = sparse.csr_array((self.values, indices, indptr), shape=(n_rows, n_features))
+        values = np.array(self.values, dtype=np.float64)
+        X = sparse.csr_array((values, indices, indptr), shape=(n_rows, n_features))
         X.sort_indices()
         if not X.has_canonical_format:
             raise DatasetFormatError("a row gives one feature twice", file=self.file)

@@ -7,17 +7,16 @@ import io
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from lemll._validation import is_sparse
+from lemll.datasets._csv import read_csv
 from lemll.datasets._label_columns import Labels, resolve_labels
-from lemll.datasets._numbers import has_odd_characters, to_number
 from lemll.datasets._options import Kind, Missing, check_kind, check_missing
-from lemll.datasets._parquet import METADATA_KEY, Table, read_parquet
+from lemll.datasets._parquet import METADATA_KEY, read_parquet
 from lemll.datasets._streams import LineBlocks, atomic_write, plain_suffix, refuse_compression
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError, import_extra
@@ -55,7 +54,8 @@ def read_table(
     name : str, optional
         The set's name; by default the file's.
     max_expanded_bytes : int, optional
-        Cap on a compressed file's decompressed size, and on the size of a Parquet table.
+        Cap on a compressed file's decompressed size, and on the size of the arrays; by default
+        200 times the file's size, and never below 2 MiB of text and 256 MiB of arrays.
 
     Returns
     -------
@@ -67,7 +67,8 @@ def read_table(
     path = Path(path)
     match plain_suffix(path):
         case ".csv":
-            columns, cells, known = _read_csv(path, missing == "nan", max_expanded_bytes)
+            with LineBlocks(path, max_expanded_bytes) as blocks:
+                columns, cells, known = read_csv(blocks, missing == "nan")
         case ".parquet":
             columns, cells, known = read_parquet(path, max_expanded_bytes)
         case suffix:
@@ -101,63 +102,6 @@ def read_table(
 
 def _repeated(columns: Sequence[str]) -> str | None:
     return next((column for column, count in Counter(columns).items() if count > 1), None)
-
-
-def _text_lines(blocks: LineBlocks) -> Iterator[str]:
-    for block in blocks:
-        try:
-            text = block.decode("utf-8-sig" if blocks.line == 1 else "utf-8")
-        except UnicodeDecodeError:
-            text = block.decode("latin-1")
-        yield from io.StringIO(text, newline="\n")
-
-
-def _read_csv(path: Path, allow_missing: bool, max_expanded_bytes: int | None) -> Table:
-    with LineBlocks(path, max_expanded_bytes) as blocks:
-        reader = csv.reader(_text_lines(blocks), strict=True)
-        try:
-            columns = next(reader, None)
-            if not columns:
-                raise DatasetFormatError("the file is empty, want a header line", file=str(path))
-            rows = [
-                _csv_row(row, len(columns), reader.line_num, path, allow_missing)
-                for row in reader
-                if row
-            ]
-        except csv.Error as error:
-            raise DatasetFormatError(
-                f"not well-formed CSV: {error}", file=str(path), line=reader.line_num
-            ) from error
-    if not rows:
-        raise DatasetFormatError("no row below the header line", file=str(path))
-    return columns, np.array(rows), {}
-
-
-def _csv_row(row: list[str], width: int, line: int, path: Path, allow_missing: bool) -> Any:
-    if len(row) != width:
-        raise DatasetFormatError(
-            f"{len(row)} cells where the header has {width}", file=str(path), line=line
-        )
-    try:
-        if has_odd_characters("".join(row)):
-            raise ValueError
-        values = np.array(row, dtype=np.float64)
-    except ValueError:
-        values = np.array([to_number(cell) for cell in row], dtype=np.float64)
-    bad = np.flatnonzero(~np.isfinite(values))
-    for column in bad:
-        if row[column].strip() or not allow_missing:
-            raise DatasetFormatError(
-                "want a finite number"
-                + (
-                    "" if row[column].strip() else "; pass missing='nan' to keep empty cells as NaN"
-                ),
-                file=str(path),
-                line=line,
-                column=int(column) + 1,
-                token=row[column],
-            )
-    return values
 
 
 def _columns(dataset: Dataset) -> list[str]:

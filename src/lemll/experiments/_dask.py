@@ -7,6 +7,7 @@ processes of this machine: it submits one cell, waits for it, and knows what bec
 
 from __future__ import annotations
 
+import logging
 import threading
 import traceback
 from collections import OrderedDict
@@ -23,6 +24,10 @@ from lemll.experiments._sources import Source, load_source
 __all__ = ["DaskCells", "dask_client"]
 
 _LOCAL = "local:"
+_ENCRYPTED = ("tls://", "wss://")
+_TLS_VARIABLE = "DASK_DISTRIBUTED__COMM__TLS__"
+# Of Dask, and of what it stands on.
+_LOGGERS = ("distributed", "tornado", "asyncio")
 _CONNECT_SECONDS = 15
 # Data sets kept on the workers; the cells of a set come one after another.
 _MOST_DATASETS = 3
@@ -34,10 +39,14 @@ _ATTEMPTS = 3
 def dask_client(address: str) -> Iterator[Any]:
     """Connect to a cluster, or start one on this machine for as long as it is needed.
 
+    What a worker sends back is unpickled here, and a scheduler can run anything on its workers:
+    both must be trusted. What Dask would log meanwhile is not printed; what matters is raised.
+
     Parameters
     ----------
     address : str
-        Of a scheduler, such as ``tcp://host:8786``; or ``local:N`` for N worker processes here.
+        Of a scheduler, such as ``tcp://host:8786``, or ``tls://host:8786`` with the certificates
+        of Dask's own configuration; or ``local:N`` for N worker processes here.
 
     Yields
     ------
@@ -61,6 +70,11 @@ def dask_client(address: str) -> Iterator[Any]:
         ):
             yield client
         return
+    with _quiet(), _connected(distributed, address) as client:
+        yield client
+
+
+def _connected(distributed: Any, address: str) -> Any:
     try:
         # A client that is given no address at all waits for half a minute before it ends.
         distributed.comm.get_address_host_port(address)
@@ -69,15 +83,57 @@ def dask_client(address: str) -> Iterator[Any]:
             f"{address!r} is no address of a Dask scheduler: {error}; give one such as "
             "tcp://host:8786, or local:N for N workers on this machine."
         ) from error
+    security = _certificates(distributed, address) if address.startswith(_ENCRYPTED) else None
     try:
-        client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
-    except OSError as error:
+        return distributed.Client(
+            address, timeout=_CONNECT_SECONDS, security=security, set_as_default=False
+        )
+    # Dask's configuration may demand encryption, which is a RuntimeError where there is none.
+    except (OSError, RuntimeError) as error:
         raise LemllError(
             f"no Dask scheduler answers at {address!r}: {error}; start one with `dask scheduler`, "
             "or use local:N for N workers on this machine"
         ) from error
-    with client:
-        yield client
+
+
+def _certificates(distributed: Any, address: str) -> Any:
+    """Take the certificates of Dask's configuration, or say at once which there are not."""
+    security = distributed.Security()
+    wanted = {"CA_FILE": security.tls_ca_file, "CLIENT__CERT": security.tls_client_cert}
+    absent = [f"{_TLS_VARIABLE}{name}" for name, value in wanted.items() if not value]
+    remedy = (
+        f"set {_TLS_VARIABLE}CA_FILE, {_TLS_VARIABLE}CLIENT__CERT and {_TLS_VARIABLE}CLIENT__KEY "
+        "to files in PEM, or distributed.comm.tls in Dask's configuration"
+    )
+    if absent:
+        raise LemllError(f"{address!r} needs certificates, and {', '.join(absent)} is not set; "
+                         f"{remedy}")  # fmt: skip
+    try:
+        security.get_connection_args("client")
+    except (OSError, ValueError) as error:
+        raise LemllError(
+            f"{address!r} needs certificates, and those of Dask's configuration cannot be used: "
+            f"{error}; {remedy}"
+        ) from error
+    return security
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Dask's loggers still: a lost scheduler fills the screen, and is raised here anyway."""
+    names = [
+        name
+        for name in (*_LOGGERS, *logging.root.manager.loggerDict)
+        if name.partition(".")[0] in _LOGGERS
+    ]
+    before = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
 
 
 class DaskCells:
@@ -92,6 +148,7 @@ class DaskCells:
     def __init__(self, client: Any) -> None:
         self._distributed = import_extra("distributed", "dask", "Running on a Dask cluster")
         self._client = client
+        self._address = client.scheduler.address
         self._lock = threading.Lock()
         self._data: OrderedDict[Source, Any] = OrderedDict()
         self._running: set[Any] = set()
@@ -103,7 +160,7 @@ class DaskCells:
         try:
             self._client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
         except TimeoutError as error:
-            address = self._client.scheduler.address
+            address = self._address
             raise LemllError(
                 f"the Dask scheduler at {address!r} has no worker after {_CONNECT_SECONDS} s; "
                 f"start some with `dask worker {address}`"
@@ -114,7 +171,10 @@ class DaskCells:
         """Run a task on some worker."""
         death = ""
         for _ in range(_ATTEMPTS):
-            future = self._submit(task)
+            try:
+                future = self._submit(task)
+            except OSError as error:
+                raise self._lost() from error
             try:
                 outcome: Outcome = future.result()
                 return outcome
@@ -128,6 +188,8 @@ class DaskCells:
                 death = str(error)
                 self._forget(task.cell.source)
             except Exception as error:
+                if self._client.status != "running":
+                    raise self._lost() from error
                 trace = traceback.format_exc()
                 return failure(task.cell.id, "failed", type(error).__name__, str(error), trace)
             finally:
@@ -136,13 +198,23 @@ class DaskCells:
         message = f"the workers that were given this cell died, one after another: {death}"
         return failure(task.cell.id, "failed", "KilledWorker", message)
 
+    def _lost(self) -> Exception:
+        """Make the error of a scheduler that is gone: no cell's failure, but the end of the run."""
+        if self._stopped:
+            return Stopped()
+        return LemllError(
+            f"the Dask scheduler at {self._address!r} was lost, and does not answer after "
+            f"{_CONNECT_SECONDS} s; what was finished is stored. Start it again, then resume"
+        )
+
     def stop(self) -> None:
         """Cancel what is under way, and take nothing more."""
         with self._lock:
             self._stopped = True
             running = list(self._running)
             self._data.clear()
-        if running:
+        # A scheduler that is gone has nothing under way, and would be waited for.
+        if running and self._client.status == "running":
             self._client.cancel(running, force=True)
 
     def _submit(self, task: Task) -> Any:

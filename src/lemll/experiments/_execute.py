@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
+import signal
 import threading
 import time
 import traceback
@@ -22,23 +22,25 @@ from threadpoolctl import ThreadpoolController
 
 from lemll.datasets import Dataset, binarize_distribution
 from lemll.experiments._first_stages import FirstStages
+from lemll.experiments._graphs import Graphs
 from lemll.experiments._plain import plain
 from lemll.experiments._provenance import environment, package_sha256
 from lemll.experiments._records import Status
 from lemll.experiments._searches import make_search
 from lemll.experiments._settings import Splits
-from lemll.experiments._sources import features_sha256, load_source
+from lemll.experiments._sources import load_source
 from lemll.experiments.protocol import Cell
 from lemll.metrics import METRICS
 from lemll.metrics.scorers import label_scores
 
-__all__ = ["Outcome", "Task", "execute", "failure", "measure"]
+__all__ = ["Outcome", "Task", "execute", "failure", "measure", "split_rows"]
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 _MAX_WARNINGS = 20
-# As many enhancers use a graph.
-_MOST_GRAPHS = 3
+# Of a warning or an error message, and of a traceback, whose end says most.
+_MAX_TEXT = 2_000
+_MAX_TRACE = 20_000
 # Data sets whose splits are remembered; their cells come one after another.
 _MOST_SPLIT_SETS = 2
 
@@ -81,8 +83,16 @@ class _Result(NamedTuple):
 
 def failure(cell_id: str, status: Status, kind: str, message: str, trace: str = "") -> Outcome:
     """Make the outcome of a cell that gave no result."""
-    error = {"type": kind, "message": message, "traceback": trace}
+    if len(trace) > _MAX_TRACE:
+        trace = f"({len(trace) - _MAX_TRACE} characters cut) ... {trace[-_MAX_TRACE:]}"
+    error = {"type": _cut(kind), "message": _cut(message), "traceback": trace}
     return Outcome(cell_id=cell_id, status=status, error=error, environment=environment())
+
+
+def _cut(text: str) -> str:
+    if len(text) <= _MAX_TEXT:
+        return text
+    return f"{text[:_MAX_TEXT]} ... ({len(text) - _MAX_TEXT} characters cut)"
 
 
 def execute(task: Task, dataset: Dataset | None = None) -> Outcome:
@@ -107,9 +117,19 @@ def execute(task: Task, dataset: Dataset | None = None) -> Outcome:
         message = f"not enough memory, or the memory limit was reached: {error}"
         kind, trace = type(error).__name__, traceback.format_exc()
         return failure(task.cell.id, "failed", kind, message.removesuffix(": "), trace)
-    except Exception as error:
+    except BaseException as error:
+        # SystemExit or KeyboardInterrupt of a method is its failure, and not the end of a worker.
+        if not isinstance(error, Exception) and _signals_arrive_here():
+            raise
         kind, trace = type(error).__name__, traceback.format_exc()
         return failure(task.cell.id, "failed", kind, str(error), trace)
+
+
+def _signals_arrive_here() -> bool:
+    """Tell whether a signal, Ctrl-C above all, would be raised here: in no worker it is."""
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    return signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
 
 
 def _run(task: Task, dataset: Dataset | None, caught: list[warnings.WarningMessage]) -> Outcome:
@@ -125,7 +145,7 @@ def _run(task: Task, dataset: Dataset | None, caught: list[warnings.WarningMessa
     metrics, undefined = measure(cell, dataset, result.arrays, task.metrics)
     # A learner of one model a label has a value for each: the worst of them counts.
     optimality = np.max(getattr(result.estimator, "optimality_", np.nan))
-    texts = dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught)
+    texts = dict.fromkeys(_cut(f"{w.category.__name__}: {w.message}") for w in caught)
     return Outcome(
         cell_id=cell.id,
         status="done",
@@ -153,7 +173,11 @@ _ROWS: OrderedDict[tuple[str, Splits], list[tuple[Any, Any]]] = OrderedDict()
 _ROWS_LOCK = threading.Lock()
 
 
-def _all_rows(cell: Cell, splits: Splits, dataset: Dataset) -> list[tuple[Any, Any]]:
+def split_rows(cell: Cell, dataset: Dataset) -> tuple[Any, Any]:
+    """Return the training and test rows of a cell's split; the rows of a rule are made once."""
+    splits = cell.setting.splits
+    if splits is None:
+        raise ValueError("a prediction needs splits.")
     key = cell.data_sha256, splits
     # A worker of a cluster may run cells in several threads.
     with _ROWS_LOCK:
@@ -161,14 +185,12 @@ def _all_rows(cell: Cell, splits: Splits, dataset: Dataset) -> list[tuple[Any, A
             while len(_ROWS) >= _MOST_SPLIT_SETS:
                 _ROWS.popitem(last=False)
             _ROWS[key] = list(splits.rows(dataset))
-        return _ROWS[key]
+        return _ROWS[key][cell.setting.number]
 
 
 def _predict(task: Task, dataset: Dataset) -> _Result:
     cell = task.cell
-    if cell.setting.splits is None:
-        raise ValueError("a prediction needs splits.")
-    train, test = _all_rows(cell, cell.setting.splits, dataset)[cell.setting.number]
+    train, test = split_rows(cell, dataset)
     cell.setting.check_rows(train, test)
     start = time.perf_counter()
     estimator = _tuned(task).fit(dataset.X[train], dataset.Y[train])
@@ -203,32 +225,7 @@ def _tuned(task: Task) -> Any:
     return make_search(task.estimator, cell.grid, cell.tuning.metric, folds)
 
 
-class _Graphs:
-    """What enhancers know of features alone, kept for the next thresholds, or sets with the same X.
-
-    Fits are the same with it and without; some take a thousand times longer without.
-    """
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, ...], Any] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def of(self, estimator: Any, dataset: Dataset) -> Any:
-        """Return the graph for an estimator's parameter `graph`, or None if it has none."""
-        if estimator.get_params().get("graph", dataset) is not None:
-            return None
-        n_labels = dataset.labels.shape[1]
-        settings = json.dumps(plain(estimator.get_params()), sort_keys=True)
-        key = (type(estimator).__name__, settings, str(n_labels), features_sha256(dataset.X))
-        with self._lock:
-            if key not in self._kept:
-                while len(self._kept) >= _MOST_GRAPHS:
-                    self._kept.popitem(last=False)
-                self._kept[key] = estimator.make_graph(dataset.X, n_labels)
-            return self._kept[key]
-
-
-_GRAPHS = _Graphs()
+_GRAPHS = Graphs()
 
 
 def _recover(task: Task, dataset: Dataset) -> _Result:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import csv
+import io
 import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from lemll.exceptions import import_extra
+from lemll.experiments._files import write_output
 from lemll.experiments._records import Record
+from lemll.experiments.csvtext import csv_text
 from lemll.metrics import METRICS
 
 __all__ = ["query_rows", "write_rows"]
@@ -39,23 +41,24 @@ def write_rows(records: Iterable[Record], path: Path) -> int:
     if not rows:
         raise ValueError("the store holds no record to export.")
     if path.suffix == ".parquet":
-        _arrow_table(rows, parquet=path)
+        write_output(path, _parquet(rows))
     elif path.suffix == ".csv":
-        with open(path, "w", encoding="utf-8", newline="") as stream:
-            writer = csv.DictWriter(stream, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
+        write_output(path, csv_text([list(rows[0]), *(row.values() for row in rows)]))
     else:
         raise ValueError(f"cannot export to {path.name!r}; the name must end in .csv or .parquet.")
     return len(rows)
 
 
-def _arrow_table(rows: list[dict[str, Any]], parquet: Path | None = None) -> Any:
+def _arrow_table(rows: list[dict[str, Any]]) -> Any:
     pyarrow = import_extra("pyarrow", "store", "A table of the results in Arrow's form")
-    table = pyarrow.Table.from_pylist(rows)
-    if parquet is not None:
-        import_extra("pyarrow.parquet", "store", "Writing Parquet").write_table(table, parquet)
-    return table
+    return pyarrow.Table.from_pylist(rows)
+
+
+def _parquet(rows: list[dict[str, Any]]) -> bytes:
+    stream = io.BytesIO()
+    parquet = import_extra("pyarrow.parquet", "store", "Writing Parquet")
+    parquet.write_table(_arrow_table(rows), stream)
+    return stream.getvalue()
 
 
 def query_rows(records: Iterable[Record], sql: str) -> list[tuple[Any, ...]]:

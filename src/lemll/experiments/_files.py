@@ -1,18 +1,126 @@
-"""Files that are there whole or not at all, and claims that die with their holder."""
+"""Files that are read only if they are plain, and that are written whole or not at all."""
 
 from __future__ import annotations
 
+import errno
 import os
+import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import ModuleType
 
-from lemll.exceptions import StoreError
+from lemll.datasets.download import check_plain, open_plain
 
-__all__ = ["Claim", "claim", "is_claimed", "write_texts", "write_whole"]
+__all__ = ["read_plain", "write_output", "write_texts", "write_whole"]
 
 _TEMPORARY = ".tmp"
+_BLOCK_BYTES = 2**20
+# Flags that some systems do not have, or do not need.
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_BINARY = getattr(os, "O_BINARY", 0)
+
+
+def read_plain(path: str | Path, *, most: int, follow: bool = False) -> bytes:
+    """Read a plain file that is not too long.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    most : int
+        Bytes that it may have.
+    follow : bool, default=False
+        Whether a symbolic link may lead to it.
+
+    Returns
+    -------
+    bytes
+        Its content.
+
+    Raises
+    ------
+    OSError
+        Its `strerror` says why it was not read.
+    """
+    descriptor = open_plain(path, follow=follow)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size > most:
+            raise OSError(errno.EFBIG, f"it has {size} bytes, and at most {most} are read")
+        content = os.read(descriptor, size)
+        # A system may give less than was asked for; the file may have grown or shrunk meanwhile.
+        while len(content) < size and (more := os.read(descriptor, _BLOCK_BYTES)):
+            content += more
+        return content
+    finally:
+        os.close(descriptor)
+
+
+def write_whole(path: str | Path, content: bytes) -> None:
+    """Write a file so that it never stands there in part, not even after a power cut.
+
+    The bytes go to a file of a random name that did not exist before, in the same folder; a link
+    at `path` is replaced and not followed.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where to; replaced if it exists.
+    content : bytes
+        What to write.
+
+    Raises
+    ------
+    OSError
+        If the system refuses; what stood at `path` before still does.
+    """
+    temporary = f"{path}.{secrets.token_hex(8)}{_TEMPORARY}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NOFOLLOW
+    descriptor = os.open(temporary, flags, 0o666)
+    try:
+        with open(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):  # what refuses to be written may refuse to be removed
+            os.unlink(temporary)
+        raise
+    _sync_folder(Path(path).parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    if not hasattr(os, "O_DIRECTORY"):  # a system that opens no folders
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_output(path: Path, content: str | bytes) -> None:
+    """Write a file that a user named, whole or not at all; its folder is made if need be.
+
+    Parameters
+    ----------
+    path : Path
+        Where to. What a link names is replaced, and the link stays.
+    content : str or bytes
+        What to write; text in UTF-8.
+
+    Raises
+    ------
+    OSError
+        If there is something else than a plain file, or the system refuses.
+    """
+    target = path.resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileNotFoundError):
+        # As root, a device such as /dev/null could be replaced by a file.
+        check_plain(os.stat(target).st_mode)
+    write_whole(target, content.encode() if isinstance(content, str) else content)
 
 
 def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
@@ -30,132 +138,6 @@ def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
     list of Path
         The files.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
+        write_output(folder / name, text)
     return [folder / name for name in texts]
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it never stands there in part, not even after a power cut.
-
-    Only one process may write a path at a time: the holder of the cell's claim does.
-
-    Parameters
-    ----------
-    path : Path
-        Where to; replaced if it exists.
-    content : bytes
-        What to write.
-
-    Raises
-    ------
-    StoreError
-        If the system refuses; what stood at `path` before still does.
-    """
-    # In the same folder, for a file is moved in one step only within a file system.
-    temporary = path.with_name(path.name + _TEMPORARY)
-    try:
-        with open(temporary, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-        _sync_folder(path.parent)
-    except OSError as error:
-        with suppress(OSError):  # what refuses to be written may refuse to be removed
-            temporary.unlink(missing_ok=True)
-        raise _refused(path, error) from error
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _refused(path: Path, error: OSError) -> StoreError:
-    return StoreError(
-        f"cannot write {path.name} in {path.parent}: {error.strerror}. What was stored before is "
-        "safe; make room or allow writing there, then resume"
-    )
-
-
-class Claim:
-    """The right to run one cell, held until it is released or this process ends."""
-
-    def __init__(self, path: Path, descriptor: int) -> None:
-        self._path = path
-        self._descriptor = descriptor
-
-    def release(self) -> None:
-        """Let others have the cell."""
-        # Removed while still held: who opened the file before finds, once the lock is his, that
-        # it is no longer the one at its path, and tries again.
-        self._path.unlink(missing_ok=True)
-        os.close(self._descriptor)
-
-
-def claim(path: Path) -> Claim | None:
-    """Claim a cell by locking a file.
-
-    The system drops the lock when its holder ends, in whatever way; the file may stay behind and
-    does no harm.
-
-    Parameters
-    ----------
-    path : Path
-        The cell's file.
-
-    Returns
-    -------
-    Claim or None
-        None if another has it.
-
-    Raises
-    ------
-    StoreError
-        If the file cannot be made.
-    """
-    fcntl = _fcntl()
-    while True:
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise _refused(path, error) from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(descriptor), os.stat(path)):
-                return Claim(path, descriptor)
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        except FileNotFoundError:  # its holder has just released it
-            pass
-        os.close(descriptor)
-
-
-def is_claimed(path: Path) -> bool:
-    """Tell whether someone holds the claim of this file."""
-    fcntl = _fcntl()
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
-
-
-def _fcntl() -> ModuleType:
-    try:
-        import fcntl
-    except ImportError as error:
-        raise StoreError("a store needs file locks of a POSIX system, Linux or macOS") from error
-    return fcntl

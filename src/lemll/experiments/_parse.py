@@ -3,24 +3,65 @@
 from __future__ import annotations
 
 import inspect
+import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from lemll.datasets.files import find_reader
+from lemll.exceptions import LemllError
+from lemll.experiments._files import read_plain
 from lemll.experiments._nearest import unknown_name
 from lemll.experiments._settings import Splits, Tuning
-from lemll.experiments._sources import Source, make_source
+from lemll.experiments._sources import Source, locate, make_source
 from lemll.experiments.methods import MethodSpec
 
-__all__ = ["parse_protocol"]
+__all__ = ["ProtocolError", "parse_protocol", "read_toml"]
 
 _KEYS = (
     "name", "experiment", "datasets", "methods", "metrics", "splits", "thresholds", "tuning",
     "control", "exceptions",
 )  # fmt: skip
+# A protocol of all methods and data sets has two kilobytes.
+_MOST_BYTES = 2**20
 _SPLITS = ("kind", "n_splits", "random_state")
 _TUNING = ("metric", "folds", "random_state", "grids")
+
+
+class ProtocolError(LemllError, ValueError):
+    """A protocol file cannot be read, breaks its format, or asks for what a file may not."""
+
+
+def read_toml(file: Path) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Parameters
+    ----------
+    file : Path
+        Plain, or a link to a plain file.
+
+    Returns
+    -------
+    dict
+        Its content.
+
+    Raises
+    ------
+    ValueError
+        Saying why it cannot be read.
+    """
+    try:
+        return tomllib.loads(read_plain(file, most=_MOST_BYTES, follow=True).decode())
+    except FileNotFoundError as error:
+        raise ValueError("there is no such file; give the path of a protocol in TOML.") from error
+    except OSError as error:
+        raise ValueError(
+            f"it cannot be read: {error.strerror}; give the path of a protocol in TOML."
+        ) from error
+    except RecursionError as error:
+        raise ValueError(
+            "its lists or tables are nested too deeply; a protocol needs four levels."
+        ) from error
 
 
 def parse_protocol(content: Mapping[str, Any], name: str, folder: Path) -> dict[str, Any]:
@@ -115,7 +156,7 @@ def _source(entry: Any, folder: Path) -> Source:
                 f"{key} of a data set must be a text, a whole number or a list of texts, "
                 f"got {value!r}."
             )
-    path = (folder / Path(_text(entry["path"], "path of a data set")).expanduser()).resolve()
+    path = locate(_text(entry["path"], "path of a data set"), folder).resolve()
     _check_options(path, options)
     hashable = (
         (key, tuple(value) if isinstance(value, list) else value)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from lemll.exceptions import StoreError
 
-__all__ = ["Record", "Status", "decode", "encode"]
+__all__ = ["Record", "Status", "damage", "decode", "encode"]
 
 Status = Literal["done", "failed", "timeout"]
 
@@ -96,15 +97,15 @@ def encode(record: Record) -> bytes:
     return _HEAD % hashlib.sha256(body).hexdigest().encode() + body + _TAIL
 
 
-def decode(content: bytes, name: str) -> Record:
-    """Read a record back, if it is what was written.
+def decode(content: bytes, cell_id: str) -> Record:
+    """Read a record back, if it is what was written for this cell.
 
     Parameters
     ----------
     content : bytes
         Of the file.
-    name : str
-        Of the file, for the message.
+    cell_id : str
+        The cell that the file is named after.
 
     Returns
     -------
@@ -114,13 +115,107 @@ def decode(content: bytes, name: str) -> Record:
     Raises
     ------
     StoreError
-        If it is truncated, altered, or of a format this version does not know.
+        If it is truncated, altered, of another cell, or of a format this version does not know.
     """
+    name = f"{cell_id}.json"
     body = content[_HEAD_BYTES : -len(_TAIL)]
     head = _HEAD % hashlib.sha256(body).hexdigest().encode()
     if not (content.startswith(head) and content.endswith(_TAIL)):
-        raise StoreError(f"{name} is damaged: it is not what was written; its cell must run again")
-    fields = json.loads(body)
-    if fields.pop("format") != _FORMAT:
+        raise damage(name, "it is not what was written")
+    try:
+        fields = json.loads(body, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise damage(name, f"it is not the JSON of a record ({error})") from error
+    if not isinstance(fields, dict):
+        raise damage(name, "it is not the JSON of a record")
+    if fields.pop("format", None) != _FORMAT:
         raise StoreError(f"{name} was written by another version of lemll, in a format not known")
-    return Record(**fields)
+    _check_fields(fields, name)
+    record = Record(**fields)
+    # The hash says that nothing was altered, not that the file stands where it belongs.
+    own = hashlib.sha256(f"{record.work}{record.code}".encode()).hexdigest()
+    if not record.id == own == cell_id:
+        raise damage(name, "it is the record of another cell")
+    return record
+
+
+def damage(name: str, reason: str) -> StoreError:
+    """Make the error of a file that is not what was written for its cell."""
+    return StoreError(f"{name} is damaged: {reason}; its cell must run again")
+
+
+def _no_number(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not a number of JSON")
+
+
+def _check_fields(fields: Mapping[str, Any], name: str) -> None:
+    """Refuse fields that are missing, unknown or of another type, even if they are sealed."""
+    for field in fields.keys() ^ _CHECKS.keys():
+        what = "is missing" if field in _CHECKS else "is unknown"
+        raise damage(name, f"its field {field!r} {what}")
+    for field, check in _CHECKS.items():
+        if not check(fields[field]):
+            raise damage(name, f"its field {field!r} is not what a record holds there")
+    done = fields["status"] == "done"
+    if done != (fields["error"] is None):
+        raise damage(name, "its status and its error contradict each other")
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _mapping(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _optional(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or check(value)
+
+
+def _mapping_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, dict) and all(map(check, value.values()))
+
+
+def _error(value: Any) -> bool:
+    wanted = {"type", "message", "traceback"}
+    return isinstance(value, dict) and value.keys() == wanted and all(map(_text, value.values()))
+
+
+def _outputs(value: Any) -> bool:
+    if not isinstance(value, dict) or value.keys() != {"sha256", "bytes"}:
+        return False
+    return _text(value["sha256"]) and _count(value["bytes"])
+
+
+def _setting(value: Any) -> bool:
+    return isinstance(value, list) and len(value) >= 2 and _text(value[0])
+
+
+_CHECKS: Mapping[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(
+        ("id", "work", "code", "experiment", "dataset", "method", "estimator", "data_sha256",
+         "rows_sha256", "finished"),
+        _text,
+    ),
+    "status": lambda value: value in ("done", "failed", "timeout"),
+    "parameters": _mapping,
+    "chosen": _optional(_mapping),
+    "setting": _setting,
+    "metrics": _mapping_of(_optional(_number)),
+    "optimality": _optional(_number),
+    "seconds": _mapping_of(_number),
+    "warnings": lambda value: isinstance(value, list) and all(map(_text, value)),
+    "error": _optional(_error),
+    "attempt": _count,
+    "environment": _mapping,
+    "outputs": _optional(_outputs),
+}  # fmt: skip

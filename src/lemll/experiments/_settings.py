@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.model_selection import KFold
 
+from lemll._types import IndexArray
 from lemll._validation import check_whole
 from lemll.datasets import Dataset
 from lemll.experiments._nearest import unknown_name
@@ -19,7 +19,6 @@ from lemll.model_selection import IterativeStratifiedKFold, RepeatedHalves
 
 __all__ = ["THRESHOLDS", "Setting", "Splits", "Tuning", "rows_sha256", "settings_of"]
 
-IndexArray = npt.NDArray[np.intp]
 
 # At which the paper binarises distributions.
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5)

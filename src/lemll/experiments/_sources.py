@@ -23,7 +23,8 @@ from lemll.datasets import (
 )
 from lemll.datasets.files import looks_like_a_file
 
-__all__ = ["EMBEDDED", "Source", "data_sha256", "features_sha256", "load_source", "make_source"]
+__all__ = ["EMBEDDED", "Source", "data_sha256", "features_sha256", "load_source", "locate",
+           "make_source"]  # fmt: skip
 
 EMBEDDED: Mapping[str, Callable[[], Dataset]] = {
     "digit-tags": load_digit_tags,
@@ -69,10 +70,34 @@ def make_source(entry: str, *, folder: Path | None = None) -> Source:
     """
     if entry in EMBEDDED:
         return Source(entry)
-    path = (folder or Path()) / Path(entry).expanduser()
+    path = locate(entry, folder or Path())
     if path.is_file() or "/" in entry or looks_like_a_file(entry):
         return Source(path.name.split(".")[0], str(path.resolve()))
     return Source(dataset_info(entry).name)
+
+
+def locate(entry: str, folder: Path) -> Path:
+    """Return the path that a protocol names; relative ones start in a folder.
+
+    Parameters
+    ----------
+    entry : str
+        As it stands in the protocol; ``~`` is the user's home.
+    folder : Path
+        Where relative paths start.
+
+    Returns
+    -------
+    Path
+        Not resolved.
+    """
+    try:
+        return folder / Path(entry).expanduser()
+    except RuntimeError as error:
+        raise ValueError(
+            f"the path {entry!r} begins with the home folder of a user who has none here; "
+            "write the folder out."
+        ) from error
 
 
 # Cells come sorted by data set: one is enough at a time, the second spares a reload at the seam.

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from lemll._types import FloatArray
 from lemll.enhancers import normalize
 from lemll.enhancers._calibrate import choose_scale
 from lemll.experiments._sources import load_source
@@ -22,7 +22,6 @@ from lemll.metrics import METRICS
 
 __all__ = ["CalibratedCell", "CalibrationSummary", "calibrated_cells", "summarise_calibration"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Scales among which the best for all rows is looked for, as a yardstick.
 SCALES = 2.0 ** np.linspace(-6, 6, 97)
@@ -97,7 +96,7 @@ def calibrated_cells(
         For each of LEMLL's cells that is done, and each of the protocol's metrics.
     """
     for cell in protocol.cells():
-        record = store.finished(cell.id) if cell.method.method == "LEMLL" else None
+        record = store.finished(cell) if cell.method.method == "LEMLL" else None
         if record is None or record.status != "done":
             continue
         D = load_source(cell.source)[0].D

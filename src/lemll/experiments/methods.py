@@ -8,7 +8,7 @@ distribution of the rows it is fitted on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
@@ -24,6 +24,7 @@ from lemll.enhancers import (
     MLFEEnhancer,
     UniformEnhancer,
 )
+from lemll.experiments._choices import CHOICES
 from lemll.experiments._nearest import unknown_name
 from lemll.predictors import (
     CLR,
@@ -61,6 +62,9 @@ class Method:
         The values among which the paper tunes each parameter; empty if it tunes none.
     summary : str
         One line on what it does.
+    choices : mapping of str to tuple of str
+        The texts that its parameters take; no other text may come from a protocol file, where it
+        could name a path or a module.
     """
 
     name: str
@@ -68,10 +72,13 @@ class Method:
     make: Callable[[], Any]
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     summary: str = ""
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        frozen = MappingProxyType({name: tuple(values) for name, values in self.grid.items()})
-        object.__setattr__(self, "grid", frozen)
+        for attribute in ("grid", "choices"):
+            given = getattr(self, attribute)
+            frozen = MappingProxyType({name: tuple(values) for name, values in given.items()})
+            object.__setattr__(self, attribute, frozen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,4 +231,4 @@ for _method in (
     Method("Uniform", "enhancer", UniformEnhancer, {}, "baseline: all labels alike"),
     Method("Logical", "enhancer", LogicalEnhancer, {}, "baseline: relevant labels alike"),
 ):
-    register(_method)
+    register(replace(_method, choices=CHOICES))

@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from lemll._types import FloatArray
 from lemll.experiments.statistics import Outcome, check_level, checked_table, checked_vector
 
 __all__ = ["PairTest", "holm", "wilcoxon_holm"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class PairTest(NamedTuple):

@@ -9,87 +9,27 @@ behind.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from lemll.datasets import Dataset
+from lemll.experiments._cells import Cell, Experiment
+from lemll.experiments._choices import check_from_file
 from lemll.experiments._nearest import unknown_name
-from lemll.experiments._parse import parse_protocol
+from lemll.experiments._parse import ProtocolError, parse_protocol, read_toml
 from lemll.experiments._plain import plain
 from lemll.experiments._provenance import code_version
-from lemll.experiments._settings import THRESHOLDS, Setting, Splits, Tuning, settings_of
+from lemll.experiments._settings import THRESHOLDS, Splits, Tuning, settings_of
 from lemll.experiments._sources import Source, load_source, make_source
 from lemll.experiments.methods import Kind, MethodSpec, get_method
 from lemll.metrics import METRICS
 
-__all__ = ["Cell", "MethodSpec", "Protocol", "Splits", "Tuning"]
+__all__ = ["Cell", "MethodSpec", "Protocol", "ProtocolError", "Splits", "Tuning"]
 
-Experiment = Literal["prediction", "reconstruction"]
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One piece of work: a method on a data set in one setting.
-
-    Attributes
-    ----------
-    experiment : {"prediction", "reconstruction"}
-        What to do.
-    source : Source
-        The data set.
-    data_sha256 : str
-        The hash of its content.
-    method : MethodSpec
-        Which method, under which label.
-    parameters : mapping
-        All parameters of its estimator, in a form that JSON holds.
-    setting : Setting
-        Which split or threshold.
-    grid : mapping, optional
-        The parameters to tune, on the training rows only.
-    tuning : Tuning, optional
-        How.
-    code : str
-        Version of the code.
-    """
-
-    experiment: Experiment
-    source: Source
-    data_sha256: str
-    method: MethodSpec
-    parameters: Mapping[str, Any]
-    setting: Setting
-    grid: Mapping[str, tuple[Any, ...]]
-    tuning: Tuning | None
-    code: str
-
-    @cached_property
-    def work(self) -> str:
-        """Hash of what is to be done, whatever the version of the code."""
-        content = {
-            "experiment": self.experiment,
-            "data": self.data_sha256,
-            "method": self.method.method,
-            "parameters": dict(self.parameters),
-            "setting": [self.setting.key, self.setting.rows_sha256],
-            "grid": plain(self.grid),
-            "tuning": None if self.tuning is None else self.tuning.key,
-        }
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-    @cached_property
-    def id(self) -> str:
-        """Hash of the work and of the code: the name of the cell's record."""
-        return hashlib.sha256(f"{self.work}{self.code}".encode()).hexdigest()
-
-    def __str__(self) -> str:
-        return f"{self.method.label} on {self.source.name}, {self.setting}"
+# Of an error in a file, which may quote what it found there.
+_MAX_MESSAGE = 2_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,15 +173,29 @@ class Protocol:
 
         Raises
         ------
-        ValueError
-            Naming the file, and the nearest known key to one that is not known.
+        ProtocolError
+            Naming the file, and the nearest known key to one that is not known; or a parameter
+            that a file may not give, because it would name a path, a module or an object.
         """
         file = Path(path)
         try:
-            content = tomllib.loads(file.read_text(encoding="utf-8"))
-            return cls(**parse_protocol(content, file.stem, file.parent))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, ValueError, LookupError) as error:
-            raise ValueError(f"{file}: {error}") from error
+            protocol = cls(**parse_protocol(read_toml(file), file.stem, file.parent))
+            protocol._check_from_file()
+        except (ValueError, LookupError, OSError) as error:
+            raise ProtocolError(f"{file}: {str(error)[:_MAX_MESSAGE]}") from error
+        return protocol
+
+    def _check_from_file(self) -> None:
+        """Refuse parameters that are more than plain data."""
+        by_label = {spec.label: spec.method for spec in self.methods}
+        given = [(spec.label, spec.parameters) for spec in self.methods]
+        given += [pair for of_method in self.exceptions.values() for pair in of_method.items()]
+        if self.tuning is not None:
+            given += self.tuning.grids.items()
+        for label, parameters in given:
+            method = get_method(self.kind, by_label[label])
+            for name, value in parameters.items():
+                check_from_file(method.name, name, value, method.choices)
 
     @property
     def kind(self) -> Kind:

@@ -27,9 +27,10 @@ from typing import Any
 import joblib
 
 from lemll._validation import check_number, check_whole
+from lemll.datasets.download import FileLock
+from lemll.experiments._cell_files import cell_fields
 from lemll.experiments._dask import DaskCells
 from lemll.experiments._execute import Outcome, Task, execute
-from lemll.experiments._files import Claim
 from lemll.experiments._processes import Processes
 from lemll.experiments._provenance import package_sha256
 from lemll.experiments._records import Record, Status
@@ -159,11 +160,12 @@ class _Run:
     callback: Callable[[Progress], None] | None
     n_jobs: int
     blas_threads: int | None
-    claimed: dict[str, tuple[Cell, Claim]] = field(init=False, default_factory=dict)
+    claimed: dict[str, tuple[Cell, FileLock]] = field(init=False, default_factory=dict)
     error: Exception | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         cells = {cell.id: cell for cell in self.protocol.cells()}
+        self.store.sweep()
         records = self.store.overview(cells.values()).records
         again = {key: record for key, record in records.items() if record.status in self.retry}
         # How often a cell has ended before: more, once it is claimed, was another runner's work.
@@ -222,7 +224,7 @@ class _Run:
         if claim is None:
             return None
         # Between our look at the store and this claim another runner may have run it.
-        record = self.store.finished(cell.id)
+        record = self.store.finished(cell)
         if record is not None and record.attempt > self.attempts.get(cell.id, 0):
             claim.release()
             with self.lock:
@@ -291,17 +293,9 @@ def _record(cell: Cell, outcome: Outcome, attempt: int) -> Record:
         )
     }  # fmt: skip
     return Record(
-        id=cell.id,
-        work=cell.work,
-        code=cell.code,
-        experiment=cell.experiment,
+        **cell_fields(cell),
         dataset=cell.source.name,
         method=cell.method.label,
-        estimator=cell.method.method,
-        parameters=cell.parameters,
-        setting=cell.setting.key,
-        data_sha256=cell.data_sha256,
-        rows_sha256=cell.setting.rows_sha256,
         attempt=attempt,
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
         outputs=None,

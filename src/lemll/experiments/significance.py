@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from lemll._types import FloatArray
 from lemll.experiments.statistics import check_level, checked_vector, rank_rows
 
 __all__ = [
@@ -28,8 +29,6 @@ __all__ = [
     "friedman_test",
     "nemenyi_pvalues",
 ]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class Friedman(NamedTuple):

@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from lemll._types import FloatArray
+
 __all__ = [
     "MARKS",
     "Outcome",
@@ -26,7 +28,6 @@ __all__ = [
     "win_tie_loss",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 Outcome = Literal["better", "worse", "equal"]
 
 MARKS: dict[Outcome, str] = {"better": "•", "worse": "∘", "equal": ""}

@@ -8,9 +8,11 @@
 
 A cell is done when its record says so and its arrays are there; until then it is as if it had
 never been run. Files are written under another name, forced to the disk and renamed, so a reader
-finds them whole or not at all. Nothing else is kept: no index that could disagree, no state that a
-killed process could leave wrong. Who writes a cell's files holds its claim, a lock that the system
-drops when its holder dies; therefore any number of processes can work on one store.
+finds them whole or not at all. A record counts only for the cell that its file is named after: its
+id must be that name, and what it says of the cell what the protocol says. Nothing else is kept: no
+index that could disagree, no state that a killed process could leave wrong. Who writes a cell's
+files holds its claim, a lock that the system drops when its holder dies; therefore any number of
+processes can work on one store.
 
 No file of a store is ever unpickled.
 """
@@ -18,52 +20,28 @@ No file of a store is ever unpickled.
 from __future__ import annotations
 
 import hashlib
-import io
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
+from lemll.datasets.download import FileLock, is_locked, take_lock
 from lemll.exceptions import StoreError
-from lemll.experiments._files import Claim, claim, is_claimed, write_whole
-from lemll.experiments._records import Record, Status, decode, encode
+from lemll.experiments._cell_files import of_cell, read_arrays, read_record, set_folder_aside
+from lemll.experiments._files import write_whole
+from lemll.experiments._overview import Overview, look
+from lemll.experiments._records import Record, Status, encode
 from lemll.experiments.protocol import Cell
 
 __all__ = ["Overview", "Record", "Status", "Store"]
 
-
-@dataclass(frozen=True, slots=True)
-class Overview:
-    """A store as a protocol sees it.
-
-    Attributes
-    ----------
-    records : mapping of str to Record
-        By id, those of the protocol's cells that have ended.
-    pending, running : list of Cell
-        Cells without a record; running are those that someone has claimed.
-    damaged : list of Cell
-        Cells whose files are not what was written; they count as pending too.
-    stale : list of Record
-        The protocol's work, done by another version of the code: never part of a table.
-    unrelated : int
-        How many records belong to other protocols.
-    """
-
-    records: Mapping[str, Record]
-    pending: list[Cell]
-    running: list[Cell]
-    damaged: list[Cell]
-    stale: list[Record]
-    unrelated: int
-
-    def count(self, status: Status) -> int:
-        """Count the records of a status."""
-        return sum(record.status == status for record in self.records.values())
+# A cell's file while it is being written.
+_UNFINISHED = re.compile(r"([0-9a-f]{64})\.(json|npz)\.[0-9a-f]{16}\.tmp")
 
 
 class Store:
@@ -96,7 +74,7 @@ class Store:
                 f"cannot make a store in {self.folder}: {error.strerror}; choose another folder"
             ) from error
 
-    def claim(self, cell_id: str) -> Claim | None:
+    def claim(self, cell_id: str) -> FileLock | None:
         """Claim a cell, so that no other process runs it.
 
         Parameters
@@ -106,10 +84,18 @@ class Store:
 
         Returns
         -------
-        Claim or None
+        FileLock or None
             None if another process has claimed it.
         """
-        return claim(self._claims / cell_id)
+        path = self._claims / cell_id
+        try:
+            return take_lock(path)
+        except ImportError as error:
+            raise StoreError(
+                "a store needs file locks of a POSIX system, Linux or macOS"
+            ) from error
+        except OSError as error:
+            raise _refused(path, error) from error
 
     def write(self, record: Record, arrays: bytes | None) -> Record:
         """Store what became of a cell; the caller holds its claim.
@@ -129,10 +115,18 @@ class Store:
         outputs = None
         if arrays is not None:
             outputs = {"sha256": hashlib.sha256(arrays).hexdigest(), "bytes": len(arrays)}
-            write_whole(self._cells / f"{record.id}.npz", arrays)
+            self._write(f"{record.id}.npz", arrays)
         stored = replace(record, outputs=outputs)
-        write_whole(self._cells / f"{record.id}.json", encode(stored))
+        self._write(f"{record.id}.json", encode(stored))
         return stored
+
+    def _write(self, name: str, content: bytes) -> None:
+        path = self._cells / name
+        try:
+            set_folder_aside(path)
+            write_whole(path, content)
+        except OSError as error:
+            raise _refused(path, error) from error
 
     def read(self, cell_id: str) -> Record | None:
         """Read the record of a cell.
@@ -150,45 +144,68 @@ class Store:
         Raises
         ------
         StoreError
-            If the record, or the size of its arrays, is not what was written.
+            If the record, or the size of its arrays, is not what was written for this cell.
         """
-        # Plain strings: a store of ten thousand cells must open in a second.
-        path = f"{self._cells}{os.sep}{cell_id}"
-        try:
-            with open(f"{path}.json", "rb", buffering=0) as stream:
-                record = decode(stream.read(), f"{cell_id}.json")
-        except FileNotFoundError:
-            return None
-        if record.outputs is not None:
-            try:
-                size = os.stat(f"{path}.npz").st_size
-            except FileNotFoundError:
-                size = -1
-            if size != record.outputs["bytes"]:
-                raise StoreError(f"{cell_id}.npz is damaged or missing; its cell must run again")
-        return record
+        return read_record(self._cells, cell_id)
 
-    def finished(self, cell_id: str) -> Record | None:
-        """Read the record of a cell; one that is damaged counts as none, for it is run again."""
+    def finished(self, cell: Cell) -> Record | None:
+        """Read the record of a cell; one that is damaged counts as none, for it is run again.
+
+        Parameters
+        ----------
+        cell : Cell
+            Of a protocol.
+
+        Returns
+        -------
+        Record or None
+            None if the cell must be run.
+        """
         try:
-            return self.read(cell_id)
+            record = self.read(cell.id)
+            return None if record is None else of_cell(record, cell)
         except StoreError:
             return None
 
     def records(self) -> Iterator[Record]:
         """Iterate over all sound records, whatever the protocol and code, in the order of ids."""
         for cell_id in self._ids():
-            record = self.finished(cell_id)
-            if record is not None:
-                yield record
+            with suppress(StoreError):
+                record = self.read(cell_id)
+                if record is not None:
+                    yield record
+
+    def damaged(self) -> dict[str, str]:
+        """Say what is wrong with files that are not what was written, whatever the protocol.
+
+        Returns
+        -------
+        dict of str to str
+            By the id that a record's file is named after.
+        """
+        found = {}
+        for cell_id in self._ids():
+            try:
+                self.read(cell_id)
+            except StoreError as error:
+                found[cell_id] = str(error)
+        return found
 
     def _ids(self) -> list[str]:
+        # Whatever stands in the place of a record: a folder, a link or a FIFO is damage, too.
         with os.scandir(self._cells) as entries:
-            return sorted(
-                entry.name[:-5]
-                for entry in entries
-                if entry.name.endswith(".json") and entry.is_file()
-            )
+            return sorted(entry.name[:-5] for entry in entries if entry.name.endswith(".json"))
+
+    def sweep(self) -> None:
+        """Remove what killed processes left half written, but for cells that are being run."""
+        with os.scandir(self._cells) as entries:
+            found = [match for entry in entries if (match := _UNFINISHED.fullmatch(entry.name))]
+        for match in found:
+            held = self.claim(match[1])
+            if held is not None:
+                with suppress(OSError):  # a folder of that name is not ours
+                    (self._cells / match[0]).unlink()
+                held.release()
 
     def arrays(self, record: Record) -> dict[str, npt.NDArray[Any]]:
         """Read what a cell computed.
@@ -207,17 +224,9 @@ class Store:
         Raises
         ------
         StoreError
-            If the file's hash is not the record's.
+            If the file is not the one that the record names.
         """
-        path = self._cells / f"{record.id}.npz"
-        content = path.read_bytes() if path.is_file() else b""
-        if (
-            record.outputs is None
-            or hashlib.sha256(content).hexdigest() != record.outputs["sha256"]
-        ):
-            raise StoreError(f"{path.name} is damaged or missing; its cell must run again")
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+        return read_arrays(self._cells, record)
 
     def discard(self, record: Record) -> None:
         """Forget a cell, so that it is pending again, unless someone is running it just now.
@@ -232,7 +241,9 @@ class Store:
             return
         # The record first: without it the arrays mean nothing, without them it would lie.
         for suffix in (".json", ".npz"):
-            (self._cells / f"{record.id}{suffix}").unlink(missing_ok=True)
+            path = self._cells / f"{record.id}{suffix}"
+            set_folder_aside(path)
+            path.unlink(missing_ok=True)
         held.release()
 
     def overview(self, cells: Iterable[Cell]) -> Overview:
@@ -248,33 +259,11 @@ class Store:
         Overview
             Every cell has a record or is pending.
         """
-        wanted = {cell.id: cell for cell in cells}
-        work = {cell.work for cell in wanted.values()}
-        records: dict[str, Record] = {}
-        damaged, stale, unrelated = [], [], 0
-        for cell_id in self._ids():
-            try:
-                record = self.read(cell_id)
-            except StoreError:
-                if cell_id in wanted:
-                    damaged.append(wanted[cell_id])
-                continue
-            if record is None:
-                continue
-            if cell_id in wanted:
-                records[cell_id] = record
-            elif record.work in work:
-                stale.append(record)
-            else:
-                unrelated += 1
-        pending = [cell for cell in wanted.values() if cell.id not in records]
-        claimed = self._claimed()
-        running = [cell for cell in wanted.values() if cell.id in claimed]
-        return Overview(records, pending, running, damaged, stale, unrelated)
+        return look(list(cells), self._ids(), self.read, self._claimed)
 
     def _claimed(self) -> Collection[str]:
         with os.scandir(self._claims) as entries:
-            return {entry.name for entry in entries if is_claimed(Path(entry.path))}
+            return {entry.name for entry in entries if is_locked(Path(entry.path))}
 
     def export(self, path: str | Path) -> int:
         """Write all sound records as a table, one row a cell, one column a metric.
@@ -309,3 +298,10 @@ class Store:
         from lemll.experiments._export import query_rows
 
         return query_rows(self.records(), sql)
+
+
+def _refused(path: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f"cannot write {path.name} in {path.parent}: {error.strerror}. What was stored before is "
+        "safe; make room or allow writing there, then resume"
+    )

@@ -7,16 +7,18 @@ which cells were run, nor by how many processes.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+from lemll.exceptions import StoreError
 from lemll.experiments._execute import measure
 from lemll.experiments._latex import latex_panel
+from lemll.experiments._outputs import sound_outputs
 from lemll.experiments._panels import Entry, Panel
 from lemll.experiments._records import Record
 from lemll.experiments._sources import load_source
+from lemll.experiments.csvtext import csv_text
 from lemll.experiments.protocol import Cell, Protocol
 from lemll.experiments.published import published_prediction, published_reconstruction
 from lemll.experiments.statistics import paired_t_test
@@ -25,6 +27,8 @@ from lemll.metrics import METRICS, Metric
 
 __all__ = ["ComparisonTable", "Entry", "Panel"]
 
+# Damaged cells that a note names.
+_MAX_NAMED = 10
 # A panel's metric and threshold, a data set, a method; and the method's values over the splits.
 Values = Mapping[tuple[str, float | None, str, str], Sequence[float]]
 
@@ -153,11 +157,16 @@ class ComparisonTable:
             for cell in cells
         }
         values: dict[tuple[str, float | None, str, str], list[float]] = {key: [] for key in keys}
+        damaged = [str(cell) for cell in overview.damaged]
         for cell in cells:
             record = overview.records.get(cell.id)
             if record is None or record.status != "done":
                 continue
-            found = _measured(cell, record, store, chosen, recompute=recompute)
+            try:
+                found = _measured(cell, record, store, chosen, recompute=recompute)
+            except StoreError:
+                damaged.append(str(cell))
+                continue
             for name, value in found.items():
                 if value is not None:
                     key = (name, cell.setting.threshold, cell.source.name, cell.method.label)
@@ -169,7 +178,7 @@ class ComparisonTable:
             wanted=wanted,
             methods=[spec.label for spec in protocol.methods],
             notes=_notes(len(overview.pending), overview.count("failed"),
-                         overview.count("timeout"), len(overview.stale)),
+                         overview.count("timeout"), len(overview.stale), damaged),
         )  # fmt: skip
 
     def to_markdown(self) -> str:
@@ -211,26 +220,24 @@ class ComparisonTable:
         str
             With a header; std, mark and published figures may be empty.
         """
-        stream = io.StringIO()
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(
+        rows: list[list[Any]] = [
             ["metric", "threshold", "dataset", "method", "mean", "std", "values", "mark",
              "published_mean", "published_std"]
-        )  # fmt: skip
+        ]  # fmt: skip
         for panel in self.panels:
             threshold = "" if panel.threshold is None else f"{panel.threshold:g}"
             for (dataset, method), entry in panel.entries.items():
                 figures, published = _two(entry.figures), _two(entry.published)
                 counted = [len(entry.values), entry.mark]
-                writer.writerow(
+                rows.append(
                     [panel.metric.name, threshold, dataset, method, *figures, *counted, *published]
                 )
             for method, rank in zip(panel.methods, panel.ranks(), strict=False):
-                writer.writerow(
+                rows.append(
                     [panel.metric.name, threshold, "average rank", method, f"{rank:.6f}", "",
                      len(panel.ranked), "", "", ""]
                 )  # fmt: skip
-        return stream.getvalue()
+        return csv_text(rows)
 
 
 def _two(figures: Sequence[float]) -> list[str]:
@@ -260,7 +267,8 @@ def _measured(
     if not absent:
         return known
     dataset, _ = load_source(cell.source)
-    return known | measure(cell, dataset, store.arrays(record), absent)[0]
+    arrays = sound_outputs(cell, record, dataset, store.arrays)
+    return known | measure(cell, dataset, arrays, absent)[0]
 
 
 def _published() -> dict[tuple[str, float | None, str, str], tuple[float, ...]]:
@@ -273,11 +281,17 @@ def _published() -> dict[tuple[str, float | None, str, str], tuple[float, ...]]:
     return figures
 
 
-def _notes(pending: int, failed: int, timeout: int, stale: int) -> list[str]:
+def _notes(
+    pending: int, failed: int, timeout: int, stale: int, damaged: Sequence[str]
+) -> list[str]:
     counts = (
         (pending, "cells have not been run yet."),
         (failed, "cells failed."),
         (timeout, "cells took longer than their time limit."),
         (stale, "cells of another version of the code were left out."),
     )
-    return [f"{count} {text}" for count, text in counts if count]
+    notes = [f"{count} {text}" for count, text in counts if count]
+    if damaged:
+        shown = "; ".join(damaged[:_MAX_NAMED]) + ("; ..." if len(damaged) > _MAX_NAMED else "")
+        notes.append(f"{len(damaged)} cells are damaged and were left out: {shown}.")
+    return notes

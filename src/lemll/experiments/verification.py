@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lemll.exceptions import StoreError
 from lemll.experiments._execute import measure
+from lemll.experiments._outputs import sound_outputs
 from lemll.experiments._sources import load_source
-from lemll.experiments.protocol import Protocol
-from lemll.experiments.store import Store
+from lemll.experiments.protocol import Cell, Protocol
+from lemll.experiments.store import Record, Store
 from lemll.experiments.tables import ComparisonTable
+from lemll.metrics import METRICS
 
 __all__ = ["Verification", "verify"]
 
@@ -30,11 +33,14 @@ class Verification:
         Where the store holds something else; empty if all is well.
     missing : int
         Cells that are not done, so that there is nothing to verify.
+    absent : tuple of str
+        Those of them that have no record at all.
     """
 
     figures: int
     problems: tuple[str, ...]
     missing: int
+    absent: tuple[str, ...] = ()
 
 
 def verify(protocol: Protocol, store: Store, *, discard: bool = False) -> Verification:
@@ -47,7 +53,8 @@ def verify(protocol: Protocol, store: Store, *, discard: bool = False) -> Verifi
     store : Store
         Where they are.
     discard : bool, default=False
-        Remove the cells whose arrays are damaged, so that the next run does them again.
+        Remove the cells whose arrays are damaged, so that the next run does them again; those
+        whose records are damaged are run again anyway.
 
     Returns
     -------
@@ -56,32 +63,43 @@ def verify(protocol: Protocol, store: Store, *, discard: bool = False) -> Verifi
     """
     cells = {cell.id: cell for cell in protocol.cells()}
     overview = store.overview(cells.values())
-    problems = [f"{cell}: its files are not what was written" for cell in overview.damaged]
+    problems = [
+        f"{cell}: its files are not what was written: {overview.reasons[cell.id]}"
+        for cell in overview.damaged
+    ]
     figures = 0
     for record in overview.records.values():
         if record.status != "done":
             continue
         cell = cells[record.id]
+        figures += len(record.metrics)
         try:
-            arrays = store.arrays(record)
+            problems += [f"{cell}: {problem}" for problem in _differences(cell, record, store)]
         except StoreError as error:
             problems.append(f"{cell}: {error}")
             if discard:
                 store.discard(record)
-            continue
-        names = tuple(record.metrics)
-        again, _ = measure(cell, load_source(cell.source)[0], arrays, names)
-        for name in names:
-            figures += 1
-            if not _equal(record.metrics[name], again[name]):
-                problems.append(
-                    f"{cell}: {name} is stored as {record.metrics[name]}, and is {again[name]}"
-                )
     if not problems:
         stored = ComparisonTable.from_store(protocol, store)
         if stored.to_csv() != ComparisonTable.from_store(protocol, store, recompute=True).to_csv():
             problems.append("the table of the stored metrics is not that of the stored arrays")
-    return Verification(figures, tuple(problems), len(cells) - overview.count("done"))
+    absent = tuple(str(cell) for cell in overview.pending if cell.id not in overview.reasons)
+    missing = len(cells) - overview.count("done")
+    return Verification(figures, tuple(problems), missing, absent)
+
+
+def _differences(cell: Cell, record: Record, store: Store) -> Iterator[str]:
+    """Yield the metrics of a record that its arrays do not have."""
+    dataset, _ = load_source(cell.source)
+    arrays = sound_outputs(cell, record, dataset, store.arrays)
+    kind = "multilabel" if cell.experiment == "prediction" else "distribution"
+    for name, stored in record.metrics.items():
+        if name not in METRICS or METRICS[name].kind != kind:
+            yield f"{name} is no metric of a {cell.experiment}"
+            continue
+        again = measure(cell, dataset, arrays, (name,))[0][name]
+        if not _equal(stored, again):
+            yield f"{name} is stored as {stored}, and is {again}"
 
 
 def _equal(stored: float | None, again: float | None) -> bool:

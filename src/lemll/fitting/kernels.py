@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lemll._types import FloatArray
+from lemll._types import Array, FloatArray
 from lemll._validation import check_finite, check_memory, check_number, check_whole, is_sparse
 from lemll._warnings import warn_gap, warn_rounded_kernel
 from lemll.fitting import kernel_values as formulas
@@ -166,6 +166,7 @@ class Kernel:
         count = max(1, min(CHECKED_ROWS, n_samples, CHECKED_PRODUCTS // max(1, np.prod(X.shape))))
         checked = np.linspace(0, n_samples - 1, count).astype(np.intp)
         values = self.values(X[checked], X)
+        exact: Array
         if self.name == "precomputed":
             exact = values.astype(np.longdouble)
         elif self.name == "callable":

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 
+from lemll._types import FloatArray
 from lemll.datasets import (
     Dataset,
     binarize_distribution,
@@ -18,7 +19,6 @@ from lemll.datasets import (
 
 __all__ = ["DemoSet", "demo_sets"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Which of the seven segments, a to g, a pocket calculator lights for 0, 1, ..., 9.
 _SEGMENTS = (

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lemll._types import FloatArray
 from lemll.datasets import (
     binarize_distribution,
     describe,
@@ -24,7 +25,6 @@ from lemll.report.surfaces import draw_surfaces
 
 __all__ = ["digits_section", "draw_demo_pictures"]
 
-FloatArray = npt.NDArray[np.float64]
 
 _THRESHOLD = 0.5
 _SMALL_BETA = 1 / 16

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from lemll.experiments._panels import Panel
 from lemll.experiments.conclusions import Conclusions, conclude, overlap_ratio
-from lemll.experiments.protocol import Protocol
+from lemll.experiments.protocol import Cell, Protocol
 from lemll.experiments.statistics import rank_rows
 from lemll.experiments.store import Record, Store
 from lemll.experiments.tables import ComparisonTable
@@ -27,7 +27,7 @@ from lemll.report._diagrams import (
     rank_diagram,
     time_scatter,
 )
-from lemll.report.page import template_environment
+from lemll.report.page import template_environment, write_html
 
 __all__ = ["PanelView", "write_comparison", "write_table"]
 
@@ -80,20 +80,23 @@ def write_comparison(path: str | Path, protocol: Protocol, store: Store) -> Path
     """
     path = Path(path)
     table = ComparisonTable.from_store(protocol, store)
-    overview = store.overview(protocol.cells())
+    cells = list(protocol.cells())
+    overview = store.overview(cells)
     records = list(overview.records.values())
+    # By cell: two methods of a protocol may share one record, being the same but for their label.
+    ended = [(cell, overview.records[cell.id]) for cell in cells if cell.id in overview.records]
     return _write(
         path,
         table,
         title=protocol.name,
-        views=_views(table, overlap_ratio(protocol.splits), _median_seconds(records)),
+        views=_views(table, overlap_ratio(protocol.splits), _median_seconds(ended)),
         experiment=protocol.experiment,
         methods=[spec.label for spec in protocol.methods],
         datasets=[source.name for source in protocol.datasets],
         running=len(overview.running),
         n_done=overview.count("done"),
         failures=[record for record in records if record.error is not None],
-        entries=_entries(protocol, records),
+        entries=_entries(protocol, ended),
         metrics=list(protocol.metrics),
         folder=_relative(store.folder / "cells", path.parent),
         provenance=_provenance(records),
@@ -160,14 +163,7 @@ def _write(path: Path, table: ComparisonTable, *, views: list[PanelView], **cont
             **context,
         )
     )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise OSError(
-            f"the page cannot be written to {path}: {error.strerror}; "
-            "give the name of a file in a folder that can be written to."
-        ) from error
+    write_html(path, text)
     return path
 
 
@@ -217,21 +213,23 @@ def _cells(panel: Panel, dataset: str) -> list[CellView]:
     return cells
 
 
-def _median_seconds(records: Iterable[Record]) -> dict[str, float]:
+def _median_seconds(ended: Iterable[tuple[Cell, Record]]) -> dict[str, float]:
     times: dict[str, list[float]] = {}
-    for record in records:
+    for cell, record in ended:
         if record.status == "done":
-            times.setdefault(record.method, []).append(sum(record.seconds.values()))
+            times.setdefault(cell.method.label, []).append(sum(record.seconds.values()))
     return {method: median(found) for method, found in times.items()}
 
 
-def _entries(protocol: Protocol, records: Iterable[Record]) -> dict[str, list[list[Any]]]:
+def _entries(
+    protocol: Protocol, ended: Iterable[tuple[Cell, Record]]
+) -> dict[str, list[list[Any]]]:
     """Sort records by data set and method, by number: the page's longest part, so kept short."""
     methods = {spec.label: number for number, spec in enumerate(protocol.methods)}
     datasets = {source.name: number for number, source in enumerate(protocol.datasets)}
     entries: dict[str, list[list[Any]]] = {}
-    for record in records:
-        key = f"{datasets[record.dataset]},{methods[record.method]}"
+    for cell, record in ended:
+        key = f"{datasets[cell.source.name]},{methods[cell.method.label]}"
         values = [record.metrics.get(name) for name in protocol.metrics]
         entries.setdefault(key, []).append(
             [

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lemll.exceptions import import_extra
+from lemll.experiments._files import write_output
 from lemll.report._diagrams import RankDiagram
 
-__all__ = ["Link", "Picture", "Section", "TableData", "template_environment", "write_page"]
+__all__ = ["Link", "Picture", "Section", "TableData", "template_environment", "write_html",
+           "write_page"]  # fmt: skip
 
 
 class TableData(NamedTuple):
@@ -73,7 +75,31 @@ def write_page(path: Path, title: str, sections: Sequence[Section]) -> None:
         Its content.
     """
     text = template_environment().get_template("page.html").render(title=title, sections=sections)
-    path.write_text(text, encoding="utf-8")
+    write_html(path, text)
+
+
+def write_html(path: Path, text: str) -> None:
+    """Write the text of a page, whole or not at all; its folder is made if it is not there.
+
+    Parameters
+    ----------
+    path : Path
+        Where to.
+    text : str
+        The page.
+
+    Raises
+    ------
+    OSError
+        Saying where it cannot be written, and what to do.
+    """
+    try:
+        write_output(path, text)
+    except OSError as error:
+        raise OSError(
+            f"the page cannot be written to {path}: {error.strerror}; "
+            "give the name of a file in a folder that can be written to."
+        ) from error
 
 
 def template_environment() -> Any:

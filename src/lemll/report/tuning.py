@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from lemll._types import FloatArray
 from lemll.exceptions import import_extra
 
 __all__ = ["ScoreSurface", "draw_label_movement", "draw_scores", "score_surface"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class ScoreSurface(NamedTuple):

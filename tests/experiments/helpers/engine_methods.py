@@ -50,6 +50,12 @@ class Logged(ClassifierMixin, BaseEstimator):
     def _fail(self) -> None:
         if self.fault == "raise":
             raise RuntimeError("this method always fails")
+        if self.fault == "loud":
+            raise RuntimeError("again and " * 100_000)
+        if self.fault == "exit":
+            raise SystemExit(3)
+        if self.fault == "interrupt":
+            raise KeyboardInterrupt
         if self.fault == "memory":
             np.ones(2**31)
         if self.fault == "die":

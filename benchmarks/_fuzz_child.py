@@ -1,0 +1,126 @@
+"""Run as a program: read damaged files one after the other, and report each by a letter.
+
+R: read; F: refused by an exception of lemll; E: another exception; H: read or refused, but after
+more than two seconds of CPU time. The process that started this one sees when it dies.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import random
+import resource
+import signal
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+from benchmarks._fuzz_mutate import mutate
+from benchmarks._fuzz_run import own_peak
+from benchmarks._fuzz_seeds import seeds
+
+_SLOW_SECONDS = 2.0
+_MAX_SECONDS = 20  # then the process ends itself by SIGALRM
+_MAX_BYTES = 8 * 2**30
+
+
+def main(arguments: list[str]) -> None:
+    """Read ``format seed first last seconds folder output``."""
+    name, seed, first, last, seconds, folder, output = arguments
+    resource.setrlimit(resource.RLIMIT_AS, (_MAX_BYTES, _MAX_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    warnings.simplefilter("ignore")
+    from lemll.datasets import read_dataset, read_label_xml
+    from lemll.exceptions import LemllError
+
+    if name == "hdf5":
+        _fork_instead_of_starting()
+    report = os.dup(1)
+    gc.freeze()  # a fork then copies less
+    chosen = seeds(name)
+    end = time.monotonic() + float(seconds)
+    for number in range(int(first), int(last)):
+        if time.monotonic() > end:
+            break
+        chance = random.Random(f"{name} {seed} {number}")
+        start = chance.choice(chosen)
+        path = Path(folder) / f"input{start.suffix}"
+        path.write_bytes(mutate(start, chance))
+        read: Any = read_label_xml if ".xml" in start.suffix else read_dataset
+        signal.alarm(_MAX_SECONDS)
+        before = _cpu_seconds()
+        try:
+            read(path, **start.options)
+            letter = "R"
+        except LemllError:
+            letter = "F"
+        except Exception as error:  # what escapes is what is looked for
+            letter = "E"
+            with (Path(output) / f"fuzz-{name}-escapes.txt").open("a") as log:
+                log.write(f"{number} {type(error).__name__}: {str(error)[:200]!r}\n")
+        slow = _cpu_seconds() - before > _SLOW_SECONDS
+        if letter == "E" or slow:
+            kept = Path(output) / f"fuzz-{name}-{seed}-{number}{start.suffix}"
+            kept.write_bytes(path.read_bytes())
+        os.write(report, ("H" if slow else letter).encode())
+    signal.alarm(0)
+    peak = max(own_peak(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
+    os.write(report, b"\n" + json.dumps({"peak": peak}).encode())
+
+
+def _cpu_seconds() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def _fork_instead_of_starting() -> None:
+    """Let the reader's child process be a fork, with everything imported: a hundred times faster.
+
+    It runs the same code and reports in the same way.
+    """
+    try:
+        from lemll.datasets import _hdf5, _hdf5_child
+    except ImportError:  # a source tree that reads in one process
+        return
+
+    class Forked:
+        def __init__(self, command: list[str], *, stdout: int, stderr: Any, env: Any) -> None:
+            del stdout, env
+            readable, writable = os.pipe()
+            self.returncode: int | None = None
+            self.pid = os.fork()
+            if self.pid == 0:
+                signal.alarm(0)
+                os.dup2(writable, 1)
+                os.dup2(stderr.fileno(), 2)
+                code = _hdf5_child.main(command[3:])
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
+            os.close(writable)
+            self.stdout = os.fdopen(readable, "rb")
+
+        def __enter__(self) -> Forked:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.stdout.close()
+            self.wait()
+
+        def wait(self) -> int:
+            if self.returncode is None:
+                self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            return self.returncode
+
+        def kill(self) -> None:
+            if self.returncode is None:
+                os.kill(self.pid, signal.SIGKILL)
+
+    _hdf5.Popen = Forked  # type: ignore[misc,assignment]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

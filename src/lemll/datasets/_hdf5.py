@@ -1,0 +1,155 @@
+"""MATLAB 7.3 files, which are HDF5 files, read in a process of its own.
+
+The HDF5 library has been seen to die of damaged files, so it must not run in the user's process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lemll.datasets._mat_parts import BrokenFileError, Cost, OddVariable, sparse_variable
+
+__all__ = ["read_hdf5"]
+
+_CHILD = Path(__file__).with_name("_hdf5_child.py")
+_MAX_DESCRIPTION = 2**16
+
+
+def read_hdf5(path: Path, wanted: Collection[str], cost: Cost, limit: int) -> dict[str, Any]:
+    """Read the wanted variables of a version 7.3 file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    wanted : collection of str
+        Names of variables; all others are left alone.
+    cost : callable
+        Called with name, shape and stored bytes of each wanted matrix before its cells are read.
+    limit : int
+        Bytes of memory that the reading process may take beyond what it needs itself.
+
+    Returns
+    -------
+    dict
+        An array, a CSC array or an `OddVariable` for each wanted name that is there.
+
+    Raises
+    ------
+    BrokenFileError
+        If the file is not such a file, or the HDF5 library dies of it.
+    """
+    # Plug-ins would run code that a file asks for; threads only take memory.
+    environment = os.environ | {"HDF5_PLUGIN_PRELOAD": "::", "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-P", str(_CHILD), str(path.absolute()), str(limit), *sorted(wanted)]
+    with (
+        tempfile.TemporaryFile() as complaints,
+        Popen(command, stdout=PIPE, stderr=complaints, env=environment) as child,
+    ):
+        assert child.stdout is not None
+        try:
+            return _receive(child.stdout, cost)
+        except EOFError as error:
+            child.stdout.close()
+            raise BrokenFileError(_reason(child.wait(), complaints)) from error
+        finally:
+            child.kill()
+
+
+def _reason(code: int, complaints: IO[bytes]) -> str:
+    complaints.seek(0)
+    text = complaints.read(_MAX_DESCRIPTION).decode("utf-8", "replace").strip()
+    if code == 1 and text:
+        return text
+    return f"the HDF5 library ended with code {code} while reading it"
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    chunk: int
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=object)) * self.dtype.itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class _Variable:
+    name: str
+    odd: str | None
+    n_rows: int | None
+    parts: tuple[_Part, ...]
+
+
+def _receive(stream: IO[bytes], cost: Cost) -> dict[str, Any]:
+    variables = _description(stream)
+    for variable in variables:
+        _charge(variable, cost)
+    return {variable.name: _value(variable, stream) for variable in variables}
+
+
+def _description(stream: IO[bytes]) -> list[_Variable]:
+    """Take in what the child says of the variables; it may have been hurt, and is not believed."""
+    try:
+        return [_variable(one) for one in json.loads(stream.readline(_MAX_DESCRIPTION))]
+    except (ValueError, KeyError, TypeError) as error:
+        raise EOFError from error
+
+
+def _variable(one: dict[str, Any]) -> _Variable:
+    parts = tuple(
+        _Part(tuple(map(int, part["shape"])), np.dtype(part["dtype"]), int(part["chunk"]))
+        for part in one["parts"]
+    )
+    n_rows = None if one["n_rows"] is None else int(one["n_rows"])
+    odd = None if one["odd"] is None else str(one["odd"])
+    dimensions = [] if odd is not None else [2] if n_rows is None else [1, 1, 1]
+    sound = [len(part.shape) for part in parts] == dimensions and all(
+        part.dtype.kind in "biuf" and min(*part.shape, part.chunk) >= 0 for part in parts
+    )
+    if not sound:
+        raise ValueError("no description of a variable")
+    return _Variable(str(one["name"]), odd, n_rows, parts)
+
+
+def _charge(variable: _Variable, cost: Cost) -> None:
+    if variable.n_rows is not None:
+        stored = sum(part.size + part.chunk for part in variable.parts)
+        cost(variable.name, (variable.n_rows, variable.parts[2].shape[0] - 1), stored=stored)
+    for part in variable.parts if variable.n_rows is None else ():
+        cost(variable.name, part.shape, extra=part.chunk)
+
+
+def _value(variable: _Variable, stream: IO[bytes]) -> Any:
+    if variable.odd is not None:
+        return OddVariable(variable.odd)
+    arrays = [_array(part, stream) for part in variable.parts]
+    if variable.n_rows is None:
+        return arrays[0].T  # MATLAB stores column by column
+    values, rows, starts = arrays
+    return sparse_variable(variable.name, values, rows, starts, variable.n_rows)
+
+
+def _array(part: _Part, stream: IO[bytes]) -> npt.NDArray[Any]:
+    data = bytearray(part.size)
+    view, filled = memoryview(data), 0
+    while filled < len(data):
+        count = stream.readinto(view[filled:])  # type: ignore[attr-defined]
+        if not count:
+            raise EOFError
+        filled += count
+    array = np.frombuffer(data, part.dtype).reshape(part.shape)
+    return array.astype(part.dtype.newbyteorder("="), copy=False)

@@ -1,0 +1,137 @@
+"""The bytes of a MATLAB file of version 5: tags, padding, both byte orders, compressed elements."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from io import BufferedReader
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from lemll.datasets._mat_parts import BrokenFileError
+
+__all__ = ["Element", "FileBytes"]
+
+_MATRIX, _COMPRESSED = 14, 15
+_STORAGE = {
+    1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8",
+}  # fmt: skip
+_BLOCK_BYTES = 64 * 2**10
+
+
+class _Bytes(Protocol):
+    def read(self, size: int) -> bytearray: ...
+
+
+class FileBytes:
+    """A stretch of the file, as it stands."""
+
+    def __init__(self, file: BufferedReader, size: int) -> None:
+        self._file = file
+        self._left = size
+
+    def read(self, size: int) -> bytearray:
+        data = bytearray(size if size <= self._left else 0)
+        if self._file.readinto(data) < size:
+            raise BrokenFileError("it is cut short")
+        self._left -= size
+        return data
+
+
+class _InflatedBytes:
+    """A compressed stretch of the file, inflated only as far as somebody reads."""
+
+    def __init__(self, file: BufferedReader, size: int) -> None:
+        self._file = file
+        self._left = size
+        self._zlib = zlib.decompressobj()
+
+    def read(self, size: int) -> bytearray:
+        data = bytearray()
+        while len(data) < size:
+            piece = self._inflate(size - len(data))
+            if not piece and (self._zlib.eof or not (self._left or self._zlib.unconsumed_tail)):
+                raise BrokenFileError("a compressed variable is cut short")
+            data += piece
+        return data
+
+    def _inflate(self, at_most: int) -> bytes:
+        packed = self._zlib.unconsumed_tail
+        if not packed:
+            packed = self._file.read(min(self._left, _BLOCK_BYTES))
+            self._left -= len(packed)
+        try:
+            return self._zlib.decompress(packed, min(at_most, _BLOCK_BYTES))
+        except zlib.error as error:
+            raise BrokenFileError(f"a compressed variable is damaged: {error}") from error
+
+    def finish(self) -> None:
+        """Read to the check sum, which zlib compares; only padding may stand before it."""
+        extra = 0
+        while not self._zlib.eof and extra <= 8 and (self._left or self._zlib.unconsumed_tail):
+            extra += len(self._inflate(8))
+        if not self._zlib.eof:
+            raise BrokenFileError("a compressed variable does not end where its matrix does")
+
+
+class Element:
+    """One element at the top level, of which the parts are read one after the other."""
+
+    def __init__(self, file: BufferedReader, kind: int, size: int, order: str) -> None:
+        self.order = order
+        self._inflated = _InflatedBytes(file, size) if kind == _COMPRESSED else None
+        self._source: _Bytes = self._inflated or FileBytes(file, size)
+        self._left = size
+        if self._inflated is not None:
+            kind, self._left = struct.unpack(order + "II", self._source.read(8))
+        if kind != _MATRIX:
+            raise BrokenFileError(f"an element of type {kind} where a matrix should stand")
+
+    def tag(self) -> tuple[int, int, bool]:
+        """Step over a tag; return the storage type, the bytes, and whether they stand within it."""
+        first = self._take(4)
+        (word,) = struct.unpack(self.order + "I", first)
+        if word >> 16:
+            kind, size = word & 0xFFFF, word >> 16
+            if size > 4:
+                raise BrokenFileError(f"a small element of {size} bytes, where 4 have room")
+            return kind, size, True
+        return word, struct.unpack(self.order + "I", self._take(4))[0], False
+
+    def data(self, size: int, small: bool) -> bytearray:
+        """Read the bytes behind a tag and the padding behind them."""
+        data = self._take(size)
+        padding = 4 - size if small else -size % 8
+        self._take(min(padding, self._left))  # some writers leave the last padding away
+        return data
+
+    def numbers(
+        self, count: int | None, allowed: str = "iuf", *, at_most: int | None = None
+    ) -> npt.NDArray[Any]:
+        """Read an element of `count` numbers (any, if None) of a kind among `allowed`."""
+        kind, size, small = self.tag()
+        if kind not in _STORAGE or np.dtype(_STORAGE[kind]).kind not in allowed:
+            raise BrokenFileError(f"numbers stored as type {kind}")
+        dtype = np.dtype(self.order + _STORAGE[kind])
+        stored, rest = divmod(size, dtype.itemsize)
+        if rest or count not in (None, stored) or (at_most is not None and stored > at_most):
+            raise BrokenFileError(f"{size} bytes of {dtype.name}, which do not fit their variable")
+        numbers = np.frombuffer(self.data(size, small), dtype)
+        return numbers.astype(dtype.newbyteorder("="), copy=False)
+
+    def left(self) -> int:
+        """Tell how many bytes are left."""
+        return self._left
+
+    def finish(self) -> None:
+        """Check what only the end of a compressed element can tell."""
+        if self._inflated is not None:
+            self._inflated.finish()
+
+    def _take(self, size: int) -> bytearray:
+        if size > self._left:
+            raise BrokenFileError(f"a part of {size} bytes in a matrix with {self._left} left")
+        self._left -= size
+        return self._source.read(size)

@@ -1,0 +1,78 @@
+"""How large the pages of a Parquet file become, by the footer and their own heads.
+
+A page may be packed a hundred thousand times smaller than it is, and the footer need not say so;
+the head of the page must, as the library makes room by it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from lemll.datasets._thrift import CompactReader, Wanted
+
+__all__ = ["unpacked_sizes"]
+
+_ROW_GROUPS, _COLUMNS, _COLUMN = 4, 1, 3
+_TOTAL_PACKED, _DATA_PLACE, _DICTIONARY_PLACE = 7, 9, 11
+_FOOTER: Wanted = {
+    _ROW_GROUPS: {
+        _COLUMNS: {_COLUMN: {_TOTAL_PACKED: None, _DATA_PLACE: None, _DICTIONARY_PLACE: None}}
+    }
+}
+_UNPACKED, _PACKED = 2, 3
+_HEAD: Wanted = {_UNPACKED: None, _PACKED: None}
+_HEAD_BYTES = 2**12
+_TAIL_BYTES = 8
+
+
+def unpacked_sizes(raw: BinaryIO) -> Iterator[int]:
+    """Yield for each row group what its pages take when unpacked.
+
+    Parameters
+    ----------
+    raw : binary file
+        The Parquet file; its position is changed.
+
+    Yields
+    ------
+    int
+        Bytes.
+
+    Raises
+    ------
+    ValueError
+        If footer or heads are broken.
+    """
+    end = raw.seek(0, os.SEEK_END)
+    raw.seek(max(0, end - _TAIL_BYTES))
+    size = int.from_bytes(raw.read(4), "little")
+    if size > end - _TAIL_BYTES:
+        raise ValueError(f"a footer of {size} bytes in a file of {end}")
+    raw.seek(end - _TAIL_BYTES - size)
+    footer = CompactReader(raw.read(size)).struct(_FOOTER)
+    for group in footer.get(_ROW_GROUPS, ()):
+        yield sum(_chunk_size(column.get(_COLUMN), raw) for column in group.get(_COLUMNS, ()))
+
+
+def _chunk_size(chunk: dict[int, int] | None, raw: BinaryIO) -> int:
+    if chunk is None or not {_TOTAL_PACKED, _DATA_PLACE} <= chunk.keys():
+        raise ValueError("the footer does not say where a column is")
+    place = chunk[_DATA_PLACE]
+    if 0 < chunk.get(_DICTIONARY_PLACE, 0) < place:
+        place = chunk[_DICTIONARY_PLACE]
+    end = place + chunk[_TOTAL_PACKED]
+    total = 0
+    while place < end:
+        if place < 0:
+            raise ValueError("a column begins before the file")
+        raw.seek(place)
+        reader = CompactReader(raw.read(_HEAD_BYTES))
+        head = reader.struct(_HEAD)
+        packed, unpacked = head.get(_PACKED, -1), head.get(_UNPACKED, -1)
+        if min(packed, unpacked) < 0:
+            raise ValueError("the head of a page gives no sizes")
+        total += unpacked
+        place += reader.place + packed
+    return total
