@@ -14,8 +14,8 @@ from typing import Any
 
 from benchmarks._measure import write_json
 from benchmarks.bench_engine import CELLS, make_protocol
-from lemll.experiments.runner import run
-from lemll.experiments.store import Store
+from lemll.experiments.execution.runner import run
+from lemll.experiments.stores.store import Store
 from lemll.report.comparison import write_comparison
 
 LARGEST_BYTES = 5e6

@@ -27,6 +27,7 @@ __all__ = [
     "LemllError",
     "MissingExtraError",
     "NotEnoughMemoryError",
+    "ProtocolError",
     "StoreError",
     "UnknownDatasetError",
     "import_extra",
@@ -103,6 +104,10 @@ class StoreError(LemllError, OSError):
 
 class NotEnoughMemoryError(LemllError, MemoryError):
     """A computation would need more memory than the machine has."""
+
+
+class ProtocolError(LemllError, ValueError):
+    """A protocol file cannot be read, breaks its format, or asks for what a file may not."""
 
 
 class MissingExtraError(LemllError, ImportError):

@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 from lemll import MSVRClassifier
 from lemll.cli.app import app
 from lemll.datasets import load_digit_tags
-from lemll.exceptions import StoreError
+from lemll.exceptions import ProtocolError, StoreError
 from lemll.experiments import Method, methods, register
-from lemll.experiments.protocol import Protocol, ProtocolError
-from lemll.experiments.store import Store
+from lemll.experiments.protocols.protocol import Protocol
+from lemll.experiments.stores.store import Store
 
 HELPERS = Path(__file__).parents[1] / "experiments" / "helpers"
 LEMLL = [sys.executable, "-c", "from lemll.cli import main; main()"]

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from lemll.cli import _console, _run
 from lemll.cli.app import app
 from lemll.datasets import Dataset, write_npz
-from lemll.experiments.csvtext import safe_cell
-from lemll.experiments.runner import Progress
+from lemll.experiments.execution.runner import Progress
+from lemll.experiments.stores.export import safe_cell
 
 LEMLL = [sys.executable, "-c", "from lemll.cli import main; main()"]
 # Clear the screen; the same by the single byte CSI; set the title; write backwards.

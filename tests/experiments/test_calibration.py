@@ -8,14 +8,14 @@ import pytest
 from lemll.datasets import binarize_distribution
 from lemll.enhancers import LEMLLEnhancer
 from lemll.experiments import Protocol, Store, run
-from lemll.experiments._sources import load_source
-from lemll.experiments.calibration import (
+from lemll.experiments.protocols.sources import load_source
+from lemll.metrics import chebyshev
+from lemll.paper.calibration import (
     CalibratedCell,
     calibrated_cells,
     summarise_calibration,
 )
-from lemll.experiments.reconstruction_report import make_report
-from lemll.metrics import chebyshev
+from lemll.paper.reconstruction_report import make_report
 
 
 @pytest.fixture(scope="module")

@@ -18,13 +18,13 @@ from engine_methods import make_protocol
 from typer.testing import CliRunner
 
 from lemll.cli.app import app
+from lemll.comparison.tables import ComparisonTable
+from lemll.comparison.verification import verify
 from lemll.exceptions import StoreError
-from lemll.experiments import _records
-from lemll.experiments.protocol import Protocol
-from lemll.experiments.runner import run
-from lemll.experiments.store import Store
-from lemll.experiments.tables import ComparisonTable
-from lemll.experiments.verification import verify
+from lemll.experiments.execution.runner import run
+from lemll.experiments.protocols.protocol import Protocol
+from lemll.experiments.stores import records as _records
+from lemll.experiments.stores.store import Store
 
 SECRET = "the content of a file outside"
 TOML = """

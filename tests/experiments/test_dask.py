@@ -10,14 +10,14 @@ import time
 import pytest
 from engine_methods import make_protocol
 
+from lemll.comparison.tables import ComparisonTable
 from lemll.exceptions import LemllError
-from lemll.experiments import _dask
-from lemll.experiments._dask import DaskCells, dask_client
-from lemll.experiments.methods import MethodSpec
-from lemll.experiments.protocol import Protocol, Splits
-from lemll.experiments.runner import run
-from lemll.experiments.store import Store
-from lemll.experiments.tables import ComparisonTable
+from lemll.experiments.execution import dask as _dask
+from lemll.experiments.execution.dask import DaskCells, dask_client
+from lemll.experiments.execution.runner import run
+from lemll.experiments.protocols.methods import MethodSpec
+from lemll.experiments.protocols.protocol import Protocol, Splits
+from lemll.experiments.stores.store import Store
 
 distributed = pytest.importorskip("distributed")
 
@@ -113,7 +113,7 @@ def test_data_are_sent_once_and_again_if_they_were_lost(client, tmp_path, log, m
     assert end.done == end.total > 6
     assert len(sent) == len({id(data) for data in sent}) == 1
     cells = DaskCells(client)
-    monkeypatch.setattr("lemll.experiments.runner.DaskCells", lambda _: cells)
+    monkeypatch.setattr("lemll.experiments.execution.runner.DaskCells", lambda _: cells)
     lost = []
 
     def lose(progress):

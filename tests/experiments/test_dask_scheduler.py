@@ -16,10 +16,10 @@ import trustme
 from engine_methods import make_protocol
 
 from lemll.exceptions import LemllError
-from lemll.experiments import _dask
-from lemll.experiments._dask import dask_client
-from lemll.experiments.runner import run
-from lemll.experiments.store import Store
+from lemll.experiments.execution import dask as _dask
+from lemll.experiments.execution.dask import dask_client
+from lemll.experiments.execution.runner import run
+from lemll.experiments.stores.store import Store
 
 dask = pytest.importorskip("dask")
 pytest.importorskip("distributed")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lemll.datasets.download import is_locked, take_lock
-from lemll.experiments._files import read_plain, write_output, write_texts, write_whole
+from lemll._plain_files import is_locked, take_lock
+from lemll.experiments.stores.files import read_plain, write_output, write_texts, write_whole
 
 
 def test_a_file_is_read_up_to_its_limit(tmp_path):

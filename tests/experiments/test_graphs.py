@@ -8,7 +8,7 @@ import pytest
 from lemll.datasets import make_artificial
 from lemll.enhancers import ENHANCERS, LEMLLEnhancer, ML2Enhancer, MLFEEnhancer
 from lemll.experiments import Protocol, Store, run
-from lemll.experiments._graphs import Graphs
+from lemll.experiments.execution.reuse import Graphs
 
 
 @pytest.mark.parametrize("enhancer", ENHANCERS, ids=lambda enhancer: enhancer.__name__)

@@ -6,11 +6,11 @@ import pytest
 from engine_methods import Logged
 from sklearn.base import is_classifier
 
+from lemll.comparison.tables import ComparisonTable
 from lemll.experiments import Method, get_method, list_methods, methods, register
-from lemll.experiments.protocol import Protocol, Splits
-from lemll.experiments.runner import run
-from lemll.experiments.store import Store
-from lemll.experiments.tables import ComparisonTable
+from lemll.experiments.execution.runner import run
+from lemll.experiments.protocols.protocol import Protocol, Splits
+from lemll.experiments.stores.store import Store
 
 PAPER = (1 / 64, 1 / 16, 1 / 4, 1, 4, 16, 64)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from engine_methods import Logged
 
+from lemll.comparison.tables import ComparisonTable
 from lemll.experiments import (
     Method,
     Splits,
@@ -17,10 +18,9 @@ from lemll.experiments import (
     register,
     run,
 )
-from lemll.experiments.prediction import PAPER_METHODS, QUICK_DATASETS, agreement, significances
-from lemll.experiments.prediction_report import make_report
-from lemll.experiments.protocol import Protocol
-from lemll.experiments.tables import ComparisonTable
+from lemll.experiments.protocols.protocol import Protocol
+from lemll.paper.prediction import PAPER_METHODS, QUICK_PREDICTION, agreement, significances
+from lemll.paper.prediction_report import make_prediction_report
 
 METRICS = ("hamming_loss", "ranking_loss", "one_error", "coverage", "average_precision")
 COLUMNS = ("LEMLL", "MLFE", "MSVR")
@@ -50,8 +50,8 @@ def test_learners_take_part_as_soon_as_they_are_registered(monkeypatch):
 
 
 def test_what_is_run_can_be_chosen():
-    protocol = paper_prediction(QUICK_DATASETS, methods=["ML2", "MSVR"], n_splits=2, tuned=False)
-    assert [source.name for source in protocol.datasets] == list(QUICK_DATASETS)
+    protocol = paper_prediction(QUICK_PREDICTION, methods=["ML2", "MSVR"], n_splits=2, tuned=False)
+    assert [source.name for source in protocol.datasets] == list(QUICK_PREDICTION)
     assert (protocol.splits.n_splits, protocol.tuning, protocol.control) == (2, None, "ML2")
 
 
@@ -110,7 +110,7 @@ def test_a_report_has_tables_ranks_and_settings(tmp_path):
     )
     store = Store(tmp_path / "store")
     run(protocol, store, backend="sequential")
-    report = make_report(protocol, store)
+    report = make_prediction_report(protocol, store)
     # No set of the paper's: nothing to agree with, and no ranks of the printed figures.
     assert (report.agreement, report.ranks, report.significances) == ([], [], [])
     assert "2 halves, default parameters" in report.summary()
@@ -132,6 +132,6 @@ def test_without_lemll_or_the_papers_methods_there_still_is_a_report(tmp_path, m
     )
     store = Store(tmp_path / "store")
     run(protocol, store, backend="sequential")
-    report = make_report(protocol, store)
+    report = make_prediction_report(protocol, store)
     assert report.ranks == []
     assert "parameters tuned by average_precision in 2 folds" in report.summary()

@@ -13,15 +13,17 @@ import pytest
 from engine_methods import Logged, make_protocol
 
 from lemll.datasets import Dataset, write_dataset
-from lemll.experiments import Method, _provenance, list_methods, methods, register
-from lemll.experiments._choices import CHOICES
-from lemll.experiments._parse import parse_protocol
-from lemll.experiments._provenance import code_version
-from lemll.experiments._sources import Source, data_sha256, load_source
-from lemll.experiments.methods import MethodSpec
-from lemll.experiments.protocol import Protocol, ProtocolError, Splits, Tuning
-from lemll.experiments.runner import run
-from lemll.experiments.store import Store
+from lemll.exceptions import ProtocolError
+from lemll.experiments import Method, list_methods, register
+from lemll.experiments.execution.runner import run
+from lemll.experiments.protocols import code, methods
+from lemll.experiments.protocols.choices import CHOICES
+from lemll.experiments.protocols.code import code_version
+from lemll.experiments.protocols.methods import MethodSpec
+from lemll.experiments.protocols.parse import parse_protocol
+from lemll.experiments.protocols.protocol import Protocol, Splits, Tuning
+from lemll.experiments.protocols.sources import Source, data_sha256, load_source
+from lemll.experiments.stores.store import Store
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "protocols").glob("*.toml"))
 
@@ -193,20 +195,20 @@ def test_ids_depend_on_all_that_the_result_does_and_on_nothing_else(monkeypatch)
         first(tuning=Tuning(grids={"LEMLL": {"alpha": (1.0,)}})),
     ]
     assert len({cell.work for cell in [plain, *others]}) == 8
-    monkeypatch.setattr(_provenance, "package_sha256", lambda: "another version")
+    monkeypatch.setattr(code, "_statements_sha256", lambda _: "another version")
     changed = first()
     assert changed.work == plain.work
     assert changed.id != plain.id
 
 
 def test_ids_are_the_same_in_another_process():
-    code = (
-        "from lemll.experiments.protocol import Protocol;"
+    program = (
+        "from lemll.experiments.protocols.protocol import Protocol;"
         "p = Protocol(name='s', experiment='prediction', datasets=('digit-tags',), "
         "methods=('LEMLL',)); print(next(p.cells()).id)"
     )
     printed = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert printed.stdout.strip() == next(small().cells()).id
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from lemll.comparison.tables import ComparisonTable
 from lemll.datasets import binarize_distribution, list_datasets, load_dataset
 from lemll.enhancers import FCMEnhancer, KMEnhancer, LabelPropagationEnhancer
 from lemll.experiments import get_method, paper_reconstruction, published_reconstruction
-from lemll.experiments.reconstruction import (
+from lemll.metrics import METRICS
+from lemll.paper.reconstruction import (
     BASELINES,
     PAPER_METHODS,
     TOLERANCES,
     agreement,
     block_ranks,
 )
-from lemll.experiments.tables import ComparisonTable
-from lemll.metrics import METRICS
 from lemll.topology import reconstruction_weights
 
 

@@ -13,8 +13,8 @@ from lemll import LEMLL, LEMLLCV, ML2, MSVRCV, MSVRClassifier
 from lemll.datasets import load_digit_tags
 from lemll.enhancers import ML2Enhancer
 from lemll.experiments import MethodSpec, Protocol, Splits, Store, Tuning, _execute, run
-from lemll.experiments._first_stages import FirstStages
-from lemll.experiments._searches import make_search
+from lemll.experiments.execution.reuse import FirstStages
+from lemll.experiments.execution.searches import make_search
 from lemll.metrics import get_scorer
 
 

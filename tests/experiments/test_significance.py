@@ -10,15 +10,15 @@ import pytest
 import scikit_posthocs
 from scipy import stats
 
-from lemll.experiments import published_prediction
-from lemll.experiments.pairwise import holm, wilcoxon_holm
-from lemll.experiments.significance import (
+from lemll.comparison.pairwise import holm, wilcoxon_holm
+from lemll.comparison.significance import (
     cliques,
     critical_difference,
     friedman_test,
     nemenyi_pvalues,
 )
-from lemll.experiments.statistics import paired_t_test
+from lemll.comparison.statistics import paired_t_test
+from lemll.experiments import published_prediction
 from lemll.metrics import METRICS
 
 METHODS = ("LEMLL", "MLFE", "ML2", "RELIAB", "MSVR", "ML-kNN", "CLR", "ECC")

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lemll.experiments import published_prediction
-from lemll.experiments.statistics import (
+from lemll.comparison.statistics import (
     average_ranks,
     paired_t_test,
     rank_rows,
     win_tie_loss,
 )
+from lemll.experiments import published_prediction
 from lemll.metrics import METRICS
 
 METHODS = ("LEMLL", "MLFE", "ML2", "RELIAB", "MSVR", "ML-kNN", "CLR", "ECC")

@@ -14,9 +14,10 @@ import pytest
 from engine_methods import make_protocol
 
 from lemll.exceptions import MissingExtraError, StoreError
-from lemll.experiments import _execute, _files, _provenance, runner
-from lemll.experiments.runner import run
-from lemll.experiments.store import Store
+from lemll.experiments.execution.runner import run
+from lemll.experiments.protocols import code
+from lemll.experiments.stores import files as _files
+from lemll.experiments.stores.store import Store
 
 
 @pytest.fixture
@@ -108,14 +109,13 @@ def test_arrays_that_were_changed_are_not_given_out(store):
 
 
 def test_a_record_of_a_later_format_is_not_guessed_at(store, monkeypatch):
-    monkeypatch.setattr("lemll.experiments._records._FORMAT", 2)
+    monkeypatch.setattr("lemll.experiments.stores.records._FORMAT", 2)
     with pytest.raises(StoreError, match="another version of lemll, in a format not known"):
         store.read(files(store, ".json")[0].stem)
 
 
 def test_results_of_other_code_are_stale_and_run_again(protocol, store, monkeypatch, log):
-    for module in (_provenance, _execute, runner):
-        monkeypatch.setattr(module, "package_sha256", lambda: "another version")
+    monkeypatch.setattr(code, "_statements_sha256", lambda _: "another version")
     overview = store.overview(protocol.cells())
     assert (len(overview.records), len(overview.stale), len(overview.pending)) == (0, 4, 4)
     assert run(protocol, store, backend="sequential").done == 4
@@ -152,7 +152,7 @@ def test_what_is_claimed_is_running(protocol, store):
 
 def test_a_killed_holder_leaves_no_claim(store):
     code = (
-        "import os, signal, sys; from lemll.experiments.store import Store; "
+        "import os, signal, sys; from lemll.experiments.stores.store import Store; "
         "assert Store(sys.argv[1]).claim('c' * 64); os.kill(os.getpid(), signal.SIGKILL)"
     )
     ended = subprocess.run([sys.executable, "-c", code, store.folder], check=False)

@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 from engine_methods import make_protocol
 
-from lemll.experiments import _provenance, published_prediction
-from lemll.experiments._latex import escape
-from lemll.experiments._records import encode
-from lemll.experiments.runner import run
-from lemll.experiments.store import Store
-from lemll.experiments.tables import ComparisonTable
-from lemll.experiments.verification import verify
+from lemll.comparison import published_prediction
+from lemll.comparison.latex import escape
+from lemll.comparison.tables import ComparisonTable
+from lemll.comparison.verification import verify
+from lemll.experiments.execution.runner import run
+from lemll.experiments.protocols import code
+from lemll.experiments.stores.records import encode
+from lemll.experiments.stores.store import Store
 
 NASTY = r"a_b & 50% {x} #1 ~ ^ \ $ | [z]"
 
@@ -186,7 +187,7 @@ def test_what_is_missing_or_stale_is_noted_and_left_out(protocol, store, monkeyp
     text = ComparisonTable.from_store(protocol, store).to_markdown()
     assert "(2 of 3)" in text
     assert text.endswith("1 cells have not been run yet.\n")
-    monkeypatch.setattr(_provenance, "package_sha256", lambda: "another version")
+    monkeypatch.setattr(code, "_statements_sha256", lambda _: "another version")
     text = ComparisonTable.from_store(protocol, store).to_markdown()
     assert "| digit-tags | — | — |" in text
     assert text.endswith("5 cells of another version of the code were left out.\n")

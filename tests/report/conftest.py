@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from lemll.experiments import Protocol, Splits
-from lemll.experiments._provenance import environment
-from lemll.experiments._sources import Source
-from lemll.experiments.methods import MethodSpec
-from lemll.experiments.store import Record, Store
+from lemll.experiments.protocols.code import environment
+from lemll.experiments.protocols.methods import MethodSpec
+from lemll.experiments.protocols.sources import Source
+from lemll.experiments.stores.store import Record, Store
 
 
 def fill(folder, *, datasets, methods, n_splits=3, skip=(), fail=()):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lemll.experiments.prediction import printed_prediction
-from lemll.experiments.tables import ComparisonTable
+from lemll.comparison.tables import ComparisonTable
+from lemll.paper.prediction import printed_prediction
 from lemll.report._diagrams import _round_ticks, time_scatter
 from lemll.report.comparison import write_comparison, write_table
 

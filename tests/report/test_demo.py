@@ -10,10 +10,10 @@ from html import unescape
 import numpy as np
 import pytest
 
+from lemll.comparison.statistics import paired_t_test
 from lemll.datasets import read_npz
 from lemll.exceptions import MissingExtraError
 from lemll.experiments import Store
-from lemll.experiments.statistics import paired_t_test
 from lemll.report import demo
 from lemll.report._demo_comparison import demo_protocol
 from lemll.report._demo_data import demo_sets

@@ -11,10 +11,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from lemll.experiments.protocol import Protocol
-from lemll.experiments.runner import Progress as RunProgress
-from lemll.experiments.runner import run
-from lemll.experiments.store import Store
+from lemll.experiments import Progress as RunProgress
+from lemll.experiments import Protocol, Store, run
 
 __all__ = ["run_with_progress"]
 

@@ -15,13 +15,9 @@ from rich.table import Table
 
 from lemll.cli._console import make_console, safe_text
 from lemll.cli._run import run_with_progress
-from lemll.experiments import list_methods
-from lemll.experiments._dask import dask_client
-from lemll.experiments.protocol import Protocol
-from lemll.experiments.store import Status, Store
-from lemll.experiments.tables import ComparisonTable
-from lemll.experiments.verification import verify
-from lemll.report.comparison import write_comparison
+from lemll.comparison import ComparisonTable, verify
+from lemll.experiments import Protocol, Status, Store, dask_client, list_methods
+from lemll.report import write_comparison
 
 __all__ = ["app"]
 

@@ -17,12 +17,13 @@ from lemll.datasets import (
     Description,
     dataset_info,
     describe,
+    find_reader,
     list_datasets,
     load_dataset,
+    local_path,
+    looks_like_a_file,
     write_dataset,
 )
-from lemll.datasets.files import find_reader, looks_like_a_file
-from lemll.datasets.registry import local_path
 from lemll.exceptions import (
     DatasetFormatError,
     DatasetNotFoundError,

@@ -24,7 +24,7 @@ def demo(
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Cells to run at a time.")] = 1,
 ) -> None:
     """Recover label distributions, compare learners on embedded data; ends with a page to open."""
-    from lemll.report.demo import make_demo
+    from lemll.report import make_demo
 
     console = make_console()
     command = f"lemll demo --output {shlex.quote(str(output))} --splits {splits} --jobs {jobs}"

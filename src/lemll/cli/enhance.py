@@ -15,8 +15,7 @@ from lemll._types import FloatArray
 from lemll.cli._console import make_console, safe_text
 from lemll.cli.datasets import Labels, Missing, Nominal, load_named
 from lemll.datasets import Dataset
-from lemll.experiments import get_method, list_methods
-from lemll.experiments.csvtext import csv_text, safe_cell
+from lemll.experiments import csv_text, get_method, list_methods, safe_cell
 
 __all__ = ["enhance"]
 

@@ -12,24 +12,24 @@ from rich.table import Table
 
 from lemll.cli._console import make_console
 from lemll.cli._run import run_with_progress
+from lemll.comparison import ComparisonTable, conclude
 from lemll.datasets import list_datasets, load_dataset
 from lemll.exceptions import DatasetNotFoundError
-from lemll.experiments import prediction_report
-from lemll.experiments._ranks import Ranks
-from lemll.experiments.conclusions import conclude
-from lemll.experiments.prediction import N_SPLITS, paper_prediction, printed_prediction
-from lemll.experiments.prediction import QUICK_DATASETS as QUICK_PREDICTION
-from lemll.experiments.reconstruction import (
-    QUICK_DATASETS,
-    THRESHOLDS,
-    Agreement,
+from lemll.experiments import THRESHOLDS, Store
+from lemll.paper import (
+    N_SPLITS,
+    QUICK_PREDICTION,
+    QUICK_RECONSTRUCTION,
+    Ranks,
+    ReconstructionAgreement,
+    ReconstructionReport,
+    make_prediction_report,
+    make_reconstruction_report,
+    paper_prediction,
     paper_reconstruction,
+    printed_prediction,
 )
-from lemll.experiments.reconstruction_report import ReconstructionReport, make_report
-from lemll.experiments.store import Store
-from lemll.experiments.tables import ComparisonTable
-from lemll.report.comparison import write_comparison, write_table
-from lemll.report.page import template_environment
+from lemll.report import template_environment, write_comparison, write_table
 
 __all__ = ["app"]
 
@@ -59,7 +59,7 @@ def reconstruction(
 ) -> None:
     """Recover known distributions from 0/1 labels by every method (Tables VI to VIII)."""
     console = make_console()
-    wanted = datasets or (list(QUICK_DATASETS) if quick else None)
+    wanted = datasets or (list(QUICK_RECONSTRUCTION) if quick else None)
     names, absent = _at_hand(wanted, "V", download=datasets is not None)
     protocol = paper_reconstruction(names, thresholds=_QUICK_THRESHOLDS if quick else THRESHOLDS)
     template_environment()  # what the page needs is missed now, not after hours
@@ -68,7 +68,7 @@ def reconstruction(
     command += ["--quick"] * quick + ["--store", str(store), "--jobs", str(jobs)]
     command += ["--output", str(output)] if output else []
     end = run_with_progress(console, protocol, opened, n_jobs=jobs, command=shlex.join(command))
-    report = make_report(protocol, opened)
+    report = make_reconstruction_report(protocol, opened)
     folder = output or store.with_name(f"{store.name}-tables")
     files = report.write(folder)
     _print(console, report)
@@ -122,7 +122,7 @@ def prediction(
     command += ["--store", str(store), "--jobs", str(jobs)]
     command += ["--output", str(output)] if output else []
     end = run_with_progress(console, protocol, opened, n_jobs=jobs, command=shlex.join(command))
-    report = prediction_report.make_report(protocol, opened)
+    report = make_prediction_report(protocol, opened)
     folder = output or store.with_name(f"{store.name}-tables")
     files = report.write(folder)
     _print_panels(console, report.table)
@@ -239,7 +239,7 @@ def _print(console: Console, report: ReconstructionReport) -> None:
         )
 
 
-def _sentence(entry: Agreement) -> str:
+def _sentence(entry: ReconstructionAgreement) -> str:
     return (
         f"{entry.method}: {entry.within} of {entry.cells} cells within {entry.tolerance:g} of the "
         f"printed figure, {entry.exact} equal to it; largest difference {entry.largest:.3f}"

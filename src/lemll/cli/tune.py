@@ -23,7 +23,7 @@ from lemll.exceptions import LemllError
 from lemll.metrics import METRICS
 from lemll.model_selection import IterativeStratifiedKFold
 from lemll.predictors import LEMLL, LEMLLCV, SearchProgress
-from lemll.report.tuning import draw_label_movement, draw_scores, score_surface
+from lemll.report import draw_label_movement, draw_scores, score_surface
 
 __all__ = ["tune"]
 

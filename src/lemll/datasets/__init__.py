@@ -4,7 +4,7 @@ from lemll.datasets.arff import read_arff, write_arff
 from lemll.datasets.binarize import binarize_distribution
 from lemll.datasets.dataset import Dataset
 from lemll.datasets.describe import Description, describe
-from lemll.datasets.files import read_dataset, write_dataset
+from lemll.datasets.files import find_reader, looks_like_a_file, read_dataset, write_dataset
 from lemll.datasets.generators import (
     load_digit_tags,
     make_artificial,
@@ -13,7 +13,13 @@ from lemll.datasets.generators import (
 from lemll.datasets.mat import read_mat
 from lemll.datasets.mulan_xml import read_label_xml
 from lemll.datasets.npz import read_npz, write_npz
-from lemll.datasets.registry import DatasetInfo, dataset_info, list_datasets, load_dataset
+from lemll.datasets.registry import (
+    DatasetInfo,
+    dataset_info,
+    list_datasets,
+    load_dataset,
+    local_path,
+)
 from lemll.datasets.svmlight import read_svmlight
 from lemll.datasets.tables import read_table, write_csv, write_parquet
 
@@ -24,9 +30,12 @@ __all__ = [
     "binarize_distribution",
     "dataset_info",
     "describe",
+    "find_reader",
     "list_datasets",
     "load_dataset",
     "load_digit_tags",
+    "local_path",
+    "looks_like_a_file",
     "make_artificial",
     "make_artificial_surface",
     "read_arff",

@@ -1,6 +1,7 @@
 """Label enhancement: logical labels in, numerical labels and a label distribution out."""
 
 from lemll.enhancers._base import BaseEnhancer
+from lemll.enhancers._calibrate import choose_scale
 from lemll.enhancers.fcm import FCMEnhancer
 from lemll.enhancers.glle import GLLEEnhancer
 from lemll.enhancers.km import KMEnhancer
@@ -37,5 +38,6 @@ __all__ = [
     "ML2Enhancer",
     "MLFEEnhancer",
     "UniformEnhancer",
+    "choose_scale",
     "normalize",
 ]

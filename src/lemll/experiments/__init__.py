@@ -1,40 +1,70 @@
-"""Experiments: what is run, where results live, how they compare with what was published."""
+"""The engine of experiments: what is run, how, and where results live."""
 
-from lemll.experiments.methods import Method, MethodSpec, get_method, list_methods, register
-from lemll.experiments.prediction import paper_prediction
-from lemll.experiments.protocol import Cell, Protocol, Splits, Tuning
-from lemll.experiments.published import (
-    PredictionCell,
-    ReconstructionCell,
-    published_prediction,
-    published_reconstruction,
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from lemll.experiments.execution.dask import dask_client
+from lemll.experiments.execution.execute import measure, split_rows
+from lemll.experiments.execution.runner import Progress, run
+from lemll.experiments.protocols.methods import (
+    Method,
+    MethodSpec,
+    get_method,
+    list_methods,
+    register,
 )
-from lemll.experiments.reconstruction import paper_reconstruction
-from lemll.experiments.runner import Progress, run
-from lemll.experiments.store import Record, Store
-from lemll.experiments.tables import ComparisonTable
-from lemll.experiments.verification import verify
+from lemll.experiments.protocols.protocol import Cell, Protocol
+from lemll.experiments.protocols.settings import THRESHOLDS, Splits, Tuning
+from lemll.experiments.protocols.sources import load_source
+from lemll.experiments.stores.export import csv_text, safe_cell
+from lemll.experiments.stores.files import write_output, write_texts
+from lemll.experiments.stores.records import Record, Status, damage
+from lemll.experiments.stores.store import Store
 
 __all__ = [
+    "THRESHOLDS",
     "Cell",
-    "ComparisonTable",
     "Method",
     "MethodSpec",
-    "PredictionCell",
     "Progress",
     "Protocol",
-    "ReconstructionCell",
     "Record",
     "Splits",
+    "Status",
     "Store",
     "Tuning",
+    "csv_text",
+    "damage",
+    "dask_client",
     "get_method",
     "list_methods",
-    "paper_prediction",
-    "paper_reconstruction",
-    "published_prediction",
-    "published_reconstruction",
+    "load_source",
+    "measure",
     "register",
     "run",
-    "verify",
+    "safe_cell",
+    "split_rows",
+    "write_output",
+    "write_texts",
 ]
+
+# Comparing results and the paper's experiments are rooms of their own, built on this one. Their
+# names can be had here, too, from the time when there was one room for all.
+_ELSEWHERE = {
+    "ComparisonTable": "lemll.comparison",
+    "PredictionCell": "lemll.comparison",
+    "ReconstructionCell": "lemll.comparison",
+    "published_prediction": "lemll.comparison",
+    "published_reconstruction": "lemll.comparison",
+    "verify": "lemll.comparison",
+    "paper_prediction": "lemll.paper",
+    "paper_reconstruction": "lemll.paper",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ELSEWHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_ELSEWHERE[name]), name)

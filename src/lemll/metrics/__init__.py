@@ -67,7 +67,7 @@ from lemll.metrics.multilabel import (
     one_error,
     ranking_loss,
 )
-from lemll.metrics.scorers import MetricScorer, get_scorer, scorer_names
+from lemll.metrics.scorers import MetricScorer, get_scorer, label_scores, scorer_names
 from lemll.metrics.table import METRICS, Metric
 
 __all__ = [
@@ -84,6 +84,7 @@ __all__ = [
     "hamming_loss",
     "intersection",
     "kl_divergence",
+    "label_scores",
     "one_error",
     "ranking_loss",
     "scorer_names",

@@ -6,11 +6,17 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from lemll.comparison import (
+    ComparisonTable,
+    Conclusions,
+    Panel,
+    conclude,
+    overlap_ratio,
+    paired_t_test,
+    rank_rows,
+)
 from lemll.datasets import write_npz
-from lemll.experiments import ComparisonTable, Protocol, Splits, Store
-from lemll.experiments.conclusions import Conclusions, conclude, overlap_ratio
-from lemll.experiments.statistics import paired_t_test, rank_rows
-from lemll.experiments.tables import Panel
+from lemll.experiments import Protocol, Splits, Store
 from lemll.report._demo_data import DemoSet, demo_sets
 from lemll.report._diagrams import rank_diagram
 from lemll.report.page import Link, Section, TableData

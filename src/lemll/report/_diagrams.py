@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from lemll.experiments._panels import Panel
-from lemll.experiments.conclusions import Conclusions
+from lemll.comparison import Conclusions, Panel
 
 __all__ = [
     "DotPlot",

@@ -13,12 +13,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from lemll.experiments._panels import Panel
-from lemll.experiments.conclusions import Conclusions, conclude, overlap_ratio
-from lemll.experiments.protocol import Cell, Protocol
-from lemll.experiments.statistics import rank_rows
-from lemll.experiments.store import Record, Store
-from lemll.experiments.tables import ComparisonTable
+from lemll.comparison import ComparisonTable, Conclusions, Panel, conclude, overlap_ratio, rank_rows
+from lemll.experiments import Cell, Protocol, Record, Store
 from lemll.report._diagrams import (
     DotPlot,
     RankDiagram,

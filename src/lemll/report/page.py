@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lemll.exceptions import import_extra
-from lemll.experiments._files import write_output
+from lemll.experiments import write_output
 from lemll.report._diagrams import RankDiagram
 
 __all__ = ["Link", "Picture", "Section", "TableData", "template_environment", "write_html",

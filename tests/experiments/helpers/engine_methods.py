@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from lemll.experiments import Method, register
-from lemll.experiments.protocol import Cell, Protocol, Splits
+from lemll.experiments.protocols.protocol import Cell, Protocol, Splits
 
 LOG = "LEMLL_TEST_LOG"
 ONCE = "LEMLL_TEST_ONCE"
@@ -87,7 +87,7 @@ _register()
 
 def make_protocol(n_splits: int = 24, **parameters: Any) -> Protocol:
     """Make a protocol of two methods and twice as many short cells as splits."""
-    from lemll.experiments.methods import MethodSpec
+    from lemll.experiments.protocols.methods import MethodSpec
 
     return Protocol(
         name="logged",
@@ -100,7 +100,7 @@ def make_protocol(n_splits: int = 24, **parameters: Any) -> Protocol:
 
 def expected_token(cell: Cell) -> str:
     """Name the execution that a cell of `make_protocol` must lead to."""
-    from lemll.experiments._sources import load_source
+    from lemll.experiments.protocols.sources import load_source
 
     data, _ = load_source(cell.source)
     rows = np.random.RandomState(cell.setting.number).permutation(len(data))[: len(data) // 2]

@@ -1,0 +1,155 @@
+"""What a panel of a comparison allows to conclude, and what not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lemll.comparison.pairwise import PairTest, wilcoxon_holm
+from lemll.comparison.panels import Panel
+from lemll.comparison.significance import (
+    Friedman,
+    cliques,
+    critical_difference,
+    friedman_test,
+)
+from lemll.comparison.statistics import Outcome, WinTieLoss, paired_t_test, win_tie_loss
+from lemll.experiments import Splits
+
+__all__ = ["Against", "Conclusions", "conclude", "overlap_ratio"]
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """The control beside one other method.
+
+    Attributes
+    ----------
+    method : str
+        The other one.
+    means : WinTieLoss
+        By the means, rounded to three decimals.
+    t_test, corrected : WinTieLoss
+        Data sets on which the paper's t-test finds the control better, neither, worse; and the
+        same with the correction for training rows that overlap.
+    pair : PairTest
+        Wilcoxon's test over the data sets, adjusted for the number of methods.
+    """
+
+    method: str
+    means: WinTieLoss
+    t_test: WinTieLoss
+    corrected: WinTieLoss
+    pair: PairTest
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusions:
+    """Tests of a panel, over the data sets on which all methods are complete.
+
+    Attributes
+    ----------
+    n_datasets : int
+        How many those are.
+    friedman : Friedman
+        Whether any methods differ.
+    nemenyi, bonferroni_dunn : float
+        Critical differences of average ranks: of any two methods, and from the control.
+    groups : list of tuple of str
+        Methods that Nemenyi's test cannot tell apart.
+    against : list of Against
+        The control beside each other method.
+    """
+
+    n_datasets: int
+    friedman: Friedman
+    nemenyi: float
+    bonferroni_dunn: float
+    groups: list[tuple[str, ...]]
+    against: list[Against]
+
+
+def overlap_ratio(splits: Splits | None) -> float:
+    """Return how many test rows there are for each training row.
+
+    Parameters
+    ----------
+    splits : Splits or None
+        Of a protocol; None for a reconstruction, which has none.
+
+    Returns
+    -------
+    float
+        1 for halves, 1 / (k - 1) for k folds.
+    """
+    if splits is None:
+        return 0.0
+    return 1.0 if splits.kind == "halves" else 1 / (splits.n_splits - 1)
+
+
+def conclude(panel: Panel, control: str, *, ratio: float) -> Conclusions | None:
+    """Put a panel through all tests.
+
+    Parameters
+    ----------
+    panel : Panel
+        The comparison by one metric.
+    control : str
+        The method that the others are compared with.
+    ratio : float
+        Of `overlap_ratio`.
+
+    Returns
+    -------
+    Conclusions or None
+        None with fewer than two methods, or two complete data sets: there is nothing to test.
+    """
+    rows, methods = panel.ranked, panel.methods
+    if len(rows) < 2 or len(methods) < 2:
+        return None
+    up = panel.metric.greater_is_better
+    means = np.array([[panel.entries[row, m].figures[0] for m in methods] for row in rows])
+    friedman = friedman_test(means, greater_is_better=up)
+    nemenyi = critical_difference(len(methods), len(rows))
+    at = methods.index(control)
+    pairs = wilcoxon_holm(means, greater_is_better=up, control=at)
+    against = [
+        Against(
+            methods[pair.second],
+            win_tie_loss(means[:, at], means[:, pair.second], greater_is_better=up),
+            _count(_t_tests(panel, control, methods[pair.second], 0.0)),
+            _count(_t_tests(panel, control, methods[pair.second], ratio)),
+            pair,
+        )
+        for pair in pairs
+    ]
+    return Conclusions(
+        len(rows),
+        friedman,
+        nemenyi,
+        critical_difference(len(methods), len(rows), test="bonferroni-dunn"),
+        [tuple(methods[i] for i in group) for group in cliques(friedman.average_ranks, nemenyi)],
+        against,
+    )
+
+
+def _t_tests(panel: Panel, control: str, other: str, ratio: float) -> list[Outcome]:
+    """Test each data set on its own, where there are splits to do so."""
+    outcomes: list[Outcome] = []
+    for row in panel.ranked:
+        first, second = panel.entries[row, control].values, panel.entries[row, other].values
+        if len(first) >= 2:
+            outcomes.append(
+                paired_t_test(
+                    first,
+                    second,
+                    greater_is_better=panel.metric.greater_is_better,
+                    test_train_ratio=ratio,
+                ).outcome
+            )
+    return outcomes
+
+
+def _count(outcomes: list[Outcome]) -> WinTieLoss:
+    return WinTieLoss(outcomes.count("better"), outcomes.count("equal"), outcomes.count("worse"))

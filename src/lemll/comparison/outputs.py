@@ -1,0 +1,62 @@
+"""What a cell left behind, if it can have come from this cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lemll.datasets import Dataset
+from lemll.experiments import Cell, Record, damage, split_rows
+
+__all__ = ["sound_outputs"]
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+def sound_outputs(
+    cell: Cell, record: Record, dataset: Dataset, read: Callable[[Record], Arrays]
+) -> Arrays:
+    """Read the arrays of a cell, and compare names, shapes and test rows with its data set's.
+
+    Parameters
+    ----------
+    cell : Cell
+        Which.
+    record : Record
+        Its record, done.
+    dataset : Dataset
+        Its data.
+    read : callable
+        `Store.arrays`.
+
+    Returns
+    -------
+    mapping of str to ndarray
+        The arrays.
+
+    Raises
+    ------
+    StoreError
+        If they are damaged, or cannot be those of this cell.
+    """
+    arrays = read(record)
+    shapes = {name: array.shape for name, array in arrays.items()}
+    n_rows, n_labels = dataset.labels.shape
+    wanted: dict[str, tuple[int, ...]]
+    if cell.experiment == "prediction":
+        _, test = split_rows(cell, dataset)
+        n_rows = len(test)
+        wanted = {"scores": (n_rows, n_labels), "predictions": (n_rows, n_labels)}
+        wanted["test"] = (n_rows,)
+    else:
+        wanted = dict.fromkeys(("distribution", "numerical_labels"), (n_rows, n_labels))
+    if shapes != wanted:
+        raise damage(f"{record.id}.npz", f"it holds {shapes}, and its cell leaves {wanted}")
+    if not all(array.dtype.kind in "fiub" for array in arrays.values()):
+        raise damage(f"{record.id}.npz", "it holds something else than numbers")
+    if cell.experiment == "prediction" and not np.array_equal(arrays["test"], test):
+        raise damage(f"{record.id}.npz", "its test rows are not those of its split")
+    return arrays

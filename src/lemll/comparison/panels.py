@@ -1,0 +1,122 @@
+"""The parts of a comparison table: a panel for each metric, an entry for each method and set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+from lemll.comparison.statistics import average_ranks
+from lemll.metrics import Metric
+
+__all__ = ["Entry", "Panel"]
+
+_NONE = "—"
+_DECIMALS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One method on one data set.
+
+    Attributes
+    ----------
+    values : tuple of float
+        One a split.
+    wanted : int
+        How many there should be.
+    mark : str
+        "•" where the control is significantly better, "∘" where it is worse.
+    published : tuple of float
+        The paper's mean and std, or its single value, or nothing.
+    """
+
+    values: tuple[float, ...]
+    wanted: int
+    mark: str = ""
+    published: tuple[float, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether all values are there."""
+        return len(self.values) == self.wanted
+
+    @property
+    def figures(self) -> tuple[float, ...]:
+        """Mean and std (ddof 1), or the value itself where there is only one."""
+        if not self.complete:
+            return ()
+        mean = fmean(self.values)
+        return (mean,) if self.wanted == 1 else (mean, stdev(self.values))
+
+    def text(self) -> str:
+        """Write it as in the paper, the published figures in brackets."""
+        text = _figures_text(self.figures) if self.complete else _NONE
+        if not self.complete and self.values:
+            text += f" ({len(self.values)} of {self.wanted})"
+        text += f" {self.mark}" if self.mark else ""
+        return text + (f" [{_figures_text(self.published)}]" if self.published else "")
+
+
+def _figures_text(figures: Iterable[float]) -> str:
+    return " ± ".join(f"{figure:.{_DECIMALS}f}" for figure in figures)
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """The comparison by one metric.
+
+    Attributes
+    ----------
+    metric : Metric
+        Which.
+    threshold : float or None
+        Of a reconstruction.
+    datasets, methods : tuple of str
+        Rows and columns.
+    entries : mapping of (str, str) to Entry
+        By data set and method.
+    """
+
+    metric: Metric
+    threshold: float | None
+    datasets: tuple[str, ...]
+    methods: tuple[str, ...]
+    entries: Mapping[tuple[str, str], Entry]
+
+    @property
+    def title(self) -> str:
+        """The metric with its direction, and the threshold if there is one."""
+        title = f"{self.metric.title} {self.metric.arrow}"
+        return title if self.threshold is None else f"{title}, threshold {self.threshold:g}"
+
+    @property
+    def ranked(self) -> tuple[str, ...]:
+        """The data sets on which all methods are complete."""
+        return tuple(
+            dataset
+            for dataset in self.datasets
+            if all(self.entries[dataset, method].complete for method in self.methods)
+        )
+
+    def ranks(self) -> tuple[float, ...]:
+        """Average the ranks of each method over the complete data sets; () if there is none."""
+        means = [
+            [self.entries[row, method].figures[0] for method in self.methods] for row in self.ranked
+        ]
+        if not means:
+            return ()
+        direction = self.metric.greater_is_better
+        return tuple(average_ranks(means, greater_is_better=direction, decimals=_DECIMALS).tolist())
+
+    def rows(self) -> list[list[str]]:
+        """Write the rows: one a data set, then the average ranks."""
+        rows = [
+            [dataset, *(self.entries[dataset, method].text() for method in self.methods)]
+            for dataset in self.datasets
+        ]
+        label = "average rank"
+        if len(self.ranked) < len(self.datasets):
+            label += f" ({len(self.ranked)} of {len(self.datasets)})"
+        ranks = [f"{rank:.3f}" for rank in self.ranks()] or [_NONE] * len(self.methods)
+        return [*rows, [label, *ranks]]

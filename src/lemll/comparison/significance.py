@@ -1,0 +1,233 @@
+"""Whether methods differ over many data sets: Friedman, and critical differences of ranks.
+
+A table has a row for each data set and a column for each method. The functions follow Demsar's
+advice [1]_: first ask whether any methods differ at all, by the ranks on each data set; then which,
+by a critical difference of average ranks, or pair by pair (`lemll.comparison.pairwise`).
+
+References
+----------
+.. [1] J. Demsar, "Statistical comparisons of classifiers over multiple data sets", Journal of
+   Machine Learning Research 7, 2006.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from lemll._types import FloatArray
+from lemll.comparison.statistics import check_level, checked_vector, rank_rows
+
+__all__ = ["Friedman", "cliques", "critical_difference", "friedman_test", "nemenyi_pvalues"]
+
+
+class Friedman(NamedTuple):
+    """Result of :func:`friedman_test`.
+
+    Attributes
+    ----------
+    chi_square, chi_square_pvalue : float
+        Friedman's statistic, and the chance of a greater one were all methods alike.
+    f, f_pvalue : float
+        The less conservative one of Iman and Davenport.
+    average_ranks : ndarray of shape (n_methods,)
+        1 for a method that is always best.
+    """
+
+    chi_square: float
+    chi_square_pvalue: float
+    f: float
+    f_pvalue: float
+    average_ranks: FloatArray
+
+
+def friedman_test(
+    values: npt.ArrayLike, *, greater_is_better: bool, decimals: int | None = 3
+) -> Friedman:
+    r"""Test whether any of the methods differ, by their ranks on the data sets.
+
+    With ranks r over N data sets and k methods, average ranks R and shared ranks for ties,
+
+    .. math::
+        \chi_F^2=\frac{(k-1)\,N^2\sum_j(R_j-\frac{k+1}2)^2}{\sum_{ij}r_{ij}^2-\frac{Nk(k+1)^2}4},
+        \qquad F_F=\frac{(N-1)\chi_F^2}{N(k-1)-\chi_F^2},
+
+    compared with the distributions :math:`\chi^2_{k-1}` and :math:`F_{k-1,(k-1)(N-1)}`.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_datasets, n_methods)
+        For example mean losses.
+    greater_is_better : bool
+        The metric's direction.
+    decimals : int or None, default=3
+        Values that are equal when rounded to this share their rank.
+
+    Returns
+    -------
+    Friedman
+        Both statistics. Where all methods tie everywhere, nothing differs: 0 with a p-value of 1.
+        Where every data set has the same order, F is infinite, which its distribution would give
+        no chance at all; the p-value is then the exact one of N equal orders, that is
+        :math:`k!^{1-N}` without ties: two data sets alone prove nothing.
+
+    Examples
+    --------
+    >>> losses = [[0.1, 0.2, 0.3], [0.2, 0.3, 0.5], [0.1, 0.4, 0.2], [0.3, 0.4, 0.6]]
+    >>> test = friedman_test(losses, greater_is_better=False)
+    >>> test.average_ranks, round(test.chi_square, 3), round(test.f_pvalue, 3)
+    (array([1.  , 2.25, 2.75]), 6.5, 0.007)
+    """
+    ranks = rank_rows(values, greater_is_better=greater_is_better, decimals=decimals)
+    n, k = ranks.shape
+    if n < 2 or k < 2:
+        raise ValueError(f"Friedman's test needs 2 data sets and 2 methods, got {n} and {k}.")
+    means: FloatArray = ranks.mean(axis=0)
+    middle = (k + 1) / 2
+    spread = float(np.square(ranks - middle).sum())
+    if spread == 0:
+        return Friedman(0.0, 1.0, 0.0, 1.0, means)
+    between = float(np.square(means - middle).sum())
+    chi_square = (k - 1) * n * n * between / spread
+    left = n * (k - 1) - chi_square
+    chi_square_pvalue = float(stats.chi2.sf(chi_square, k - 1))
+    if left <= 1e-9 * n:
+        return Friedman(chi_square, chi_square_pvalue, np.inf, _chance_of_one_order(ranks), means)
+    f = (n - 1) * chi_square / left
+    f_pvalue = float(stats.f.sf(f, k - 1, (k - 1) * (n - 1)))
+    return Friedman(chi_square, chi_square_pvalue, f, f_pvalue, means)
+
+
+def critical_difference(
+    n_methods: int,
+    n_datasets: int,
+    *,
+    test: Literal["nemenyi", "bonferroni-dunn"] = "nemenyi",
+    level: float = 0.05,
+) -> float:
+    r"""Average ranks must differ by this much to differ significantly.
+
+    :math:`q\sqrt{k(k+1)/(6N)}`, with q of the studentised range over :math:`\sqrt2` where all
+    methods are compared with each other (Nemenyi), and of the normal distribution at
+    :math:`1-\alpha/(2(k-1))` where one is compared with the others (Bonferroni-Dunn).
+
+    Parameters
+    ----------
+    n_methods, n_datasets : int
+        k and N.
+    test : {"nemenyi", "bonferroni-dunn"}, default="nemenyi"
+        All pairs, or one control.
+    level : float, default=0.05
+        Chance of any false finding.
+
+    Returns
+    -------
+    float
+        In ranks.
+
+    Examples
+    --------
+    >>> round(critical_difference(8, 15), 3)
+    2.711
+    >>> round(critical_difference(8, 15, test="bonferroni-dunn"), 3)
+    2.406
+    """
+    if n_methods < 2 or n_datasets < 1:
+        raise ValueError(
+            f"a critical difference needs 2 methods and 1 data set, got {n_methods} and "
+            f"{n_datasets}."
+        )
+    check_level(level)
+    if test == "nemenyi":
+        quantile = float(stats.studentized_range.ppf(1 - level, n_methods, np.inf)) / np.sqrt(2)
+    elif test == "bonferroni-dunn":
+        quantile = float(stats.norm.ppf(1 - level / (2 * (n_methods - 1))))
+    else:
+        raise ValueError(f"test must be 'nemenyi' or 'bonferroni-dunn', got {test!r}.")
+    return float(quantile * _rank_error(n_methods, n_datasets))
+
+
+def nemenyi_pvalues(average_ranks: npt.ArrayLike, n_datasets: int) -> FloatArray:
+    """P-values of all pairs by Nemenyi's test.
+
+    Parameters
+    ----------
+    average_ranks : array-like of shape (n_methods,)
+        Over the data sets.
+    n_datasets : int
+        How many there were.
+
+    Returns
+    -------
+    ndarray of shape (n_methods, n_methods)
+        1 on the diagonal.
+
+    Examples
+    --------
+    >>> nemenyi_pvalues([1.0, 2.25, 2.75], 4).round(3)
+    array([[1.   , 0.181, 0.036],
+           [0.181, 1.   , 0.759],
+           [0.036, 0.759, 1.   ]])
+    """
+    ranks = checked_vector(average_ranks, "average_ranks")
+    if len(ranks) < 2 or n_datasets < 1:
+        raise ValueError(
+            f"Nemenyi's test needs 2 methods and 1 data set, got {len(ranks)} and {n_datasets}."
+        )
+    difference = np.abs(ranks[:, None] - ranks) / _rank_error(len(ranks), n_datasets)
+    pvalues: FloatArray = stats.studentized_range.sf(np.sqrt(2) * difference, len(ranks), np.inf)
+    return np.clip(pvalues, 0.0, 1.0)
+
+
+def cliques(average_ranks: npt.ArrayLike, difference: float) -> list[tuple[int, ...]]:
+    """Group methods whose average ranks do not differ significantly.
+
+    Parameters
+    ----------
+    average_ranks : array-like of shape (n_methods,)
+        Over the data sets.
+    difference : float
+        The critical one.
+
+    Returns
+    -------
+    list of tuple of int
+        Columns in the order of their ranks; only groups of two or more that no other one contains.
+
+    Examples
+    --------
+    >>> cliques([3.0, 1.0, 2.0, 6.0], 1.5)
+    [(1, 2), (2, 0)]
+    """
+    ranks = checked_vector(average_ranks, "average_ranks")
+    if not difference >= 0:
+        raise ValueError(
+            f"difference must be >= 0, got {difference!r}; critical_difference computes it."
+        )
+    order = np.argsort(ranks, kind="stable")
+    groups: list[tuple[int, ...]] = []
+    furthest = 0
+    for start in range(len(order)):
+        within = ranks[order] <= ranks[order[start]] + difference
+        end = int(np.flatnonzero(within)[-1]) + 1
+        if end > furthest and end - start > 1:
+            groups.append(tuple(int(column) for column in order[start:end]))
+        furthest = max(furthest, end)
+    return groups
+
+
+def _chance_of_one_order(ranks: FloatArray) -> float:
+    """Return the chance that every data set has the order of the first, were all methods alike."""
+    n, k = ranks.shape
+    _, tied = np.unique(ranks[0], return_counts=True)
+    orders = math.factorial(k) // math.prod(math.factorial(int(count)) for count in tied)
+    return float(float(orders) ** (1 - n))
+
+
+def _rank_error(n_methods: int, n_datasets: int) -> float:
+    """Return the standard error of a difference of average ranks, were all methods alike."""
+    return float(np.sqrt(n_methods * (n_methods + 1) / (6 * n_datasets)))

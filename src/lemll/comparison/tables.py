@@ -1,0 +1,292 @@
+"""How results print: mean ± std, marks of the t-test, average ranks, the published value beside.
+
+A :class:`ComparisonTable` holds one :class:`Panel` for each metric, and for each threshold of a
+reconstruction. Its text depends on the stored values and the protocol only, not on the order in
+which cells were run, nor by how many processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lemll.comparison.latex import latex_panel
+from lemll.comparison.outputs import sound_outputs
+from lemll.comparison.panels import Entry, Panel
+from lemll.comparison.published import published_prediction, published_reconstruction
+from lemll.comparison.statistics import paired_t_test
+from lemll.exceptions import StoreError
+from lemll.experiments import Cell, Protocol, Record, Store, csv_text, load_source, measure
+from lemll.metrics import METRICS, Metric
+
+__all__ = ["ComparisonTable", "Entry", "Panel"]
+
+# Damaged cells that a note names.
+_MAX_NAMED = 10
+# A panel's metric and threshold, a data set, a method; and the method's values over the splits.
+Values = Mapping[tuple[str, float | None, str, str], Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonTable:
+    """Methods compared on data sets, by one metric after the other.
+
+    Attributes
+    ----------
+    panels : tuple of Panel
+        One a metric and threshold.
+    control : str
+        The method that the marks compare with the others.
+    notes : tuple of str
+        What a reader must know: cells that are missing, or left out.
+    """
+
+    panels: tuple[Panel, ...]
+    control: str
+    notes: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def from_values(
+        cls,
+        values: Values,
+        *,
+        control: str,
+        wanted: int | None = None,
+        methods: Sequence[str] = (),
+        notes: Sequence[str] = (),
+    ) -> ComparisonTable:
+        """Compare plain values.
+
+        Parameters
+        ----------
+        values : mapping of (metric, threshold, data set, method) to sequence of float
+            One value a split; the threshold is None for a prediction.
+        control : str
+            The method to compare the others with.
+        wanted : int, optional
+            How many values a complete entry has; by default as many as the longest.
+        methods : sequence of str, optional
+            The columns; by default in the order of appearance.
+        notes : sequence of str, optional
+            To be printed below.
+
+        Returns
+        -------
+        ComparisonTable
+            With the paper's figures beside those of its methods and data sets.
+
+        Examples
+        --------
+        >>> table = ComparisonTable.from_values(
+        ...     {
+        ...         ("one_error", None, "mine", "A"): [0.10, 0.12],
+        ...         ("one_error", None, "mine", "B"): [0.20, 0.23],
+        ...     },
+        ...     control="A",
+        ... )
+        >>> print(table.to_markdown())
+        ### One-error ↓
+        <BLANKLINE>
+        | data set | A | B |
+        |---|---|---|
+        | mine | 0.110 ± 0.014 | 0.215 ± 0.021 • |
+        | average rank | 1.000 | 2.000 |
+        <BLANKLINE>
+        """
+        columns = tuple(methods) or tuple(dict.fromkeys(key[3] for key in values))
+        if control not in columns:
+            raise ValueError(f"control {control!r} is none of the methods: {', '.join(columns)}.")
+        longest = max((len(found) for found in values.values()), default=0)
+        published = _published()
+        panels = []
+        for name, threshold in dict.fromkeys(key[:2] for key in values):
+            rows = tuple(dict.fromkeys(key[2] for key in values if key[:2] == (name, threshold)))
+            entries = {
+                (row, column): _entry(
+                    values.get((name, threshold, row, column), ()),
+                    values.get((name, threshold, row, control), ()) if column != control else (),
+                    wanted or longest,
+                    METRICS[name],
+                    published.get((name, threshold, row, column), ()),
+                )
+                for row in rows
+                for column in columns
+            }
+            panels.append(Panel(METRICS[name], threshold, rows, columns, entries))
+        return cls(tuple(panels), control, tuple(notes))
+
+    @classmethod
+    def from_store(
+        cls,
+        protocol: Protocol,
+        store: Store,
+        *,
+        metrics: Sequence[str] = (),
+        recompute: bool = False,
+    ) -> ComparisonTable:
+        """Compare what a store holds of a protocol.
+
+        Parameters
+        ----------
+        protocol : Protocol
+            Which cells.
+        store : Store
+            Where their results are; those of other versions of the code are left out.
+        metrics : sequence of str, optional
+            By default the protocol's. One that the records lack is computed from the arrays.
+        recompute : bool, default=False
+            Compute all metrics from the stored arrays, whatever the records say.
+
+        Returns
+        -------
+        ComparisonTable
+            Incomplete entries say how many of their cells are done.
+        """
+        chosen = replace(protocol, metrics=tuple(metrics) or protocol.metrics).metrics
+        cells = list(protocol.cells())
+        overview = store.overview(cells)
+        keys = {
+            (name, cell.setting.threshold, cell.source.name, cell.method.label): None
+            for name in chosen
+            for cell in cells
+        }
+        values: dict[tuple[str, float | None, str, str], list[float]] = {key: [] for key in keys}
+        damaged = [str(cell) for cell in overview.damaged]
+        for cell in cells:
+            record = overview.records.get(cell.id)
+            if record is None or record.status != "done":
+                continue
+            try:
+                found = _measured(cell, record, store, chosen, recompute=recompute)
+            except StoreError:
+                damaged.append(str(cell))
+                continue
+            for name, value in found.items():
+                if value is not None:
+                    key = (name, cell.setting.threshold, cell.source.name, cell.method.label)
+                    values[key].append(value)
+        wanted = 1 if protocol.splits is None else protocol.splits.n_splits
+        return cls.from_values(
+            values,
+            control=protocol.control,
+            wanted=wanted,
+            methods=[spec.label for spec in protocol.methods],
+            notes=_notes(len(overview.pending), overview.count("failed"),
+                         overview.count("timeout"), len(overview.stale), damaged),
+        )  # fmt: skip
+
+    def to_markdown(self) -> str:
+        """Write the table in Markdown.
+
+        Returns
+        -------
+        str
+            One table a panel, under a heading.
+        """
+        lines = []
+        for panel in self.panels:
+            lines += [f"### {panel.title}", ""]
+            header = ["data set", *panel.methods]
+            for row in (header, ["---"] * len(header), *panel.rows()):
+                # A cell is one line, whatever a name holds.
+                escaped = [" ".join(text.replace("|", "\\|").split()) for text in row]
+                line = "|".join(escaped) if row[0] == "---" else " | ".join(escaped)
+                lines.append(f"|{line}|" if row[0] == "---" else f"| {line} |")
+            lines.append("")
+        return "\n".join([*lines, *(f"{note}\n" for note in self.notes)])
+
+    def to_latex(self) -> str:
+        r"""Write the table in LaTeX, for the package ``booktabs``.
+
+        Returns
+        -------
+        str
+            One ``tabular`` a panel, to be put into a ``table``.
+        """
+        panels = [latex_panel(panel.title, panel.methods, panel.rows()) for panel in self.panels]
+        return "\n".join(panels)
+
+    def to_csv(self) -> str:
+        """Write the table as CSV, one line an entry.
+
+        Returns
+        -------
+        str
+            With a header; std, mark and published figures may be empty.
+        """
+        rows: list[list[Any]] = [
+            ["metric", "threshold", "dataset", "method", "mean", "std", "values", "mark",
+             "published_mean", "published_std"]
+        ]  # fmt: skip
+        for panel in self.panels:
+            threshold = "" if panel.threshold is None else f"{panel.threshold:g}"
+            for (dataset, method), entry in panel.entries.items():
+                figures, published = _two(entry.figures), _two(entry.published)
+                counted = [len(entry.values), entry.mark]
+                rows.append(
+                    [panel.metric.name, threshold, dataset, method, *figures, *counted, *published]
+                )
+            for method, rank in zip(panel.methods, panel.ranks(), strict=False):
+                rows.append(
+                    [panel.metric.name, threshold, "average rank", method, f"{rank:.6f}", "",
+                     len(panel.ranked), "", "", ""]
+                )  # fmt: skip
+        return csv_text(rows)
+
+
+def _two(figures: Sequence[float]) -> list[str]:
+    texts = [f"{figure:.6f}" for figure in figures]
+    return texts + [""] * (2 - len(texts))
+
+
+def _entry(
+    values: Sequence[float],
+    control: Sequence[float],
+    wanted: int,
+    metric: Metric,
+    published: tuple[float, ...],
+) -> Entry:
+    mark = ""
+    if len(values) == len(control) == wanted >= 2:
+        test = paired_t_test(control, values, greater_is_better=metric.greater_is_better)
+        mark = test.mark
+    return Entry(tuple(values), wanted, mark, published)
+
+
+def _measured(
+    cell: Cell, record: Record, store: Store, metrics: tuple[str, ...], *, recompute: bool
+) -> Mapping[str, float | None]:
+    absent = metrics if recompute else tuple(set(metrics) - record.metrics.keys())
+    known = {} if recompute else {name: record.metrics.get(name) for name in metrics}
+    if not absent:
+        return known
+    dataset, _ = load_source(cell.source)
+    arrays = sound_outputs(cell, record, dataset, store.arrays)
+    return known | measure(cell, dataset, arrays, absent)[0]
+
+
+def _published() -> dict[tuple[str, float | None, str, str], tuple[float, ...]]:
+    figures: dict[tuple[str, float | None, str, str], tuple[float, ...]] = {
+        (cell.metric, None, cell.dataset, cell.method): (cell.mean, cell.std)
+        for cell in published_prediction()
+    }
+    for cell in published_reconstruction():
+        figures[cell.measure, cell.threshold, cell.dataset, cell.method] = (cell.value,)
+    return figures
+
+
+def _notes(
+    pending: int, failed: int, timeout: int, stale: int, damaged: Sequence[str]
+) -> list[str]:
+    counts = (
+        (pending, "cells have not been run yet."),
+        (failed, "cells failed."),
+        (timeout, "cells took longer than their time limit."),
+        (stale, "cells of another version of the code were left out."),
+    )
+    notes = [f"{count} {text}" for count, text in counts if count]
+    if damaged:
+        shown = "; ".join(damaged[:_MAX_NAMED]) + ("; ..." if len(damaged) > _MAX_NAMED else "")
+        notes.append(f"{len(damaged)} cells are damaged and were left out: {shown}.")
+    return notes

@@ -1,0 +1,238 @@
+"""Cells on a Dask cluster: data are sent once to each worker, and a worker may die.
+
+joblib has a Dask backend, but it waits for ever for a task whose workers have died too often, and
+for data that were lost with all the workers that held them. So each slot is a thread here, as with
+processes of this machine: it submits one cell, waits for it, and knows what became of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import traceback
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from lemll.datasets import Dataset
+from lemll.exceptions import LemllError, import_extra
+from lemll.experiments.execution.execute import Outcome, Task, execute, failure
+from lemll.experiments.execution.processes import Stopped
+from lemll.experiments.protocols.sources import Source, load_source
+
+__all__ = ["DaskCells", "dask_client"]
+
+_LOCAL = "local:"
+_ENCRYPTED = ("tls://", "wss://")
+_TLS_VARIABLE = "DASK_DISTRIBUTED__COMM__TLS__"
+# Of Dask, and of what it stands on.
+_LOGGERS = ("distributed", "tornado", "asyncio")
+_CONNECT_SECONDS = 15
+# Data sets kept on the workers; the cells of a set come one after another.
+_MOST_DATASETS = 3
+# How often a cell is given to the cluster: its data may have been lost with their workers.
+_ATTEMPTS = 3
+
+
+@contextmanager
+def dask_client(address: str) -> Iterator[Any]:
+    """Connect to a cluster, or start one on this machine for as long as it is needed.
+
+    What a worker sends back is unpickled here, and a scheduler can run anything on its workers:
+    both must be trusted. What Dask would log meanwhile is not printed; what matters is raised.
+
+    Parameters
+    ----------
+    address : str
+        Of a scheduler, such as ``tcp://host:8786``, or ``tls://host:8786`` with the certificates
+        of Dask's own configuration; or ``local:N`` for N worker processes here.
+
+    Yields
+    ------
+    distributed.Client
+        Connected.
+    """
+    distributed = import_extra("distributed", "dask", "Running on a Dask cluster")
+    if address.startswith(_LOCAL):
+        count = address.removeprefix(_LOCAL)
+        if not count.isdecimal() or int(count) < 1:
+            raise ValueError(f"--dask {address}: after 'local:' comes a number of workers, >= 1.")
+        with (
+            distributed.LocalCluster(
+                n_workers=int(count),
+                threads_per_worker=1,
+                host="127.0.0.1",
+                # Any free port: several runs may have clusters of their own.
+                dashboard_address="127.0.0.1:0",
+            ) as cluster,
+            distributed.Client(cluster, set_as_default=False) as client,
+        ):
+            yield client
+        return
+    with _quiet(), _connected(distributed, address) as client:
+        yield client
+
+
+def _connected(distributed: Any, address: str) -> Any:
+    try:
+        # A client that is given no address at all waits for half a minute before it ends.
+        distributed.comm.get_address_host_port(address)
+    except ValueError as error:
+        raise ValueError(
+            f"{address!r} is no address of a Dask scheduler: {error}; give one such as "
+            "tcp://host:8786, or local:N for N workers on this machine."
+        ) from error
+    security = _certificates(distributed, address) if address.startswith(_ENCRYPTED) else None
+    try:
+        return distributed.Client(
+            address, timeout=_CONNECT_SECONDS, security=security, set_as_default=False
+        )
+    # Dask's configuration may demand encryption, which is a RuntimeError where there is none.
+    except (OSError, RuntimeError) as error:
+        raise LemllError(
+            f"no Dask scheduler answers at {address!r}: {error}; start one with `dask scheduler`, "
+            "or use local:N for N workers on this machine"
+        ) from error
+
+
+def _certificates(distributed: Any, address: str) -> Any:
+    """Take the certificates of Dask's configuration, or say at once which there are not."""
+    security = distributed.Security()
+    wanted = {"CA_FILE": security.tls_ca_file, "CLIENT__CERT": security.tls_client_cert}
+    absent = [f"{_TLS_VARIABLE}{name}" for name, value in wanted.items() if not value]
+    remedy = (
+        f"set {_TLS_VARIABLE}CA_FILE, {_TLS_VARIABLE}CLIENT__CERT and {_TLS_VARIABLE}CLIENT__KEY "
+        "to files in PEM, or distributed.comm.tls in Dask's configuration"
+    )
+    if absent:
+        raise LemllError(f"{address!r} needs certificates, and {', '.join(absent)} is not set; "
+                         f"{remedy}")  # fmt: skip
+    try:
+        security.get_connection_args("client")
+    except (OSError, ValueError) as error:
+        raise LemllError(
+            f"{address!r} needs certificates, and those of Dask's configuration cannot be used: "
+            f"{error}; {remedy}"
+        ) from error
+    return security
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Dask's loggers still: a lost scheduler fills the screen, and is raised here anyway."""
+    names = [
+        name
+        for name in (*_LOGGERS, *logging.root.manager.loggerDict)
+        if name.partition(".")[0] in _LOGGERS
+    ]
+    before = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
+
+
+class DaskCells:
+    """Runs tasks on the workers of a cluster, one for each caller at a time.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Connected; it stays open.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._distributed = import_extra("distributed", "dask", "Running on a Dask cluster")
+        self._client = client
+        self._address = client.scheduler.address
+        self._lock = threading.Lock()
+        self._data: OrderedDict[Source, Any] = OrderedDict()
+        self._running: set[Any] = set()
+        self._stopped = False
+
+    @property
+    def n_slots(self) -> int:
+        """How many tasks the workers can run at a time, at least 1."""
+        try:
+            self._client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
+        except TimeoutError as error:
+            address = self._address
+            raise LemllError(
+                f"the Dask scheduler at {address!r} has no worker after {_CONNECT_SECONDS} s; "
+                f"start some with `dask worker {address}`"
+            ) from error
+        return max(1, int(sum(self._client.nthreads().values())))
+
+    def __call__(self, task: Task) -> Outcome:
+        """Run a task on some worker."""
+        death = ""
+        for _ in range(_ATTEMPTS):
+            try:
+                future = self._submit(task)
+            except OSError as error:
+                raise self._lost() from error
+            try:
+                outcome: Outcome = future.result()
+                return outcome
+            except self._distributed.KilledWorker as error:
+                death = str(error)
+                break
+            except self._distributed.client.FutureCancelledError as error:
+                if self._stopped:
+                    raise Stopped from None
+                # Its data were lost with the workers that held them, and must be sent again.
+                death = str(error)
+                self._forget(task.cell.source)
+            except Exception as error:
+                if self._client.status != "running":
+                    raise self._lost() from error
+                trace = traceback.format_exc()
+                return failure(task.cell.id, "failed", type(error).__name__, str(error), trace)
+            finally:
+                with self._lock:
+                    self._running.discard(future)
+        message = f"the workers that were given this cell died, one after another: {death}"
+        return failure(task.cell.id, "failed", "KilledWorker", message)
+
+    def _lost(self) -> Exception:
+        """Make the error of a scheduler that is gone: no cell's failure, but the end of the run."""
+        if self._stopped:
+            return Stopped()
+        return LemllError(
+            f"the Dask scheduler at {self._address!r} was lost, and does not answer after "
+            f"{_CONNECT_SECONDS} s; what was finished is stored. Start it again, then resume"
+        )
+
+    def stop(self) -> None:
+        """Cancel what is under way, and take nothing more."""
+        with self._lock:
+            self._stopped = True
+            running = list(self._running)
+            self._data.clear()
+        # A scheduler that is gone has nothing under way, and would be waited for.
+        if running and self._client.status == "running":
+            self._client.cancel(running, force=True)
+
+    def _submit(self, task: Task) -> Any:
+        with self._lock:
+            if self._stopped:
+                raise Stopped
+            source = task.cell.source
+            if source not in self._data:
+                while len(self._data) >= _MOST_DATASETS:
+                    self._data.popitem(last=False)
+                self._data[source] = self._send(load_source(source)[0])
+            future = self._client.submit(execute, task, self._data[source], pure=False)
+            self._running.add(future)
+            return future
+
+    def _send(self, dataset: Dataset) -> Any:
+        return self._client.scatter(dataset, broadcast=True, hash=False)
+
+    def _forget(self, source: Source) -> None:
+        with self._lock:
+            self._data.pop(source, None)

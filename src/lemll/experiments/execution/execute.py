@@ -1,0 +1,314 @@
+"""Runs one cell, in whatever process it finds itself: arrays and numbers out, nothing written."""
+
+from __future__ import annotations
+
+import io
+import signal
+import threading
+import time
+import traceback
+import warnings
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.model_selection import KFold
+from threadpoolctl import ThreadpoolController
+
+from lemll.datasets import Dataset, binarize_distribution
+from lemll.experiments.execution.reuse import FirstStages, Graphs
+from lemll.experiments.execution.searches import make_search
+from lemll.experiments.protocols.code import environment, package_sha256
+from lemll.experiments.protocols.names import plain
+from lemll.experiments.protocols.protocol import Cell
+from lemll.experiments.protocols.settings import Splits
+from lemll.experiments.protocols.sources import load_source
+from lemll.experiments.stores.records import Status
+from lemll.metrics import METRICS, label_scores
+
+__all__ = ["Outcome", "Task", "execute", "failure", "measure", "split_rows"]
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+_MAX_WARNINGS = 20
+# Of a warning or an error message, and of a traceback, whose end says most.
+_MAX_TEXT = 2_000
+_MAX_TRACE = 20_000
+# Data sets whose splits are remembered; their cells come one after another.
+_MOST_SPLIT_SETS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A cell with all that is needed to run it; `package` is the hash of lemll's source files."""
+
+    cell: Cell
+    package: str
+    estimator: Any
+    metrics: tuple[str, ...]
+    blas_threads: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a task; `arrays` is an .npz file."""
+
+    cell_id: str
+    status: Status
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    optimality: float | None = None
+    chosen: Mapping[str, Any] | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    error: Mapping[str, str] | None = None
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    arrays: bytes | None = None
+
+
+class _Result(NamedTuple):
+    """What a cell computed, before it is measured."""
+
+    estimator: Any
+    arrays: Arrays
+    seconds: dict[str, float]
+    chosen: dict[str, Any] | None = None
+
+
+def failure(cell_id: str, status: Status, kind: str, message: str, trace: str = "") -> Outcome:
+    """Make the outcome of a cell that gave no result."""
+    if len(trace) > _MAX_TRACE:
+        trace = f"({len(trace) - _MAX_TRACE} characters cut) ... {trace[-_MAX_TRACE:]}"
+    error = {"type": _cut(kind), "message": _cut(message), "traceback": trace}
+    return Outcome(cell_id=cell_id, status=status, error=error, environment=environment())
+
+
+def _cut(text: str) -> str:
+    if len(text) <= _MAX_TEXT:
+        return text
+    return f"{text[:_MAX_TEXT]} ... ({len(text) - _MAX_TEXT} characters cut)"
+
+
+def execute(task: Task, dataset: Dataset | None = None) -> Outcome:
+    """Run a cell; whatever it raises becomes part of the outcome.
+
+    Parameters
+    ----------
+    task : Task
+        What to run.
+    dataset : Dataset, optional
+        Its data, where they were sent; by default they are loaded in this process.
+
+    Returns
+    -------
+    Outcome
+        Done with arrays and metrics, or failed with a traceback.
+    """
+    try:
+        with _blas_threads(task.blas_threads), _caught_warnings() as caught:
+            return _run(task, dataset, caught)
+    except MemoryError as error:
+        message = f"not enough memory, or the memory limit was reached: {error}"
+        kind, trace = type(error).__name__, traceback.format_exc()
+        return failure(task.cell.id, "failed", kind, message.removesuffix(": "), trace)
+    except BaseException as error:
+        # SystemExit or KeyboardInterrupt of a method is its failure, and not the end of a worker.
+        if not isinstance(error, Exception) and _signals_arrive_here():
+            raise
+        kind, trace = type(error).__name__, traceback.format_exc()
+        return failure(task.cell.id, "failed", kind, str(error), trace)
+
+
+def _signals_arrive_here() -> bool:
+    """Tell whether a signal, Ctrl-C above all, would be raised here: in no worker it is."""
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    return signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+
+
+def _run(task: Task, dataset: Dataset | None, caught: list[warnings.WarningMessage]) -> Outcome:
+    cell = task.cell
+    if package_sha256() != task.package:
+        raise ValueError(
+            "the source files of lemll have changed since the run began, so this process has "
+            "other code than the cell's id says: start the run again."
+        )
+    if dataset is None:
+        dataset = _loaded(cell)
+    result = (_predict if cell.experiment == "prediction" else _recover)(task, dataset)
+    metrics, undefined = measure(cell, dataset, result.arrays, task.metrics)
+    # A learner of one model a label has a value for each: the worst of them counts.
+    optimality = np.max(getattr(result.estimator, "optimality_", np.nan))
+    texts = dict.fromkeys(_cut(f"{w.category.__name__}: {w.message}") for w in caught)
+    return Outcome(
+        cell_id=cell.id,
+        status="done",
+        metrics=metrics,
+        optimality=float(optimality) if np.isfinite(optimality) else None,
+        chosen=None if result.chosen is None else plain(result.chosen),
+        seconds=result.seconds,
+        warnings=[*list(texts)[:_MAX_WARNINGS], *undefined],
+        environment=environment(),
+        arrays=_npz(result.arrays),
+    )
+
+
+def _loaded(cell: Cell) -> Dataset:
+    dataset, sha256 = load_source(cell.source)
+    if sha256 != cell.data_sha256:
+        raise ValueError(
+            f"data set {cell.source.name!r} is not the one the protocol was expanded with; its "
+            "file has changed since: start the run again."
+        )
+    return dataset
+
+
+_ROWS: OrderedDict[tuple[str, Splits], list[tuple[Any, Any]]] = OrderedDict()
+_ROWS_LOCK = threading.Lock()
+
+
+def split_rows(cell: Cell, dataset: Dataset) -> tuple[Any, Any]:
+    """Return the training and test rows of a cell's split; the rows of a rule are made once."""
+    splits = cell.setting.splits
+    if splits is None:
+        raise ValueError("a prediction needs splits.")
+    key = cell.data_sha256, splits
+    # A worker of a cluster may run cells in several threads.
+    with _ROWS_LOCK:
+        if key not in _ROWS:
+            while len(_ROWS) >= _MOST_SPLIT_SETS:
+                _ROWS.popitem(last=False)
+            _ROWS[key] = list(splits.rows(dataset))
+        return _ROWS[key][cell.setting.number]
+
+
+def _predict(task: Task, dataset: Dataset) -> _Result:
+    cell = task.cell
+    train, test = split_rows(cell, dataset)
+    cell.setting.check_rows(train, test)
+    start = time.perf_counter()
+    estimator = _tuned(task).fit(dataset.X[train], dataset.Y[train])
+    fitted = time.perf_counter()
+    rows = dataset.X[test]
+    arrays: Arrays = {
+        "scores": np.asarray(label_scores(estimator, rows, "a prediction"), dtype=np.float64),
+        "predictions": np.asarray(estimator.predict(rows), dtype=np.uint8),
+        "test": np.asarray(test, dtype=np.int64),
+    }
+    seconds = {"fit": fitted - start, "predict": time.perf_counter() - fitted}
+    if hasattr(estimator, "best_params_"):
+        # A search may try more than the grid says, a kernel of its own for example.
+        chosen = {name: estimator.best_params_[name] for name in cell.grid}
+        return _Result(estimator.best_estimator_, arrays, seconds, chosen)
+    return _Result(estimator, arrays, seconds)
+
+
+# Variants of a method come one after the other, on the same rows.
+_FIRST_STAGES = FirstStages(2)
+
+
+def _tuned(task: Task) -> Any:
+    cell = task.cell
+    if task.estimator.get_params().get("memory", cell) is None:
+        # A fold's first stage serves the whole grid, and that of all rows the best of it.
+        parts = 1 if cell.tuning is None else cell.tuning.folds + 1
+        task.estimator.set_params(memory=_FIRST_STAGES.at_least(parts))
+    if cell.tuning is None or not cell.grid:
+        return task.estimator
+    folds = KFold(cell.tuning.folds, shuffle=True, random_state=cell.tuning.random_state)
+    return make_search(task.estimator, cell.grid, cell.tuning.metric, folds)
+
+
+_GRAPHS = Graphs()
+
+
+def _recover(task: Task, dataset: Dataset) -> _Result:
+    threshold = task.cell.setting.threshold
+    if threshold is None:
+        raise ValueError("a reconstruction needs a threshold.")
+    Y = binarize_distribution(dataset.D, threshold)
+    start = time.perf_counter()
+    graph = _GRAPHS.of(task.estimator, dataset)
+    if graph is not None:
+        task.estimator.set_params(graph=graph)
+    built = time.perf_counter()
+    recovered = task.estimator.fit_enhance(dataset.X, Y)
+    seconds = {"graph": built - start, "fit": time.perf_counter() - built}
+    arrays = {
+        "distribution": np.asarray(recovered, dtype=np.float64),
+        # From these a distribution at another scale can be had.
+        "numerical_labels": np.asarray(task.estimator.numerical_labels_, dtype=np.float64),
+    }
+    return _Result(task.estimator, arrays, seconds)
+
+
+def measure(
+    cell: Cell, dataset: Dataset, arrays: Arrays, metrics: tuple[str, ...]
+) -> tuple[dict[str, float | None], list[str]]:
+    """Compute metrics of what a cell left behind; the only place where that is done.
+
+    Parameters
+    ----------
+    cell : Cell
+        Which.
+    dataset : Dataset
+        Its data.
+    arrays : mapping of str to ndarray
+        As the store keeps them.
+    metrics : tuple of str
+        Names in ``lemll.metrics.METRICS``.
+
+    Returns
+    -------
+    values : dict
+        By name; None where the metric is not defined on these rows.
+    undefined : list of str
+        Why not.
+    """
+    prediction = {"labels": "predictions", "scores": "scores", "distribution": "distribution"}
+    truth = dataset.labels[arrays["test"]] if cell.experiment == "prediction" else dataset.D
+    values: dict[str, float | None] = {}
+    undefined = []
+    for name in metrics:
+        try:
+            value = float(METRICS[name](truth, arrays[prediction[METRICS[name].prediction]]))
+        except ValueError as error:
+            value = float("nan")
+            undefined.append(f"{name}: {error}")
+        values[name] = value if np.isfinite(value) else None
+    return values, undefined
+
+
+def _npz(arrays: Arrays) -> bytes:
+    stream = io.BytesIO()
+    np.savez_compressed(stream, allow_pickle=False, **arrays)
+    return stream.getvalue()
+
+
+@cache
+def _controller() -> Any:
+    return ThreadpoolController()
+
+
+@contextmanager
+def _blas_threads(limit: int | None) -> Iterator[None]:
+    if limit is None:
+        yield
+        return
+    with _controller().limit(limits=limit):
+        yield
+
+
+@contextmanager
+def _caught_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    # The filters belong to the whole process: only its main thread may set them aside.
+    if threading.current_thread() is not threading.main_thread():
+        yield []
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield caught

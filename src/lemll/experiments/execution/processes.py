@@ -1,0 +1,187 @@
+"""Worker processes, each driven by its own thread: limits are kept, and deaths are known.
+
+A cell runs in a process of its own slot, a loky executor with a single worker. Therefore it is
+always known which cell a dead worker had, a cell over its time is ended without touching the
+others, and a long call into compiled code cannot keep its process alive.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import threading
+import time
+import traceback
+from concurrent.futures import TimeoutError as NotYetDone
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+from joblib.externals.loky import ProcessPoolExecutor
+
+from lemll.exceptions import LemllError
+from lemll.experiments.execution.execute import Outcome, Task, execute, failure
+
+__all__ = ["Processes"]
+
+_GIB = 2**30
+_PARENT_CHECK_SECONDS = 1.0
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class Processes:
+    """As many processes as there are callers at a time.
+
+    Parameters
+    ----------
+    time_limit : float, optional
+        Seconds that a cell may take.
+    memory_limit : float, optional
+        GiB that a cell may take beyond what the process needs by itself.
+    blas_threads : int, optional
+        Threads of the linear algebra in each process.
+    """
+
+    def __init__(
+        self, time_limit: float | None, memory_limit: float | None, blas_threads: int | None
+    ) -> None:
+        self._time_limit = time_limit
+        self._memory_limit = memory_limit
+        self._threads = blas_threads
+        self._lock = threading.Lock()
+        self._idle: list[_Process] = []
+        self._all: list[_Process] = []
+        self._stopped = False
+
+    def __call__(self, task: Task) -> Outcome:
+        """Run a task in a process that no one else uses meanwhile."""
+        process = self._take()
+        try:
+            return self._run(process, task)
+        finally:
+            with self._lock:
+                self._idle.append(process)
+
+    def _take(self) -> _Process:
+        with self._lock:
+            if self._stopped:
+                raise Stopped
+            if not self._idle:
+                self._all.append(_Process(self._memory_limit, self._threads))
+                return self._all[-1]
+            return self._idle.pop()
+
+    def _run(self, process: _Process, task: Task) -> Outcome:
+        for _ in range(2):
+            try:
+                return process.run(task, self._time_limit)
+            except NotYetDone:
+                process.kill()
+                message = f"took longer than the time limit of {self._time_limit:g} s"
+                return failure(task.cell.id, "timeout", "TimeoutError", message)
+            except BrokenProcessPool as error:
+                process.kill()
+                death = str(error)
+            except Stopped:
+                raise
+            except Exception as error:  # the task, or what came of it, cannot be sent
+                kind, trace = type(error).__name__, traceback.format_exc()
+                return failure(task.cell.id, "failed", kind, str(error), trace)
+        # Killed once, it may have been the victim of others; twice, it is taken for the cause.
+        message = (
+            "its process died twice, killed by the system for lack of memory, or by a fault in "
+            f"compiled code: {death}"
+        )
+        return failure(task.cell.id, "failed", "ProcessDied", message)
+
+    def stop(self) -> None:
+        """End all processes, whatever they are doing."""
+        with self._lock:
+            self._stopped = True
+            processes = list(self._all)
+        for process in processes:
+            process.stop()
+
+
+class Stopped(LemllError):
+    """The run was stopped while this cell was being run."""
+
+
+class _Process:
+    """One worker process, started when first needed and again after its death."""
+
+    def __init__(self, memory_limit: float | None, threads: int | None) -> None:
+        self._lock = threading.Lock()
+        self._executor: Any = None
+        self._stopped = False
+        self._arguments = (os.getpid(), memory_limit)
+        self._environment = dict.fromkeys(_THREAD_VARIABLES, str(threads)) if threads else None
+
+    def run(self, task: Task, time_limit: float | None) -> Outcome:
+        try:
+            executor = self._started()
+            outcome: Outcome = executor.submit(execute, task).result(timeout=time_limit)
+        except Exception:
+            if self._stopped:
+                raise Stopped from None
+            raise
+        return outcome
+
+    def _started(self) -> Any:
+        with self._lock:
+            if self._stopped:
+                raise Stopped
+            if self._executor is not None:
+                return self._executor
+            executor = self._executor = ProcessPoolExecutor(
+                max_workers=1,
+                initializer=_prepare,
+                initargs=self._arguments,
+                env=self._environment,
+            )
+        # Its start and imports are no part of the cell's time.
+        executor.submit(os.getpid).result()
+        return executor
+
+    def kill(self) -> None:
+        with self._lock:
+            executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.shutdown(wait=True, kill_workers=True)
+
+    def stop(self) -> None:
+        """Kill the process, and start no other."""
+        with self._lock:
+            self._stopped = True
+        self.kill()
+
+
+def _prepare(parent: int, memory_limit: float | None) -> None:
+    """Set a new worker process up."""
+    # loky collects garbage every second; it need not look through all imported modules each time.
+    gc.freeze()
+    # Ctrl-C reaches the whole group of processes; the one that started this ends it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    if memory_limit is not None:
+        _limit_memory(int(memory_limit * _GIB))
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent is no more, even in the midst of a long computation."""
+    while os.getppid() == parent:
+        time.sleep(_PARENT_CHECK_SECONDS)
+    os._exit(1)
+
+
+def _limit_memory(allowance: int) -> None:
+    """Let this process have so many bytes of addresses beyond those it has already."""
+    import resource
+
+    with open("/proc/self/statm", encoding="ascii") as stream:
+        used = int(stream.read().split()[0]) * resource.getpagesize()
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    limit = used + allowance
+    resource.setrlimit(
+        resource.RLIMIT_AS, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard)
+    )

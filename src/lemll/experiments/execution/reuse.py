@@ -1,0 +1,115 @@
+"""First stages of two-stage learners, kept for the cells and parameters that do not change them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Self
+
+import joblib
+
+from lemll.datasets import Dataset
+from lemll.experiments.protocols.names import plain
+from lemll.experiments.protocols.sources import features_sha256
+
+__all__ = ["FirstStages", "Graphs"]
+
+
+# As many enhancers use a graph.
+_MOST_GRAPHS = 3
+
+
+class FirstStages:
+    """A memory of one process, for the parameter `memory` of an estimator.
+
+    It has as much of the interface of `joblib.Memory` as scikit-learn asks for, and writes nothing.
+
+    Parameters
+    ----------
+    most : int
+        How many results to keep.
+
+    Examples
+    --------
+    >>> calls = []
+    >>> remembered = FirstStages(2).cache(lambda x: calls.append(x) or x + 1)
+    >>> remembered(1), remembered(1), len(calls)
+    (2, 2, 1)
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: OrderedDict[str, Any] = OrderedDict()
+
+    def cache(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function with a memory of its results.
+
+        Parameters
+        ----------
+        function : callable
+            Of arguments that `joblib.hash` tells apart.
+
+        Returns
+        -------
+        callable
+            The same, but for its speed.
+        """
+
+        def remembered(*arguments: Any) -> Any:
+            key = str(joblib.hash((function.__qualname__, arguments)))
+            if key in self._kept:
+                return self._kept[key]
+            result = function(*arguments)
+            while len(self._kept) >= self._most:
+                self._kept.popitem(last=False)
+            self._kept[key] = result
+            return result
+
+        return remembered
+
+    def at_least(self, most: int) -> Self:
+        """Keep at least so many results.
+
+        Parameters
+        ----------
+        most : int
+            As many parts of the rows as a search comes back to.
+
+        Returns
+        -------
+        self
+            The same memory.
+        """
+        self._most = max(self._most, most)
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        # Clones of an estimator, one for each point of a grid, share what has been computed.
+        return self
+
+
+class Graphs:
+    """What enhancers know of features alone, kept for the next thresholds, or sets with the same X.
+
+    Fits are the same with it and without; some take a thousand times longer without.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, ...], Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, estimator: Any, dataset: Dataset) -> Any:
+        """Return the graph for an estimator's parameter `graph`, or None if it has none."""
+        if estimator.get_params().get("graph", dataset) is not None:
+            return None
+        n_labels = dataset.labels.shape[1]
+        settings = json.dumps(plain(estimator.get_params()), sort_keys=True)
+        key = (type(estimator).__name__, settings, str(n_labels), features_sha256(dataset.X))
+        with self._lock:
+            if key not in self._kept:
+                while len(self._kept) >= _MOST_GRAPHS:
+                    self._kept.popitem(last=False)
+                self._kept[key] = estimator.make_graph(dataset.X, n_labels)
+            return self._kept[key]

@@ -1,0 +1,78 @@
+"""A piece of work that can be run alone, anywhere, and has an id."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from lemll.experiments.protocols.methods import MethodSpec
+from lemll.experiments.protocols.names import plain
+from lemll.experiments.protocols.settings import Setting, Tuning
+from lemll.experiments.protocols.sources import Source
+
+__all__ = ["Cell", "Experiment"]
+
+Experiment = Literal["prediction", "reconstruction"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One piece of work: a method on a data set in one setting.
+
+    Attributes
+    ----------
+    experiment : {"prediction", "reconstruction"}
+        What to do.
+    source : Source
+        The data set.
+    data_sha256 : str
+        The hash of its content.
+    method : MethodSpec
+        Which method, under which label.
+    parameters : mapping
+        All parameters of its estimator, in a form that JSON holds.
+    setting : Setting
+        Which split or threshold.
+    grid : mapping, optional
+        The parameters to tune, on the training rows only.
+    tuning : Tuning, optional
+        How.
+    code : str
+        Version of the code.
+    """
+
+    experiment: Experiment
+    source: Source
+    data_sha256: str
+    method: MethodSpec
+    parameters: Mapping[str, Any]
+    setting: Setting
+    grid: Mapping[str, tuple[Any, ...]]
+    tuning: Tuning | None
+    code: str
+
+    @cached_property
+    def work(self) -> str:
+        """Hash of what is to be done, whatever the version of the code."""
+        content = {
+            "experiment": self.experiment,
+            "data": self.data_sha256,
+            "method": self.method.method,
+            "parameters": dict(self.parameters),
+            "setting": [self.setting.key, self.setting.rows_sha256],
+            "grid": plain(self.grid),
+            "tuning": None if self.tuning is None else self.tuning.key,
+        }
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    @cached_property
+    def id(self) -> str:
+        """Hash of the work and of the code: the name of the cell's record."""
+        return hashlib.sha256(f"{self.work}{self.code}".encode()).hexdigest()
+
+    def __str__(self) -> str:
+        return f"{self.method.label} on {self.source.name}, {self.setting}"

@@ -1,0 +1,85 @@
+"""Which values of parameters may come from a protocol file.
+
+A file may be somebody else's, so it names no path, module or object: a text is taken only where the
+method says which texts there are. In Python a protocol may hold anything that its estimators take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from lemll.experiments.protocols.names import unknown_name
+
+__all__ = ["CHOICES", "check_from_file"]
+
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "coding": ("admm", "lasso"),
+    "combine": ("confidences", "votes"),
+    "composition": ("product", "minimum"),
+    "connection": ("minmax", "label", "none"),
+    "emp": ("virtual", "pairwise"),
+    "estimator": ("weka",),
+    "kernel": ("linear", "rbf", "poly", "sigmoid", "cosine", "precomputed"),
+    "kernel_gamma": ("variance", "distance"),
+    "normalization": ("sum", "sigmoid", "softmax"),
+    "normalize": ("minmax",),
+    "precision": ("float64", "float32"),
+    "radius": ("positives", "all"),
+    "reg_policy": ("always", "auto", "absolute"),
+    "sampling": ("bootstrap", "subset"),
+    "stop": ("memberships", "objective"),
+    "thresholds": ("zero", "f1", "hamming"),
+    "transition": ("column", "row", "symmetric"),
+    "voting": ("hard", "soft"),
+}
+"""The texts that parameters of lemll's own methods take, by parameter."""
+
+# Parameters that are objects of Python, but for the texts above.
+_OBJECTS = ("estimator", "graph", "memory")
+
+
+def check_from_file(
+    method: str, parameter: str, value: Any, choices: Mapping[str, Iterable[str]]
+) -> None:
+    """Refuse a value that is more than plain data.
+
+    Parameters
+    ----------
+    method, parameter : str
+        Which; for the message.
+    value : object
+        As tomllib reads it.
+    choices : mapping of str to iterable of str
+        The texts that the method's parameters take.
+
+    Raises
+    ------
+    ValueError
+        If a file may not give this value.
+    """
+    known = tuple(choices.get(parameter, ()))
+    where = f"parameter {parameter!r} of {method!r}"
+    if isinstance(value, list | tuple):
+        for item in value:
+            check_from_file(method, parameter, item, choices)
+    elif isinstance(value, str) and value in known:
+        return
+    elif parameter in _OBJECTS:
+        raise ValueError(
+            f"{where} is an object, which a protocol file cannot give, got {value!r}; leave it "
+            f"out{f', say one of {known}' if known else ''}, or build the Protocol in Python."
+        )
+    elif isinstance(value, str) and known:
+        raise ValueError(unknown_name(f"value of {where}", value, known))
+    elif isinstance(value, str):
+        raise ValueError(
+            f"{where} takes no text from a protocol file, got {value!r}: a text could name a file "
+            "or a module; register the method with the texts that it takes, "
+            f"choices={{{parameter!r}: (...)}}, or build the Protocol in Python."
+        )
+    elif not isinstance(value, bool | int | float):
+        raise ValueError(
+            f"{where} must be a number, true, false, a known text or a list of these, "
+            f"got {value!r}."
+        )

@@ -1,0 +1,225 @@
+"""Which code, on which machine: what a result must say of itself."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import os
+import platform
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy
+import scipy
+import sklearn
+from threadpoolctl import threadpool_info
+
+import lemll
+from lemll._types import Estimator
+
+__all__ = ["code_behind", "code_version", "environment", "package_sha256"]
+
+# These rooms print results and make none; processes may differ in them.
+_WITHOUT_INFLUENCE = ("cli", "comparison", "paper", "report", "testing")
+# What turns an estimator into a stored result: split, search, fit, measure.
+_ENGINE_ROOM = "lemll.experiments."
+# The engine knows all methods; a result depends on one of them.
+_KNOWN_TO_ALL = (_ENGINE_ROOM, "lemll.predictors.", "lemll.enhancers.")
+_ENGINE = (
+    "lemll.experiments.execution.execute",
+    "lemll.experiments.execution.searches",
+    "lemll.experiments.protocols.settings",
+    "lemll.metrics.table",
+    "lemll.model_selection.halves",
+    "lemll.model_selection.stratification",
+)
+# Learners whose parameters are searched on a path, and the modules of these searches.
+_SEARCHES = {
+    "lemll.predictors.lemll": ("lemll.predictors.lemll_cv",),
+    "lemll.predictors.msvr": ("lemll.predictors.msvr_cv",),
+}
+
+
+@cache
+def package_sha256() -> str:
+    """Hash the source files of lemll that results can depend on."""
+    root = Path(lemll.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        name = path.relative_to(root).as_posix()
+        if not name.startswith(_WITHOUT_INFLUENCE):
+            digest.update(f"{name}\0".encode())
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+@cache
+def _file_sha256(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def code_version(estimator: Estimator) -> str:
+    """Hash the code that a result depends on.
+
+    That is the closure of the imports of the estimator, of the estimators inside it and of the
+    search that tunes it; and of the engine where it splits, fits and measures. A change in a table,
+    a page, another method, a comment or a docstring leaves the result valid. Of an estimator that
+    is not one of lemll's the file of its class counts as a whole.
+
+    Parameters
+    ----------
+    estimator : object
+        The method's estimator.
+
+    Returns
+    -------
+    str
+        Hexadecimal SHA-256.
+    """
+    classes = {type(estimator)}
+    if hasattr(estimator, "get_params"):
+        classes |= {type(value) for value in estimator.get_params().values()}
+    digest = hashlib.sha256()
+    roots = set(_ENGINE)
+    for kind in sorted(classes, key=lambda kind: (kind.__module__, kind.__qualname__)):
+        if kind.__module__.partition(".")[0] == "lemll":
+            roots |= {kind.__module__, *_SEARCHES.get(kind.__module__, ())}
+        elif kind is type(estimator):
+            digest.update(_own_code(kind).encode())
+    for module in sorted(code_behind(frozenset(roots))):
+        digest.update(f"{module}\0{_statements_sha256(module)}".encode())
+    return digest.hexdigest()
+
+
+def _own_code(kind: type) -> str:
+    try:
+        return _file_sha256(inspect.getsourcefile(kind) or "")
+    except (OSError, TypeError):  # a class typed into an interpreter has no file
+        return f"{kind.__module__}.{kind.__qualname__}"
+
+
+@cache
+def code_behind(roots: frozenset[str]) -> frozenset[str]:
+    """Return the modules of lemll whose code the given modules can reach by their imports.
+
+    A name imported from a package counts as the module that defines it, so that a package whose
+    `__init__` lists many methods does not tie them together. From the engine's modules no import
+    of a method, or of another part of the engine, is followed.
+
+    Parameters
+    ----------
+    roots : frozenset of str
+        Dotted names of modules.
+
+    Returns
+    -------
+    frozenset of str
+        The roots and all that they import, directly or not.
+    """
+    found: set[str] = set()
+    waiting = sorted(roots)
+    while waiting:
+        module = waiting.pop()
+        if module in found:
+            continue
+        found.add(module)
+        blocked = _KNOWN_TO_ALL if module.startswith(_ENGINE_ROOM) else _ENGINE_ROOM
+        waiting += [other for other in _imports_of(module) if not other.startswith(blocked)]
+    return frozenset(found)
+
+
+@cache
+def _imports_of(module: str) -> frozenset[str]:
+    """Return the modules of lemll that a module's statements import names from."""
+    found = set()
+    for node in ast.walk(_tree_of(module)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "lemll":
+            found |= {_defining_module(str(node.module), alias.name) for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.startswith("lemll.")}
+    return frozenset(found)
+
+
+@cache
+def _defining_module(module: str, name: str) -> str:
+    """Follow a name through the packages that hand it on, to the module that defines it."""
+    if _file_of(f"{module}.{name}").exists():
+        return f"{module}.{name}"
+    if _file_of(module).name == "__init__.py":
+        for node in _tree_of(module).body:
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for alias in node.names:
+                    if name == (alias.asname or alias.name):
+                        return _defining_module(node.module, alias.name)
+    return module
+
+
+def _file_of(module: str) -> Path:
+    path = Path(lemll.__file__).parent.joinpath(*module.split(".")[1:])
+    package = path / "__init__.py"
+    return package if package.exists() else path.with_suffix(".py")
+
+
+@cache
+def _tree_of(module: str) -> ast.Module:
+    return ast.parse(_file_of(module).read_text(encoding="utf-8"))
+
+
+@cache
+def _statements_sha256(module: str) -> str:
+    """Hash what a module does: its statements, without comments, docstrings and layout."""
+    tree = ast.parse(_file_of(module).read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [part for part in node.body if not _is_text(part)] or [ast.Pass()]
+    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def _cpu() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+@cache
+def environment() -> dict[str, Any]:
+    """Describe the libraries and the machine that this process computes with.
+
+    Returns
+    -------
+    dict
+        Ready for JSON.
+    """
+    return {
+        "lemll": lemll.__version__,
+        "python": platform.python_version(),
+        "numpy": numpy.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+        "joblib": joblib.__version__,
+        "blas": sorted(
+            {
+                f"{library['internal_api']} {library['version']}"
+                for library in threadpool_info()
+                if library["user_api"] == "blas"
+            }
+        ),
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "platform": platform.platform(),
+    }

@@ -1,0 +1,281 @@
+"""What is run: data sets x methods x settings, declared in TOML or in Python.
+
+A :class:`Protocol` says what; :meth:`Protocol.cells` expands it into :class:`Cell` objects, each a
+piece of work that can be run alone, anywhere, and has an id. The id is a hash over everything the
+result depends on: the data, the method and its parameters, the rows of the split or the threshold,
+the tuning, and the code. Metrics are no part of it: they are computed from what a cell leaves
+behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from lemll.datasets import Dataset
+from lemll.exceptions import ProtocolError
+from lemll.experiments.protocols.cells import Cell, Experiment
+from lemll.experiments.protocols.choices import check_from_file
+from lemll.experiments.protocols.code import code_version
+from lemll.experiments.protocols.methods import Kind, MethodSpec, get_method
+from lemll.experiments.protocols.names import plain, unknown_name
+from lemll.experiments.protocols.parse import parse_protocol, read_toml
+from lemll.experiments.protocols.settings import THRESHOLDS, Splits, Tuning, settings_of
+from lemll.experiments.protocols.sources import Source, load_source, make_source
+from lemll.metrics import METRICS
+
+__all__ = ["Cell", "MethodSpec", "Protocol", "ProtocolError", "Splits", "Tuning"]
+
+# Of an error in a file, which may quote what it found there.
+_MAX_MESSAGE = 2_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """An experiment, declared.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    experiment : {"prediction", "reconstruction"}
+        Learn on training rows and predict the test rows; or binarise a known distribution and
+        recover it.
+    datasets : tuple of str or Source
+        Embedded sets ("digit-tags", "artificial"), files, or registered names.
+    methods : tuple of str or MethodSpec
+        Registered learners, or enhancers for a reconstruction; the labels must differ.
+    metrics : tuple of str, optional
+        Names in ``lemll.metrics.METRICS``; by default the paper's.
+    splits : Splits, optional
+        Of a prediction; by default the paper's ten halves.
+    thresholds : tuple of float, optional
+        Of a reconstruction; by default the paper's five.
+    tuning : Tuning, optional
+        Of a prediction; by default none.
+    control : str, optional
+        The label of the method that t-tests compare with the others; by default the first.
+    exceptions : mapping of str to mapping, optional
+        For a data set, by a method's label, parameters that differ on this set alone.
+
+    Examples
+    --------
+    >>> protocol = Protocol(
+    ...     name="small", experiment="prediction", datasets=("digit-tags",), methods=("MSVR",),
+    ...     splits=Splits("halves", 2),
+    ... )
+    >>> [str(cell) for cell in protocol.cells()]
+    ['MSVR on digit-tags, halves 0', 'MSVR on digit-tags, halves 1']
+    """
+
+    name: str
+    experiment: Experiment
+    datasets: tuple[Any, ...]
+    methods: tuple[Any, ...]
+    metrics: tuple[str, ...] = ()
+    splits: Splits | None = None
+    thresholds: tuple[float, ...] = ()
+    tuning: Tuning | None = None
+    control: str = ""
+    exceptions: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.experiment not in ("prediction", "reconstruction"):
+            choices = ("prediction", "reconstruction")
+            raise ValueError(unknown_name("experiment", self.experiment, choices))
+        self._set_sources()
+        self._set_methods()
+        self._set_metrics()
+        predicts = self.experiment == "prediction"
+        if predicts and self.thresholds:
+            raise ValueError("thresholds belong to a reconstruction; a prediction has splits.")
+        if not predicts and (self.splits is not None or self.tuning is not None):
+            raise ValueError(
+                "splits and tuning belong to a prediction; a reconstruction has thresholds, and "
+                "no known distribution to tune by."
+            )
+        if predicts and self.splits is None:
+            self._set("splits", Splits())
+        if not predicts:
+            thresholds = tuple(_number(rho) for rho in self.thresholds) or THRESHOLDS
+            if not all(0 < rho < 1 for rho in thresholds):
+                raise ValueError(f"thresholds must lie between 0 and 1, got {thresholds}.")
+            if len(set(thresholds)) < len(thresholds):
+                raise ValueError(f"thresholds must differ, got {thresholds}.")
+            self._set("thresholds", thresholds)
+        labels = [spec.label for spec in self.methods]
+        if self.control and self.control not in labels:
+            raise ValueError(unknown_name("control", self.control, labels))
+        self._set("control", self.control or labels[0])
+
+    def _set(self, attribute: str, value: object) -> None:
+        object.__setattr__(self, attribute, value)
+
+    def _set_sources(self) -> None:
+        sources = tuple(
+            entry if isinstance(entry, Source) else make_source(entry) for entry in self.datasets
+        )
+        _refuse_repeats("data set", [source.name for source in sources])
+        self._set("datasets", sources)
+
+    def _set_methods(self) -> None:
+        specs = tuple(
+            entry if isinstance(entry, MethodSpec) else MethodSpec(entry) for entry in self.methods
+        )
+        _refuse_repeats("method", [spec.label for spec in specs])
+        by_label = {spec.label: spec for spec in specs}
+        for spec in specs:
+            self._check_parameters(spec, spec.parameters)
+        for label, grid in ({} if self.tuning is None else self.tuning.grids).items():
+            if label not in by_label:
+                raise ValueError(unknown_name("method in tuning", label, by_label))
+            self._check_parameters(by_label[label], grid)
+        names = [source.name for source in self.datasets]
+        for dataset, of_method in self.exceptions.items():
+            if dataset not in names:
+                raise ValueError(unknown_name("data set in exceptions", dataset, names))
+            for label, parameters in of_method.items():
+                if label not in by_label:
+                    raise ValueError(unknown_name("method in exceptions", label, by_label))
+                self._check_parameters(by_label[label], parameters)
+        self._set("methods", specs)
+
+    def _check_parameters(self, spec: MethodSpec, given: Iterable[str]) -> None:
+        known = get_method(self.kind, spec.method).make().get_params()
+        for parameter in given:
+            if parameter not in known:
+                raise ValueError(unknown_name(f"parameter of {spec.method}", parameter, known))
+
+    def _set_metrics(self) -> None:
+        kind = "multilabel" if self.experiment == "prediction" else "distribution"
+        known = [name for name, metric in METRICS.items() if metric.kind == kind]
+        for name in self.metrics:
+            if name not in known:
+                raise ValueError(unknown_name(f"metric of a {self.experiment}", name, known))
+        in_paper = tuple(name for name in known if METRICS[name].in_paper)
+        self._set("metrics", tuple(self.metrics) or in_paper)
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Protocol:
+        """Read a protocol from a TOML file.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; relative paths of data sets start in its folder.
+
+        Returns
+        -------
+        Protocol
+            Called after the file, if it does not give itself a name.
+
+        Raises
+        ------
+        ProtocolError
+            Naming the file, and the nearest known key to one that is not known; or a parameter
+            that a file may not give, because it would name a path, a module or an object.
+        """
+        file = Path(path)
+        try:
+            protocol = cls(**parse_protocol(read_toml(file), file.stem, file.parent))
+            protocol._check_from_file()
+        except (ValueError, LookupError, OSError) as error:
+            raise ProtocolError(f"{file}: {str(error)[:_MAX_MESSAGE]}") from error
+        return protocol
+
+    def _check_from_file(self) -> None:
+        """Refuse parameters that are more than plain data."""
+        by_label = {spec.label: spec.method for spec in self.methods}
+        given = [(spec.label, spec.parameters) for spec in self.methods]
+        given += [pair for of_method in self.exceptions.values() for pair in of_method.items()]
+        if self.tuning is not None:
+            given += self.tuning.grids.items()
+        for label, parameters in given:
+            method = get_method(self.kind, by_label[label])
+            for name, value in parameters.items():
+                check_from_file(method.name, name, value, method.choices)
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of method that takes part."""
+        return "learner" if self.experiment == "prediction" else "enhancer"
+
+    def cells(self) -> Iterator[Cell]:
+        """Expand into cells, data set by data set; each set is loaded for its hash and splits.
+
+        Yields
+        ------
+        Cell
+            In the order of data sets, settings, methods.
+        """
+        for source in self.datasets:
+            dataset, data_sha256 = load_source(source)
+            self._check_labels(dataset)
+            specs = [self._on(source, spec) for spec in self.methods]
+            estimators = {spec.label: self.estimator(spec) for spec in specs}
+            parameters = {label: plain(made.get_params()) for label, made in estimators.items()}
+            for setting in settings_of(self.splits, self.thresholds, dataset):
+                for spec in specs:
+                    yield Cell(
+                        experiment=self.experiment,
+                        source=source,
+                        data_sha256=data_sha256,
+                        method=spec,
+                        parameters=parameters[spec.label],
+                        setting=setting,
+                        grid=self._grid(spec),
+                        tuning=self.tuning,
+                        code=code_version(estimators[spec.label]),
+                    )
+
+    def _on(self, source: Source, spec: MethodSpec) -> MethodSpec:
+        """Return the method as it is run on a data set."""
+        special = self.exceptions.get(source.name, {}).get(spec.label, {})
+        return replace(spec, parameters={**spec.parameters, **special})
+
+    def _check_labels(self, dataset: Dataset) -> None:
+        wanted, other = ("Y", "D") if self.experiment == "prediction" else ("D", "Y")
+        if getattr(dataset, wanted) is None:
+            has = "a label distribution" if other == "D" else "logical labels"
+            raise ValueError(
+                f"data set {dataset.name!r} has {has}, which a {self.experiment} cannot use; "
+                "leave it out of the protocol."
+            )
+
+    def _grid(self, spec: MethodSpec) -> Mapping[str, tuple[Any, ...]]:
+        if self.tuning is None:
+            return {}
+        grid = self.tuning.grids.get(spec.label, get_method(self.kind, spec.method).grid)
+        # A parameter that the protocol sets is set, not tuned.
+        return {name: values for name, values in grid.items() if name not in spec.parameters}
+
+    def estimator(self, spec: MethodSpec) -> Any:
+        """Make the unfitted estimator of a method.
+
+        Parameters
+        ----------
+        spec : MethodSpec
+            One of this protocol's.
+
+        Returns
+        -------
+        estimator
+            With the registered defaults and the protocol's parameters.
+        """
+        return get_method(self.kind, spec.method).make().set_params(**spec.parameters)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"thresholds must be numbers, got {value!r}.")
+    return float(value)
+
+
+def _refuse_repeats(what: str, names: list[str]) -> None:
+    if not names:
+        raise ValueError(f"a protocol needs at least one {what}.")
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{what} {name!r} stands twice in the protocol; give each its label.")

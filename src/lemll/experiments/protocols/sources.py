@@ -1,0 +1,173 @@
+"""Where a protocol's data sets come from, and the hash that says which data they were."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lemll._validation import is_sparse
+from lemll.datasets import (
+    Dataset,
+    dataset_info,
+    load_dataset,
+    load_digit_tags,
+    looks_like_a_file,
+    make_artificial,
+    make_artificial_surface,
+    read_dataset,
+)
+
+__all__ = [
+    "EMBEDDED",
+    "Source",
+    "data_sha256",
+    "features_sha256",
+    "load_source",
+    "locate",
+    "make_source",
+]
+
+EMBEDDED: Mapping[str, Callable[[], Dataset]] = {
+    "digit-tags": load_digit_tags,
+    "artificial": partial(make_artificial, random_state=0),
+    "artificial-surface": make_artificial_surface,
+}
+"""Data sets that need no file, by the name a protocol calls them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A data set of a protocol.
+
+    Attributes
+    ----------
+    name : str
+        What tables call it.
+    path : str
+        The file to read, or "" for an embedded or registered set.
+    options : tuple of (str, object)
+        Options of the file's reader, sorted by name; hashable, so that loading can be cached.
+    """
+
+    name: str
+    path: str = ""
+    options: tuple[tuple[str, Any], ...] = field(default=())
+
+
+def make_source(entry: str, *, folder: Path | None = None) -> Source:
+    """Make a source of a name or path as it stands in a protocol.
+
+    Parameters
+    ----------
+    entry : str
+        An embedded set, a file, or a registered name; looked for in this order.
+    folder : Path, optional
+        Where relative paths start.
+
+    Returns
+    -------
+    Source
+        Registered sets under their registered name, files under theirs without suffix.
+    """
+    if entry in EMBEDDED:
+        return Source(entry)
+    path = locate(entry, folder or Path())
+    if path.is_file() or "/" in entry or looks_like_a_file(entry):
+        return Source(path.name.split(".")[0], str(path.resolve()))
+    return Source(dataset_info(entry).name)
+
+
+def locate(entry: str, folder: Path) -> Path:
+    """Return the path that a protocol names; relative ones start in a folder.
+
+    Parameters
+    ----------
+    entry : str
+        As it stands in the protocol; ``~`` is the user's home.
+    folder : Path
+        Where relative paths start.
+
+    Returns
+    -------
+    Path
+        Not resolved.
+    """
+    try:
+        return folder / Path(entry).expanduser()
+    except RuntimeError as error:
+        raise ValueError(
+            f"the path {entry!r} begins with the home folder of a user who has none here; "
+            "write the folder out."
+        ) from error
+
+
+# Cells come sorted by data set: one is enough at a time, the second spares a reload at the seam.
+@lru_cache(maxsize=2)
+def load_source(source: Source) -> tuple[Dataset, str]:
+    """Load a data set and its hash, once in a process as long as it is in use.
+
+    Parameters
+    ----------
+    source : Source
+        Which.
+
+    Returns
+    -------
+    dataset : Dataset
+        Under the source's name.
+    sha256 : str
+        As by `data_sha256`.
+    """
+    if source.path:
+        options = {
+            key: list(value) if isinstance(value, tuple) else value for key, value in source.options
+        }
+        dataset = read_dataset(source.path, **options)
+    elif source.name in EMBEDDED:
+        dataset = EMBEDDED[source.name]()
+    else:
+        dataset = load_dataset(source.name)
+    return replace(dataset, name=source.name), data_sha256(dataset)
+
+
+def data_sha256(dataset: Dataset) -> str:
+    """Hash features and labels: shapes, types and values, whatever the names.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        To be hashed.
+
+    Returns
+    -------
+    str
+        Hexadecimal SHA-256.
+    """
+    return _sha256([*_parts(dataset.X), dataset.labels])
+
+
+def features_sha256(X: Any) -> str:
+    """Hash features alone, as `data_sha256` does with labels."""
+    return _sha256(_parts(X))
+
+
+def _parts(X: Any) -> list[Any]:
+    return [np.array(X.shape), *((X.indptr, X.indices, X.data) if is_sparse(X) else (X,))]
+
+
+def _sha256(parts: Iterable[Any]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        array = np.ascontiguousarray(part)
+        # Row pointers are int32 or int64 as SciPy sees fit; that makes no other data.
+        if array.dtype.kind == "i":
+            array = array.astype(np.int64)
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(array.data if array.size else b"")
+    return digest.hexdigest()

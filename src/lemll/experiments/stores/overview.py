@@ -1,0 +1,101 @@
+"""A store as a protocol sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from lemll.exceptions import StoreError
+from lemll.experiments.protocols.protocol import Cell
+from lemll.experiments.stores.cell_files import of_cell
+from lemll.experiments.stores.records import Record, Status
+
+__all__ = ["Overview", "look"]
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A store as a protocol sees it.
+
+    Attributes
+    ----------
+    records : mapping of str to Record
+        By id, those of the protocol's cells that have ended; data sets and methods have the names
+        that the protocol gives them now.
+    pending, running : list of Cell
+        Cells without a record; running are those that someone has claimed.
+    damaged : list of Cell
+        Cells whose files are not what was written for them; they count as pending too.
+    reasons : mapping of str to str
+        By id, what is wrong with them, and with damaged files of other protocols.
+    stale : list of Record
+        The protocol's work, done by another version of the code: never part of a table.
+    unrelated : int
+        How many records belong to other protocols.
+    """
+
+    records: Mapping[str, Record]
+    pending: list[Cell]
+    running: list[Cell]
+    damaged: list[Cell]
+    reasons: Mapping[str, str]
+    stale: list[Record]
+    unrelated: int
+
+    def count(self, status: Status) -> int:
+        """Count the records of a status."""
+        return sum(record.status == status for record in self.records.values())
+
+
+def look(
+    cells: Iterable[Cell],
+    ids: Iterable[str],
+    read: Callable[[str], Record | None],
+    claimed: Callable[[], Collection[str]],
+) -> Overview:
+    """Sort what a store holds by what a protocol wants.
+
+    Parameters
+    ----------
+    cells : iterable of Cell
+        The protocol's.
+    ids : iterable of str
+        What the files of the records are named after.
+    read : callable
+        Reads the record of an id, or raises a StoreError.
+    claimed : callable
+        Returns the ids of cells that are being run; called after the records were read.
+
+    Returns
+    -------
+    Overview
+        Every cell has a record or is pending.
+    """
+    wanted = {cell.id: cell for cell in cells}
+    work = {cell.work for cell in wanted.values()}
+    records: dict[str, Record] = {}
+    reasons: dict[str, str] = {}
+    stale, unrelated = [], 0
+    for cell_id in ids:
+        try:
+            record = read(cell_id)
+            if record is None:
+                continue
+            if cell_id in wanted:
+                records[cell_id] = of_cell(record, wanted[cell_id])
+            elif record.work in work:
+                stale.append(record)
+            else:
+                unrelated += 1
+        except StoreError as error:
+            reasons[cell_id] = str(error)
+    running = claimed()
+    return Overview(
+        records=records,
+        pending=[cell for cell in wanted.values() if cell.id not in records],
+        running=[cell for cell in wanted.values() if cell.id in running],
+        damaged=[cell for cell in wanted.values() if cell.id in reasons],
+        reasons=reasons,
+        stale=stale,
+        unrelated=unrelated,
+    )

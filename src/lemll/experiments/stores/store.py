@@ -1,0 +1,307 @@
+"""Where results live: a folder, one record a cell.
+
+::
+
+    STORE/cells/ID.npz    what the cell computed: scores and predictions, or a distribution
+    STORE/cells/ID.json   its record, written last: it holds the hash of the arrays
+    STORE/claims/ID       a locked file while the cell is being run
+
+A cell is done when its record says so and its arrays are there; until then it is as if it had
+never been run. Files are written under another name, forced to the disk and renamed, so a reader
+finds them whole or not at all. A record counts only for the cell that its file is named after: its
+id must be that name, and what it says of the cell what the protocol says. Nothing else is kept: no
+index that could disagree, no state that a killed process could leave wrong. Who writes a cell's
+files holds its claim, a lock that the system drops when its holder dies; therefore any number of
+processes can work on one store.
+
+No file of a store is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from lemll._plain_files import FileLock, is_locked, take_lock
+from lemll.exceptions import StoreError
+from lemll.experiments.protocols.protocol import Cell
+from lemll.experiments.stores.cell_files import of_cell, read_arrays, read_record, set_folder_aside
+from lemll.experiments.stores.files import write_whole
+from lemll.experiments.stores.overview import Overview, look
+from lemll.experiments.stores.records import Record, Status, encode
+
+__all__ = ["Overview", "Record", "Status", "Store"]
+
+# A cell's file while it is being written.
+_UNFINISHED = re.compile(r"([0-9a-f]{64})\.(json|npz)\.[0-9a-f]{16}\.tmp")
+
+
+class Store:
+    """A folder of results.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Where; made if it does not exist.
+    create : bool, default=True
+        Whether it may be made; if not, it must exist.
+
+    Raises
+    ------
+    StoreError
+        If it cannot be made, or does not exist.
+    """
+
+    def __init__(self, folder: str | Path, *, create: bool = True) -> None:
+        self.folder = Path(folder)
+        self._cells = self.folder / "cells"
+        self._claims = self.folder / "claims"
+        if not create and not self._cells.is_dir():
+            raise StoreError(f"{self.folder} is no store of results; run the protocol first")
+        try:
+            self._cells.mkdir(parents=True, exist_ok=True)
+            self._claims.mkdir(exist_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"cannot make a store in {self.folder}: {error.strerror}; choose another folder"
+            ) from error
+
+    def claim(self, cell_id: str) -> FileLock | None:
+        """Claim a cell, so that no other process runs it.
+
+        Parameters
+        ----------
+        cell_id : str
+            Which.
+
+        Returns
+        -------
+        FileLock or None
+            None if another process has claimed it.
+        """
+        path = self._claims / cell_id
+        try:
+            return take_lock(path)
+        except ImportError as error:
+            raise StoreError(
+                "a store needs file locks of a POSIX system, Linux or macOS"
+            ) from error
+        except OSError as error:
+            raise _refused(path, error) from error
+
+    def write(self, record: Record, arrays: bytes | None) -> Record:
+        """Store what became of a cell; the caller holds its claim.
+
+        Parameters
+        ----------
+        record : Record
+            Its `outputs` are filled in here.
+        arrays : bytes or None
+            An .npz file, if the cell is done.
+
+        Returns
+        -------
+        Record
+            As stored.
+        """
+        outputs = None
+        if arrays is not None:
+            outputs = {"sha256": hashlib.sha256(arrays).hexdigest(), "bytes": len(arrays)}
+            self._write(f"{record.id}.npz", arrays)
+        stored = replace(record, outputs=outputs)
+        self._write(f"{record.id}.json", encode(stored))
+        return stored
+
+    def _write(self, name: str, content: bytes) -> None:
+        path = self._cells / name
+        try:
+            set_folder_aside(path)
+            write_whole(path, content)
+        except OSError as error:
+            raise _refused(path, error) from error
+
+    def read(self, cell_id: str) -> Record | None:
+        """Read the record of a cell.
+
+        Parameters
+        ----------
+        cell_id : str
+            Which.
+
+        Returns
+        -------
+        Record or None
+            None if the cell has none.
+
+        Raises
+        ------
+        StoreError
+            If the record, or the size of its arrays, is not what was written for this cell.
+        """
+        return read_record(self._cells, cell_id)
+
+    def finished(self, cell: Cell) -> Record | None:
+        """Read the record of a cell; one that is damaged counts as none, for it is run again.
+
+        Parameters
+        ----------
+        cell : Cell
+            Of a protocol.
+
+        Returns
+        -------
+        Record or None
+            None if the cell must be run.
+        """
+        try:
+            record = self.read(cell.id)
+            return None if record is None else of_cell(record, cell)
+        except StoreError:
+            return None
+
+    def records(self) -> Iterator[Record]:
+        """Iterate over all sound records, whatever the protocol and code, in the order of ids."""
+        for cell_id in self._ids():
+            with suppress(StoreError):
+                record = self.read(cell_id)
+                if record is not None:
+                    yield record
+
+    def damaged(self) -> dict[str, str]:
+        """Say what is wrong with files that are not what was written, whatever the protocol.
+
+        Returns
+        -------
+        dict of str to str
+            By the id that a record's file is named after.
+        """
+        found = {}
+        for cell_id in self._ids():
+            try:
+                self.read(cell_id)
+            except StoreError as error:
+                found[cell_id] = str(error)
+        return found
+
+    def _ids(self) -> list[str]:
+        # Whatever stands in the place of a record: a folder, a link or a FIFO is damage, too.
+        with os.scandir(self._cells) as entries:
+            return sorted(entry.name[:-5] for entry in entries if entry.name.endswith(".json"))
+
+    def sweep(self) -> None:
+        """Remove what killed processes left half written, but for cells that are being run."""
+        with os.scandir(self._cells) as entries:
+            found = [match for entry in entries if (match := _UNFINISHED.fullmatch(entry.name))]
+        for match in found:
+            held = self.claim(match[1])
+            if held is not None:
+                with suppress(OSError):  # a folder of that name is not ours
+                    (self._cells / match[0]).unlink()
+                held.release()
+
+    def arrays(self, record: Record) -> dict[str, npt.NDArray[Any]]:
+        """Read what a cell computed.
+
+        Parameters
+        ----------
+        record : Record
+            Of a cell that is done.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Of a prediction ``scores``, ``predictions`` and ``test``, the test rows; of a
+            reconstruction ``distribution`` and ``numerical_labels``.
+
+        Raises
+        ------
+        StoreError
+            If the file is not the one that the record names.
+        """
+        return read_arrays(self._cells, record)
+
+    def discard(self, record: Record) -> None:
+        """Forget a cell, so that it is pending again, unless someone is running it just now.
+
+        Parameters
+        ----------
+        record : Record
+            Of the cell.
+        """
+        held = self.claim(record.id)
+        if held is None:
+            return
+        # The record first: without it the arrays mean nothing, without them it would lie.
+        for suffix in (".json", ".npz"):
+            path = self._cells / f"{record.id}{suffix}"
+            set_folder_aside(path)
+            path.unlink(missing_ok=True)
+        held.release()
+
+    def overview(self, cells: Iterable[Cell]) -> Overview:
+        """Look at the store with the eyes of a protocol.
+
+        Parameters
+        ----------
+        cells : iterable of Cell
+            The protocol's.
+
+        Returns
+        -------
+        Overview
+            Every cell has a record or is pending.
+        """
+        return look(list(cells), self._ids(), self.read, self._claimed)
+
+    def _claimed(self) -> Collection[str]:
+        with os.scandir(self._claims) as entries:
+            return {entry.name for entry in entries if is_locked(Path(entry.path))}
+
+    def export(self, path: str | Path) -> int:
+        """Write all sound records as a table, one row a cell, one column a metric.
+
+        Parameters
+        ----------
+        path : str or Path
+            ``.csv``, or ``.parquet`` with the extra ``store``.
+
+        Returns
+        -------
+        int
+            The number of rows.
+        """
+        from lemll.experiments.stores.export import write_rows
+
+        return write_rows(self.records(), Path(path))
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """Ask the store in SQL, by DuckDB (extra ``store``).
+
+        Parameters
+        ----------
+        sql : str
+            The table is called ``cells``, with the columns of `export`.
+
+        Returns
+        -------
+        list of tuple
+            The rows of the answer.
+        """
+        from lemll.experiments.stores.export import query_rows
+
+        return query_rows(self.records(), sql)
+
+
+def _refused(path: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f"cannot write {path.name} in {path.parent}: {error.strerror}. What was stored before is "
+        "safe; make room or allow writing there, then resume"
+    )

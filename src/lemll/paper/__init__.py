@@ -1,0 +1,33 @@
+"""The paper's two experiments, and how near our figures are to the printed ones."""
+
+from lemll.paper.prediction import (
+    N_SPLITS,
+    QUICK_PREDICTION,
+    PredictionAgreement,
+    paper_prediction,
+    printed_prediction,
+)
+from lemll.paper.prediction_report import PredictionReport, make_prediction_report
+from lemll.paper.ranks import Ranks
+from lemll.paper.reconstruction import (
+    QUICK_RECONSTRUCTION,
+    ReconstructionAgreement,
+    paper_reconstruction,
+)
+from lemll.paper.reconstruction_report import ReconstructionReport, make_reconstruction_report
+
+__all__ = [
+    "N_SPLITS",
+    "QUICK_PREDICTION",
+    "QUICK_RECONSTRUCTION",
+    "PredictionAgreement",
+    "PredictionReport",
+    "Ranks",
+    "ReconstructionAgreement",
+    "ReconstructionReport",
+    "make_prediction_report",
+    "make_reconstruction_report",
+    "paper_prediction",
+    "paper_reconstruction",
+    "printed_prediction",
+]

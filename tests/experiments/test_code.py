@@ -1,0 +1,92 @@
+"""Results go stale for the right reason: what they depend on, and nothing else."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import lemll
+from lemll import CLR, LEMLL, ML2, MLkNN, MSVRClassifier
+from lemll.enhancers import KMEnhancer
+from lemll.experiments.protocols import code
+
+METHODS = {kind.__name__: kind() for kind in (LEMLL, MSVRClassifier, MLkNN, CLR, ML2, KMEnhancer)}
+
+
+@pytest.fixture(name="tree")
+def _tree(tmp_path, monkeypatch):
+    """Copy the package, and make the fingerprints of the copy."""
+    copy = tmp_path / "lemll"
+    shutil.copytree(Path(lemll.__file__).parent, copy, ignore=shutil.ignore_patterns("*.pyc"))
+    monkeypatch.setattr(code.lemll, "__file__", str(copy / "__init__.py"))
+    forget()
+    yield copy
+    monkeypatch.undo()
+    forget()
+
+
+def forget():
+    for function in vars(code).values():
+        if hasattr(function, "cache_clear"):
+            function.cache_clear()
+
+
+def versions():
+    forget()
+    return {name: code.code_version(estimator) for name, estimator in METHODS.items()}
+
+
+@pytest.mark.parametrize(
+    ("file", "stale"),
+    [
+        ("predictors/mlknn.py", {"MLkNN"}),
+        ("predictors/lemll.py", {"LEMLL"}),
+        ("predictors/search/grid.py", {"LEMLL", "MSVRClassifier"}),
+        ("solvers/joint/search.py", {"LEMLL", "MSVRClassifier", "ML2"}),
+        ("solvers/logistic/newton.py", {"CLR"}),
+        ("solvers/boxqp.py", {"ML2"}),
+        ("enhancers/km.py", {"KMEnhancer"}),
+        ("metrics/multilabel.py", set(METHODS)),
+        ("model_selection/halves.py", set(METHODS)),
+        ("experiments/execution/execute.py", set(METHODS)),
+        ("experiments/stores/store.py", set()),
+        ("comparison/tables.py", set()),
+        ("paper/prediction.py", set()),
+        ("report/comparison.py", set()),
+        ("cli/bench.py", set()),
+    ],
+)
+def test_a_change_concerns_what_depends_on_it(tree, file, stale):
+    before = versions()
+    assert len(set(before.values())) == len(METHODS)
+    with (tree / file).open("a", encoding="utf-8") as stream:
+        stream.write("\nCHANGED = True\n")
+    after = versions()
+    assert {name for name in METHODS if after[name] != before[name]} == stale
+
+
+def test_comments_docstrings_and_layout_do_not_count(tree):
+    before = versions()
+    for path in tree.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(f"# A comment.\n{text}\n\n# Another one.\n", encoding="utf-8")
+    lemll_file = tree / "predictors" / "lemll.py"
+    text = lemll_file.read_text(encoding="utf-8")
+    assert "Multi-label learning with label enhancement" in text
+    lemll_file.write_text(text.replace("Multi-label learning", "Learning"), encoding="utf-8")
+    assert versions() == before
+
+
+def test_parameters_that_are_estimators_count(tree):
+    from sklearn.linear_model import LogisticRegression
+
+    from lemll import TwoStage
+
+    pair = TwoStage(KMEnhancer(), LogisticRegression())
+    before = code.code_version(pair)
+    with (tree / "enhancers" / "km.py").open("a", encoding="utf-8") as stream:
+        stream.write("\nCHANGED = True\n")
+    forget()
+    assert code.code_version(pair) != before
