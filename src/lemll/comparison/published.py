@@ -79,7 +79,7 @@ _MARKS = {"worse": "•", "better": "∘", "": ""}
 
 
 def _rows(resource: str) -> Iterator[dict[str, str]]:
-    text = resources.files("lemll.experiments").joinpath(resource).read_text(encoding="utf-8")
+    text = resources.files("lemll.comparison").joinpath(resource).read_text(encoding="utf-8")
     yield from csv.DictReader(text.splitlines())
 
 
