@@ -28,6 +28,7 @@ __all__ = [
     "check_finite",
     "check_flag",
     "check_logical_labels",
+    "check_magnitude",
     "check_memory",
     "check_n_jobs",
     "check_number",
@@ -41,6 +42,8 @@ SUM_TOLERANCE = 1e-5
 
 # No array has more elements, and no loop would come to its end.
 LARGEST_WHOLE = 2**63 - 1
+# Squares of larger features, summed over rows and columns, would leave the range of float64.
+LARGEST_FEATURE = 1e100
 # Asking how much memory is free takes longer than filling less than this.
 WORTH_CHECKING = 1 << 26
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
@@ -177,6 +180,18 @@ def check_distribution(D: Any, *, name: str = "D") -> FloatArray:
             "divide each row by its sum."
         )
     return array
+
+
+def check_magnitude(X: Any) -> None:
+    """Refuse features whose squares are not numbers any more."""
+    values = X.data if is_sparse(X) else X
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest > LARGEST_FEATURE:
+        raise ValueError(
+            f"X holds values up to {largest:.1e}, whose squares leave the range of floating-point "
+            "numbers; rescale the features first, for example with "
+            "sklearn.preprocessing.StandardScaler."
+        )
 
 
 def check_finite(X: Any, *, name: str = "X") -> None:

@@ -30,7 +30,7 @@ CLASSICAL = [
     BinaryRelevance(),
     BinaryRelevance(GaussianNB()),
     LabelChain(),
-    ECC(n_members=5),
+    ECC(n_estimators=5),
     CLR(),
     CLR(voting="soft"),
 ]

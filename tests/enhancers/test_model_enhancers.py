@@ -40,7 +40,7 @@ def test_ml2_solves_its_programs(data):
     W = reconstruction_weights(X, 4, reg=1e-5, reg_policy="absolute").toarray()
     expected = boxed_by_clarabel(W, Y, 1, np.inf, 0.01)
     np.testing.assert_allclose(enhancer.numerical_labels_, expected, atol=1e-4)
-    assert enhancer.optimality_ <= 1e-8
+    assert enhancer.kkt_residual_ <= 1e-8
     given = ML2Enhancer(ridge=0.01, graph=W).fit(X, Y)
     np.testing.assert_allclose(given.numerical_labels_, expected, atol=1e-4)
 

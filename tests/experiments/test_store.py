@@ -44,7 +44,7 @@ def test_a_record_says_what_was_done_where_and_when(protocol, store):
     assert record.parameters == {"shift": 0.0, "seconds": 0.0, "fault": ""}
     assert record.setting == ["halves", 0]
     assert record.metrics.keys() == set(protocol.metrics)
-    assert record.optimality == 1e-9
+    assert (record.criterion, record.criterion_value) == ("optimality", 1e-9)
     assert record.seconds.keys() == {"fit", "predict"}
     for key in ("python", "numpy", "scipy", "scikit-learn", "lemll", "blas", "cpu", "platform"):
         assert record.environment[key]

@@ -32,7 +32,7 @@ def logistic(C=1.0):
 LEARNERS = [
     BinaryRelevance,
     lambda *given, **options: LabelChain(*given, random_state=0, **options),
-    lambda *given, **options: ECC(*given, n_members=4, random_state=0, **options),
+    lambda *given, **options: ECC(*given, n_estimators=4, random_state=0, **options),
     CLR,
 ]
 NAMES = ["BinaryRelevance", "LabelChain", "ECC", "CLR"]
@@ -120,7 +120,7 @@ def test_members_that_only_predict():
 @pytest.mark.parametrize("combine", ["confidences", "votes"])
 def test_an_ensemble_averages_its_chains(sampling, combine):
     X, Y = data()
-    model = ECC(n_members=6, sampling=sampling, combine=combine, random_state=3).fit(X, Y)
+    model = ECC(n_estimators=6, sampling=sampling, combine=combine, random_state=3).fit(X, Y)
     chains = [chain.log_odds(X) for chain in model.chains_]
     mean = np.mean([expit(f) if combine == "confidences" else f >= 0 for f in chains], axis=0)
     np.testing.assert_allclose(model.predict_proba(X), mean, atol=1e-12)
@@ -248,7 +248,7 @@ def test_an_ensemble_keeps_its_samples_in_bytes(monkeypatch):
         return solve_logistic(*arrays, **options)
 
     monkeypatch.setattr(chains, "solve_logistic", recording)
-    ECC(n_members=3, random_state=0).fit(*data())
+    ECC(n_estimators=3, random_state=0).fit(*data())
     assert given[0].dtype == np.uint8
     assert (given[0].sum(axis=0) == 120).all()
 
@@ -302,7 +302,7 @@ def test_probabilities_of_classes_sum_to_one():
             (LabelChain(order=order), "must be 'random' or hold each label's number, 0 to 4, once")
             for order in ([0, 1, 1, 2, 3], [0.0, 1, 2, 3, 4], [range(5)], [[0, 1], [2]], None)
         ),
-        (ECC(n_members=0), "n_members must be a whole number >= 1, got 0"),
+        (ECC(n_estimators=0), "n_estimators must be a whole number >= 1, got 0"),
         (ECC(sampling="half"), "sampling='half' must be 'bootstrap' or 'subset'"),
         (ECC(combine="max"), "combine='max' must be 'confidences' or 'votes'"),
         (CLR(voting="loud"), "voting='loud' must be 'hard' or 'soft'"),

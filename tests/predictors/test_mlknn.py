@@ -16,7 +16,7 @@ def test_six_points_by_hand():
     # Two clusters on a line. With k = 2 every row's neighbours are the two others of its cluster.
     X = np.array([[0.0], [1.0], [2.1], [10.0], [11.0], [12.1]])
     Y = np.array([[1], [1], [0], [0], [0], [0]])
-    model = MLkNN(k=2).fit(X, Y)
+    model = MLkNN(n_neighbors=2).fit(X, Y)
     # P(H1) = (1 + 2) / (2 + 6) = 3/8. Of the two rows with the label both have one neighbour with
     # it: P(1|H1) = (1 + 2) / (3 + 2). Of the four without, three have none, one has two:
     # P(0|H0) = (1 + 3) / (3 + 4), P(1|H0) = 1/7, P(2|H0) = 2/7.
@@ -62,7 +62,7 @@ def test_equals_the_definition_with_twins_and_ties(whole, form):
     if not whole:
         X, rows = X * 0.37, rows * 0.37
     Y = rng.integers(0, 2, size=(50, 4))
-    model = MLkNN(k=5, s=0.5).fit(form(X), Y)
+    model = MLkNN(n_neighbors=5, smoothing=0.5).fit(form(X), Y)
     expected = by_definition(X, Y, rows, 5, 0.5)
     np.testing.assert_allclose(model.predict_proba(form(rows)), expected, rtol=1e-12)
 
@@ -71,11 +71,11 @@ def test_equal_odds_are_relevant():
     # Rows alternate and every neighbour says nothing: the label is as likely as not.
     X = np.zeros((4, 1))
     Y = np.array([[1, 1], [0, 0], [1, 0], [0, 1]])
-    model = MLkNN(k=3).fit(X, Y)
+    model = MLkNN(n_neighbors=3).fit(X, Y)
     assert model.log_odds_.shape == (2, 4)
     tied = model.log_odds_ == 0
     assert tied.any()
-    chosen = MLkNN(k=3).fit(X, Y)
+    chosen = MLkNN(n_neighbors=3).fit(X, Y)
     chosen.log_odds_ = np.zeros((2, 4))
     np.testing.assert_array_equal(chosen.predict(X), 1)
     np.testing.assert_array_equal(chosen.predict_proba(X), 0.5)
@@ -94,7 +94,7 @@ def test_minmax_divides_by_the_range():
 
 def test_a_constant_feature_does_not_count():
     X = np.array([[1.0, 7.0], [2.0, 7.0], [4.0, 7.0]])
-    model = MLkNN(k=1, normalize="minmax").fit(X, np.array([[0], [1], [1]]))
+    model = MLkNN(n_neighbors=1, normalize="minmax").fit(X, np.array([[0], [1], [1]]))
     np.testing.assert_array_equal(model.predict(X + np.array([0.0, 3.0])), model.predict(X))
 
 
@@ -133,9 +133,9 @@ def test_equals_mulan(name, figures, data_dir):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"k": 0}, "k must be a whole number >= 1, got 0"),
-        ({"s": 0}, "s must be finite and > 0, got 0"),
-        ({"s": 1e300}, r"s must lie between 1e-100 and 1e\+100, got 1e\+300"),
+        ({"n_neighbors": 0}, "n_neighbors must be a whole number >= 1, got 0"),
+        ({"smoothing": 0}, "smoothing must be finite and > 0, got 0"),
+        ({"smoothing": 1e300}, r"smoothing must lie between 1e-100 and 1e\+100, got 1e\+300"),
         ({"normalize": "max"}, "normalize='max' must be None or 'minmax'"),
     ],
 )
@@ -147,7 +147,7 @@ def test_refusals(options, message):
 @pytest.mark.parametrize("s", [1e-100, 1e100])
 def test_any_smoothing_that_is_allowed_gives_numbers(s):
     Y = np.array([[0, 1, 0], [0, 1, 1], [0, 1, 0]])
-    assert np.isfinite(MLkNN(s=s).fit(np.eye(3), Y).log_odds_).all()
+    assert np.isfinite(MLkNN(smoothing=s).fit(np.eye(3), Y).log_odds_).all()
 
 
 @pytest.mark.parametrize("normalize", [None, "minmax"])
@@ -162,7 +162,7 @@ def test_features_that_cannot_be_squared_are_refused(normalize):
 
 def test_a_range_without_an_inverse_is_none():
     X = np.array([[0.0, 1e-310], [1.0, 0.0], [3.0, 2e-310]])
-    model = MLkNN(k=1, normalize="minmax").fit(X, np.eye(3))
+    model = MLkNN(n_neighbors=1, normalize="minmax").fit(X, np.eye(3))
     np.testing.assert_array_equal(model.X_fit_, X * [1 / 3, 0])
 
 

@@ -11,8 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from lemll.experiments import Progress as RunProgress
-from lemll.experiments import Protocol, Store, run
+from lemll.experiments import Protocol, RunProgress, Store, run
 
 __all__ = ["run_with_progress"]
 
@@ -39,7 +38,7 @@ def run_with_progress(
 
     Returns
     -------
-    Progress
+    RunProgress
         At the end.
     """
     try:

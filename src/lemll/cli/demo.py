@@ -11,7 +11,7 @@ from rich.table import Table
 
 from lemll.cli._console import make_console
 from lemll.cli._run import run_with_progress
-from lemll.experiments import Progress, Protocol, Store
+from lemll.experiments import Protocol, RunProgress, Store
 
 __all__ = ["demo"]
 
@@ -28,7 +28,7 @@ def demo(
 
     console = make_console()
     command = f"lemll demo --output {shlex.quote(str(output))} --splits {splits} --jobs {jobs}"
-    ends: list[Progress] = []
+    ends: list[RunProgress] = []
 
     def execute(protocol: Protocol, store: Store) -> None:
         end = run_with_progress(console, protocol, store, command=command, n_jobs=jobs)

@@ -30,7 +30,7 @@ __all__ = ["tune"]
 _INTERRUPTED = 130  # by convention, what a process ended by Ctrl-C returns
 
 
-class Search(StrEnum):
+class SearchKind(StrEnum):
     """Which points are tried."""
 
     GRID = "grid"
@@ -47,8 +47,8 @@ def tune(
     scoring: Annotated[
         str, typer.Option(help="Measures with commas between; the first decides.")
     ] = "average_precision",
-    search: Annotated[Search, typer.Option(help="All points, or from coarse to fine.")] = (
-        Search.COARSE
+    search: Annotated[SearchKind, typer.Option(help="All points, or from coarse to fine.")] = (
+        SearchKind.COARSE
     ),
     folds: Annotated[int, typer.Option(help="Number of folds.", min=2)] = 5,
     holdout: Annotated[

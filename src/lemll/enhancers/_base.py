@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from lemll._labels import check_same_rows, code_labels
 from lemll._types import FloatArray, LabelArray
-from lemll._validation import all_or_nothing, check_number
+from lemll._validation import all_or_nothing, check_magnitude, check_number
 from lemll.enhancers._calibrate import check_rated_rows, choose_scale
-from lemll.fitting import check_magnitude, check_normalization, normalize
+from lemll.fitting import check_normalization, normalize
 
 __all__ = ["BaseEnhancer"]
 

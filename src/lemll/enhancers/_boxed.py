@@ -24,7 +24,7 @@ def boxed_labels(
     Parameters
     ----------
     estimator : estimator
-        Has tol and max_iter; gets optimality_ and n_iter_.
+        Has tol and max_iter; gets kkt_residual_ and n_iter_.
     W : ndarray or csr_array of shape (n_samples, n_samples)
         Weights that rebuild a row from others.
     Y : ndarray of shape (n_samples, n_labels)
@@ -56,13 +56,13 @@ def boxed_labels(
         tol=tol,
         max_iter=max_iter,
     )
-    estimator.optimality_ = float(solution.residual.max())
+    estimator.kkt_residual_ = float(solution.residual.max())
     estimator.n_iter_ = int(solution.n_iter.max())
     if not solution.converged:
         unsolved = int((solution.residual > tol).sum())
         warn_caller(
             f"{type(estimator).__name__} left {unsolved} of {Y.shape[1]} labels unsolved, with a "
-            f"residual of up to {estimator.optimality_:.2e}, wanted tol={tol:.2e}; "
+            f"residual of up to {estimator.kkt_residual_:.2e}, wanted tol={tol:.2e}; "
             + ("raise max_iter." if solution.status == "max_iter" else "raise tol or ridge."),
             ConvergenceWarning,
         )

@@ -75,7 +75,7 @@ class MLFEEnhancer(BaseEnhancer):
         U.
     label_distribution_ : ndarray of shape (n_samples, n_labels)
         Non-negative, rows summing to one.
-    optimality_ : float
+    kkt_residual_ : float
         The largest violation of the optimality conditions, over all labels.
     n_iter_ : int
         Iterations of the label that took the most.
@@ -104,7 +104,7 @@ class MLFEEnhancer(BaseEnhancer):
     >>> from lemll.enhancers import MLFEEnhancer
     >>> data = make_artificial(100, random_state=0)
     >>> enhancer = MLFEEnhancer().fit(data.X, binarize_distribution(data.D, 0.5))
-    >>> enhancer.label_distribution_.shape, enhancer.optimality_ <= 1e-8
+    >>> enhancer.label_distribution_.shape, enhancer.kkt_residual_ <= 1e-8
     ((100, 3), True)
     """
 

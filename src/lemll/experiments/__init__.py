@@ -7,7 +7,7 @@ from typing import Any
 
 from lemll.experiments.execution.dask import dask_client
 from lemll.experiments.execution.execute import measure, split_rows
-from lemll.experiments.execution.runner import Progress, run
+from lemll.experiments.execution.runner import RunProgress, run
 from lemll.experiments.protocols.methods import (
     Method,
     MethodSpec,
@@ -28,9 +28,9 @@ __all__ = [
     "Cell",
     "Method",
     "MethodSpec",
-    "Progress",
     "Protocol",
     "Record",
+    "RunProgress",
     "Splits",
     "Status",
     "Store",

@@ -2,7 +2,6 @@
 
 from lemll.fitting.distances import (
     WIDTHS,
-    check_magnitude,
     check_two_rows,
     check_width,
     mean_distance,
@@ -33,7 +32,6 @@ __all__ = [
     "Kernel",
     "Normalization",
     "check_fits",
-    "check_magnitude",
     "check_normalization",
     "check_two_rows",
     "check_width",

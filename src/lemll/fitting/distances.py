@@ -10,7 +10,6 @@ from lemll._types import FloatArray
 from lemll._validation import check_memory, is_sparse
 
 __all__ = [
-    "check_magnitude",
     "check_two_rows",
     "check_width",
     "mean_distance",
@@ -18,23 +17,9 @@ __all__ = [
     "squared_lengths",
 ]
 
-# Squares of larger features, summed over rows and columns, would leave the range of float64.
-LARGEST_FEATURE = 1e100
 WIDTHS = (1e-100, 1e100)
 # Pieces of this size stay in the cache while several operations pass over them.
 CACHE_BYTES = 1 << 20
-
-
-def check_magnitude(X: Any) -> None:
-    """Refuse features whose squares are not numbers any more."""
-    values = X.data if is_sparse(X) else X
-    largest = float(np.abs(values).max(initial=0.0))
-    if largest > LARGEST_FEATURE:
-        raise ValueError(
-            f"X holds values up to {largest:.1e}, whose squares leave the range of floating-point "
-            "numbers; rescale the features first, for example with "
-            "sklearn.preprocessing.StandardScaler."
-        )
 
 
 def check_width(name: str, width: Any) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from lemll._types import FloatArray, LabelArray
-from lemll._validation import check_memory, check_number, check_whole
-from lemll.fitting.distances import check_magnitude
+from lemll._validation import check_magnitude, check_memory, check_number, check_whole
 from lemll.fitting.kernels import Kernel, choose_kernel, settle_optimality, store_model
 from lemll.solvers import LemllSolution, Progress, solve_logical, solver_bytes
 from lemll.topology import check_graph, kernel_reconstruction_weights, reconstruction_weights

@@ -50,7 +50,7 @@ class BinaryRelevance(ProbabilityClassifier):
         :math:`\theta` of each label, of the built-in models.
     intercept_ : ndarray of shape (n_labels,)
         b of each label; about 37 or -37 for a label that all or no rows have.
-    optimality_ : ndarray of shape (n_labels,)
+    gradient_norm_ : ndarray of shape (n_labels,)
         Relative length of each gradient at the solution.
     n_iter_ : int
         Newton steps of the slowest model; 1 with an estimator of the user's.
@@ -109,10 +109,10 @@ class BinaryRelevance(ProbabilityClassifier):
             )
             return
         solution = solve_logistic(own.scaled(X), Y, **own.options)
-        own.warn(type(self).__name__, solution.optimality)
+        own.warn(type(self).__name__, solution.gradient_norm)
         self.coef_ = own.unscaled(solution.coef)
         self.intercept_ = np.nan_to_num(solution.intercept, posinf=SURE, neginf=-SURE)
-        self.optimality_ = solution.optimality
+        self.gradient_norm_ = solution.gradient_norm
         self.n_iter_ = max(1, int(solution.n_iter.max()))
 
     def _score(self, X: Any) -> FloatArray:

@@ -149,7 +149,7 @@ class ECC(ChainClassifier):
         What learns a label: a logistic regression with penalty :math:`\|\theta\|^2/(2C)`; the
         same without a penalty to speak of, as Weka has it and with it the paper (features divided
         by their standard deviations, ``C = 5e7``); or any binary classifier of scikit-learn.
-    n_members : int, default=30
+    n_estimators : int, default=30
         Number of chains.
     sampling : {"bootstrap", "subset"}, default="bootstrap"
         As many rows as there are, drawn with replacement, as Mulan does it; or 67 % of them,
@@ -208,7 +208,7 @@ class ECC(ChainClassifier):
     >>> from lemll import ECC
     >>> from lemll.datasets import load_digit_tags
     >>> digits = load_digit_tags()
-    >>> model = ECC(n_members=5, C=0.1, random_state=0).fit(digits.X[:900], digits.Y[:900])
+    >>> model = ECC(n_estimators=5, C=0.1, random_state=0).fit(digits.X[:900], digits.Y[:900])
     >>> model.predict_proba(digits.X[900:]).shape
     (897, 8)
     """
@@ -216,7 +216,7 @@ class ECC(ChainClassifier):
     def __init__(
         self,
         estimator: Any = None,
-        n_members: int = 30,
+        n_estimators: int = 30,
         *,
         sampling: Any = "bootstrap",
         combine: Any = "confidences",
@@ -228,7 +228,7 @@ class ECC(ChainClassifier):
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
-        self.n_members = n_members
+        self.n_estimators = n_estimators
         self.sampling = sampling
         self.combine = combine
         self.C = C
@@ -239,7 +239,7 @@ class ECC(ChainClassifier):
         self.random_state = random_state
 
     def _fit(self, X: Any, Y: LabelArray) -> None:
-        n_members = check_whole("n_members", self.n_members, least=1)
+        n_estimators = check_whole("n_estimators", self.n_estimators, least=1)
         if self.sampling not in ("bootstrap", "subset"):
             raise ValueError(f"sampling={self.sampling!r} must be 'bootstrap' or 'subset'.")
         if self.combine not in ("confidences", "votes"):
@@ -247,7 +247,7 @@ class ECC(ChainClassifier):
         random = check_random_state(self.random_state)
         content = by_content(Y)
         orders, counts = [], []
-        for _ in range(n_members):
+        for _ in range(n_estimators):
             orders.append(content[random.permutation(len(content))])
             counts.append(self._sample(random, len(Y)))
         self.chains_ = self._fit_chains(X, Y, orders, counts)

@@ -10,8 +10,7 @@ from scipy import sparse
 
 from lemll._sparse import dense, lighter
 from lemll._types import FloatArray, IndexArray, LabelArray
-from lemll._validation import check_number, check_whole, is_sparse
-from lemll.fitting import check_magnitude
+from lemll._validation import check_magnitude, check_number, check_whole, is_sparse
 from lemll.predictors.logistic.probability import ProbabilityClassifier
 from lemll.topology import nearest_neighbors
 
@@ -41,10 +40,10 @@ class MLkNN(ProbabilityClassifier):
 
     Parameters
     ----------
-    k : int, default=10
-        Number of neighbours; all other rows if there are fewer.
-    s : float, default=1.0
-        Smoothing: how often everything is taken to have been seen before, 1e-100 to 1e100.
+    n_neighbors : int, default=10
+        k; all other rows if there are fewer.
+    smoothing : float, default=1.0
+        s: how often everything is taken to have been seen before, 1e-100 to 1e100.
     normalize : {None, "minmax"}, default=None
         Distances of the features as they are, or each divided by its range in the training rows,
         as Weka's distance does it and with it Mulan.
@@ -55,9 +54,9 @@ class MLkNN(ProbabilityClassifier):
 
     Attributes
     ----------
-    log_odds_ : ndarray of shape (n_labels, k + 1)
+    log_odds_ : ndarray of shape (n_labels, n_neighbors_ + 1)
         Logarithm of f / (1 - f) of each label, for each number of neighbours that have it.
-    k_ : int
+    n_neighbors_ : int
         Number of neighbours used.
     X_fit_ : ndarray or csr_array
         The training rows, scaled.
@@ -95,19 +94,25 @@ class MLkNN(ProbabilityClassifier):
     """
 
     def __init__(
-        self, k: int = 10, s: float = 1.0, *, normalize: Any = None, thresholds: Any = "zero"
+        self,
+        n_neighbors: int = 10,
+        smoothing: float = 1.0,
+        *,
+        normalize: Any = None,
+        thresholds: Any = "zero",
     ) -> None:
-        self.k = k
-        self.s = s
+        self.n_neighbors = n_neighbors
+        self.smoothing = smoothing
         self.normalize = normalize
         self.thresholds = thresholds
 
     def _fit(self, X: Any, Y: LabelArray) -> None:
-        k, s = check_whole("k", self.k, least=1), check_number("s", self.s, above=0)
+        wanted = check_whole("n_neighbors", self.n_neighbors, least=1)
+        s = check_number("smoothing", self.smoothing, above=0)
         if not 1e-100 <= s <= 1e100:
             raise ValueError(
-                f"s must lie between 1e-100 and 1e+100, got {s!r}; products of three numbers of "
-                "its size would leave the range of floating-point numbers."
+                f"smoothing must lie between 1e-100 and 1e+100, got {s!r}; products of three "
+                "numbers of its size would leave the range of floating-point numbers."
             )
         if self.normalize not in (None, "minmax"):
             raise ValueError(f"normalize={self.normalize!r} must be None or 'minmax'.")
@@ -117,16 +122,16 @@ class MLkNN(ProbabilityClassifier):
                 f"MLkNN needs a row and a neighbour of it, got n_samples={n_samples}; add rows."
             )
         check_magnitude(X)
-        self.k_ = min(k, n_samples - 1)
+        self.n_neighbors_ = min(wanted, n_samples - 1)
         self._scale = _inverse_ranges(X) if self.normalize else None
         self.X_fit_, self.Y_fit_ = self._scaled(X).copy(), Y
-        counts = _counts(nearest_neighbors(self.X_fit_, self.k_), Y)
-        self.log_odds_ = _log_odds(counts, Y, self.k_, s)
+        counts = _counts(nearest_neighbors(self.X_fit_, self.n_neighbors_), Y)
+        self.log_odds_ = _log_odds(counts, Y, self.n_neighbors_, s)
 
     def _score(self, X: Any) -> FloatArray:
         rows = self._scaled(X)
         check_magnitude(rows)
-        near = nearest_training_rows(self.X_fit_, rows, self.k_)
+        near = nearest_training_rows(self.X_fit_, rows, self.n_neighbors_)
         counts = _counts(near, self.Y_fit_)
         return np.asarray(self.log_odds_[np.arange(counts.shape[1]), counts])
 

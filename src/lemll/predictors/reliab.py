@@ -9,10 +9,9 @@ from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from lemll._types import FloatArray, LabelArray
-from lemll._validation import check_flag, check_number, check_whole
+from lemll._validation import check_flag, check_magnitude, check_number, check_whole
 from lemll._warnings import warn_caller
 from lemll.enhancers import LabelPropagationEnhancer
-from lemll.fitting import check_magnitude
 from lemll.predictors._base import MultilabelClassifier
 from lemll.predictors.stages.first_stage import fit_enhancer
 from lemll.solvers import solve_maxent

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from sklearn.model_selection import KFold
 from threadpoolctl import ThreadpoolController
 
+from lemll._types import Estimator
 from lemll.datasets import Dataset, binarize_distribution
 from lemll.experiments.execution.reuse import FirstStages, Graphs
 from lemll.experiments.execution.searches import make_search
@@ -35,6 +36,8 @@ __all__ = ["Outcome", "Task", "execute", "failure", "measure", "split_rows"]
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
+# What estimators report of their solution, under these names with an underscore behind.
+_CRITERIA = ("optimality", "gradient_norm", "kkt_residual")
 _MAX_WARNINGS = 20
 # Of a warning or an error message, and of a traceback, whose end says most.
 _MAX_TEXT = 2_000
@@ -61,7 +64,8 @@ class Outcome:
     cell_id: str
     status: Status
     metrics: Mapping[str, float | None] = field(default_factory=dict)
-    optimality: float | None = None
+    criterion: str | None = None
+    criterion_value: float | None = None
     chosen: Mapping[str, Any] | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -141,20 +145,29 @@ def _run(task: Task, dataset: Dataset | None, caught: list[warnings.WarningMessa
         dataset = _loaded(cell)
     result = (_predict if cell.experiment == "prediction" else _recover)(task, dataset)
     metrics, undefined = measure(cell, dataset, result.arrays, task.metrics)
-    # A learner of one model a label has a value for each: the worst of them counts.
-    optimality = np.max(getattr(result.estimator, "optimality_", np.nan))
+    criterion, value = _criterion(result.estimator)
     texts = dict.fromkeys(_cut(f"{w.category.__name__}: {w.message}") for w in caught)
     return Outcome(
         cell_id=cell.id,
         status="done",
         metrics=metrics,
-        optimality=float(optimality) if np.isfinite(optimality) else None,
+        criterion=criterion,
+        criterion_value=value,
         chosen=None if result.chosen is None else plain(result.chosen),
         seconds=result.seconds,
         warnings=[*list(texts)[:_MAX_WARNINGS], *undefined],
         environment=environment(),
         arrays=_npz(result.arrays),
     )
+
+
+def _criterion(estimator: Estimator) -> tuple[str | None, float | None]:
+    """Return by what a fitted estimator stopped, and the largest value where there are several."""
+    for name in _CRITERIA:
+        value = float(np.max(getattr(estimator, f"{name}_", np.nan)))
+        if np.isfinite(value):
+            return name, value
+    return None, None
 
 
 def _loaded(cell: Cell) -> Dataset:

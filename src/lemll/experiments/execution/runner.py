@@ -37,14 +37,14 @@ from lemll.experiments.stores.cell_files import cell_fields
 from lemll.experiments.stores.records import Record, Status
 from lemll.experiments.stores.store import Store
 
-__all__ = ["Progress", "run"]
+__all__ = ["RunProgress", "run"]
 
 # How often to look whether another runner has finished, or left, the cells that it had claimed.
 _POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RunProgress:
     """How far a run is.
 
     Attributes
@@ -84,8 +84,8 @@ def run(
     memory_limit: float | None = None,
     blas_threads: int | None = 1,
     retry: Collection[Status] = (),
-    callback: Callable[[Progress], None] | None = None,
-) -> Progress:
+    callback: Callable[[RunProgress], None] | None = None,
+) -> RunProgress:
     """Run what a store does not hold yet.
 
     Several runners may work on one store at a time; each returns when all cells have ended.
@@ -113,12 +113,12 @@ def run(
     retry : collection of {"failed", "timeout"}, default=()
         Run cells that ended so once more.
     callback : callable, optional
-        Called with a `Progress` at the start, and when a cell begins or ends; from any thread,
+        Called with a `RunProgress` at the start, and when a cell begins or ends; from any thread,
         one call at a time.
 
     Returns
     -------
-    Progress
+    RunProgress
         At the end.
 
     Raises
@@ -157,7 +157,7 @@ class _Run:
     protocol: Protocol
     store: Store
     retry: Collection[Status]
-    callback: Callable[[Progress], None] | None
+    callback: Callable[[RunProgress], None] | None
     n_jobs: int
     blas_threads: int | None
     claimed: dict[str, tuple[Cell, FileLock]] = field(init=False, default_factory=dict)
@@ -267,13 +267,13 @@ class _Run:
             with self.lock:
                 self.callback(self.progress(last))
 
-    def progress(self, last: Record | None) -> Progress:
+    def progress(self, last: Record | None) -> RunProgress:
         """Say how far the run is."""
         with self.lock:
             left = None
             if self.finished_here:
                 left = (time.monotonic() - self.start) / self.finished_here * len(self.todo)
-            return Progress(
+            return RunProgress(
                 total=self.total,
                 done=self.counts["done"],
                 failed=self.counts["failed"],
@@ -288,8 +288,8 @@ def _record(cell: Cell, outcome: Outcome, attempt: int) -> Record:
     fields: dict[str, Any] = {
         name: getattr(outcome, name)
         for name in (
-            "status", "metrics", "optimality", "chosen", "seconds", "warnings", "error",
-            "environment",
+            "status", "metrics", "criterion", "criterion_value", "chosen", "seconds", "warnings",
+            "error", "environment",
         )
     }  # fmt: skip
     return Record(

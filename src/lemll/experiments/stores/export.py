@@ -17,7 +17,8 @@ from lemll.metrics import METRICS
 __all__ = ["csv_text", "query_rows", "safe_cell", "write_rows"]
 
 _PLAIN = (
-    "id", "code", "status", "experiment", "dataset", "method", "estimator", "optimality",
+    "id", "code", "status", "experiment", "dataset", "method", "estimator", "criterion",
+    "criterion_value",
     "attempt", "finished",
 )  # fmt: skip
 

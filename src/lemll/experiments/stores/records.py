@@ -47,8 +47,11 @@ class Record:
         Hashes of the data, and of the split's rows.
     metrics : mapping of str to float
         None where a metric is not defined; the warnings say why.
-    optimality : float, optional
-        The fitted estimator's certificate, where it has one; the worst where it has several.
+    criterion : str, optional
+        By which the fitted estimator stopped: "optimality" (a certified relative gap),
+        "gradient_norm" or "kkt_residual"; None where it has none.
+    criterion_value : float, optional
+        Its value, the largest where there are several.
     seconds : mapping of str to float
         Wall time of fitting (with tuning) and of predicting.
     warnings : list of str
@@ -79,7 +82,8 @@ class Record:
     data_sha256: str
     rows_sha256: str
     metrics: Mapping[str, float | None]
-    optimality: float | None
+    criterion: str | None
+    criterion_value: float | None
     seconds: Mapping[str, float]
     warnings: list[str]
     error: Mapping[str, str] | None
@@ -211,7 +215,8 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "chosen": _optional(_mapping),
     "setting": _setting,
     "metrics": _mapping_of(_optional(_number)),
-    "optimality": _optional(_number),
+    "criterion": _optional(_text),
+    "criterion_value": _optional(_number),
     "seconds": _mapping_of(_number),
     "warnings": lambda value: isinstance(value, list) and all(map(_text, value)),
     "error": _optional(_error),

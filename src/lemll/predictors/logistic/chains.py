@@ -123,7 +123,7 @@ class ChainClassifier(ProbabilityClassifier):
             allowed=np.vstack([_earlier(order) for order in orders]),
             **own.options,
         )
-        own.warn(type(self).__name__, solution.optimality)
+        own.warn(type(self).__name__, solution.gradient_norm)
         self.n_iter_ = max(1, int(solution.n_iter.max()))
         intercept = np.nan_to_num(solution.intercept, posinf=SURE, neginf=-SURE)
         coef = own.unscaled(solution.coef)

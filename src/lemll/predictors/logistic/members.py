@@ -10,9 +10,8 @@ from sklearn.base import clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 
 from lemll._types import FloatArray
-from lemll._validation import check_n_jobs, check_number, check_whole, is_sparse
+from lemll._validation import check_magnitude, check_n_jobs, check_number, check_whole, is_sparse
 from lemll._warnings import warn_caller
-from lemll.fitting import check_magnitude
 from lemll.predictors.logistic.probability import SURE, log_odds
 
 __all__ = ["BuiltIn", "built_in", "fit_member", "member_log_odds"]
@@ -46,14 +45,14 @@ class BuiltIn:
         """Return the coefficients of the features as given."""
         return coef if self.scale is None else coef * self.scale
 
-    def warn(self, name: str, optimality: FloatArray) -> None:
+    def warn(self, name: str, gradient_norm: FloatArray) -> None:
         """Warn if some of the problems were not solved."""
-        missed = int(np.count_nonzero(optimality > self.options["tol"]))
+        missed = int(np.count_nonzero(gradient_norm > self.options["tol"]))
         if missed:
             warn_caller(
-                f"{missed} of the {optimality.size} logistic regressions of {name} stopped after "
-                f"max_iter={self.options['max_iter']} steps with gradients up to "
-                f"{optimality.max():.2e}, wanted tol={self.options['tol']:.2e}; raise max_iter, "
+                f"{missed} of the {gradient_norm.size} logistic regressions of {name} stopped "
+                f"after max_iter={self.options['max_iter']} steps with gradients up to "
+                f"{gradient_norm.max():.2e}, wanted tol={self.options['tol']:.2e}; raise max_iter, "
                 "or lower C.",
                 ConvergenceWarning,
             )

@@ -66,7 +66,7 @@ class LinearPairs:
             "keep fewer labels or features, or use BinaryRelevance",
         )
         coef = np.empty((n_pairs, X.shape[1]), dtype=np.float32)
-        intercept, optimality, n_iter = np.empty(n_pairs), np.empty(n_pairs), 0
+        intercept, gradient_norm, n_iter = np.empty(n_pairs), np.empty(n_pairs), 0
         scaled = own.scaled(X)
         start = 0
         for rows, labels in _chunks(Y):
@@ -77,10 +77,10 @@ class LinearPairs:
             intercept[part] = np.nan_to_num(
                 solution.intercept, nan=np.nan, posinf=SURE, neginf=-SURE
             )
-            optimality[part] = solution.optimality
+            gradient_norm[part] = solution.gradient_norm
             n_iter = max(n_iter, int(solution.n_iter.max()))
             start += len(rows)
-        own.warn("CLR", optimality)
+        own.warn("CLR", gradient_norm)
         return cls(n_labels, coef, intercept, n_iter, own)
 
     def log_odds(self, X: Any, p: int, until_empty: bool) -> tuple[FloatArray, FloatArray]:

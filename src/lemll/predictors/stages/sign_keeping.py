@@ -6,12 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from lemll._types import FloatArray, LabelArray
-from lemll._validation import check_number, check_whole
+from lemll._validation import check_magnitude, check_number, check_whole
 from lemll.fitting import (
     WIDTHS,
     Kernel,
     check_fits,
-    check_magnitude,
     choose_kernel,
     mean_distance,
     model_outputs,

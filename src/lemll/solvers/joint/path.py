@@ -27,7 +27,7 @@ from lemll.solvers.interface import (
 )
 from lemll.solvers.joint.point import Point, Weights
 from lemll.solvers.joint.problem import RECHECKS, JointProblem
-from lemll.solvers.joint.search import Search
+from lemll.solvers.joint.search import JointSearch
 from lemll.solvers.joint.span import SolutionSpan
 
 __all__ = ["GridPoint", "LogicalPath", "PathStep", "path_order", "solve_path"]
@@ -162,11 +162,11 @@ class _Solver:
         self._exact = self if precision == "float64" else None
 
     def solve(self, weights: Weights) -> LemllSolution:
-        """Search; where float32 cannot reach the tolerance, float64 goes on."""
+        """JointSearch; where float32 cannot reach the tolerance, float64 goes on."""
         point = self._point
         self._span.place(point, weights)
         data = self._problem.X, self._problem.Y, self._problem.M
-        search = Search(data, weights, self._tol, self._max_iter, None)
+        search = JointSearch(data, weights, self._tol, self._max_iter, None)
         status, optimality = self._run(search, point)
         if len(search.trace) > 1:
             # A mere combination would add nothing to those it is made of.
@@ -187,8 +187,8 @@ class _Solver:
         )
         return replace(solution, dual_coef=point.dual_coef(), half_dual=point.half_dual)
 
-    def _run(self, search: Search, point: Point) -> tuple[Status, float]:
-        """Search until a certificate that holds for products made afresh, or in vain."""
+    def _run(self, search: JointSearch, point: Point) -> tuple[Status, float]:
+        """JointSearch until a certificate that holds for products made afresh, or in vain."""
         for _ in range(RECHECKS):
             status = search.run(point, warm=True)
             if len(search.trace) == 1:

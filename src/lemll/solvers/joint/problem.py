@@ -36,7 +36,7 @@ from lemll.solvers.interface import (
     solution_at,
 )
 from lemll.solvers.joint.point import Operators, Point, Weights
-from lemll.solvers.joint.search import Search
+from lemll.solvers.joint.search import JointSearch
 from lemll.solvers.linear import features as centred
 from lemll.solvers.linear import models
 from lemll.topology import ReconstructionOperator
@@ -196,7 +196,7 @@ class JointProblem:
         check_stopping(tol=tol, max_iter=max_iter)
         weights = Weights(alpha, beta, gamma, epsilon)
         check_weights(**weights._asdict(), precision=precision)
-        search = Search((self.X, self.Y, self.M), weights, tol, max_iter, callback)
+        search = JointSearch((self.X, self.Y, self.M), weights, tol, max_iter, callback)
         unknowns, dual_coef = self.start(U0), None
         if start is not None:
             check_start(start.numerical_labels, self.Y, name="start.numerical_labels")

@@ -1,4 +1,22 @@
-"""The search along conjugate directions, and when it looks whether it has arrived."""
+"""The search along conjugate directions, its preconditioner, and when a certificate is computed.
+
+The preconditioner is an approximate inverse of the Hessian of Eq. (9). With the tube weights set to
+1 (the true curvature of the tube loss along the residual, and an upper bound in all other
+directions), half the Hessian in ``(U, V)``, ``V = [Theta'; b']``, is::
+
+    [ T     -Xt             ]        T = (1 + beta) I + gamma M
+    [ -Xt'  Xt'Xt + alpha R ]        R = diag(1, .., 1, 0), because b is free
+
+Eliminating U leaves ``S = alpha R + Xt' (I - T^-1) Xt``. Two facts make this cheap:
+
+* T is well conditioned once its rows are scaled by its diagonal. A few terms of a Chebyshev series
+  give ``T^-1`` well enough, at two sparse products each.
+* On the span of X one number is enough. With M replaced by the mean of its diagonal there, T is
+  ``1 + kappa`` and S is ``kappa / (1 + kappa) Xc'Xc + alpha I``, so one Gram matrix serves all
+  parameters. X is smoother than that along its own neighbourhoods. Of the two possible errors this
+  is the cheaper one: smaller values cost iterations on every data set tried. On the column of ones
+  M is zero, and kappa is exactly beta.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +32,18 @@ from lemll.solvers.interface import Callback, Progress, Status
 from lemll.solvers.joint.point import Direction, Operators, Point, Weights
 from lemll.topology import ReconstructionOperator
 
-__all__ = ["Preconditioner", "Search"]
+__all__ = ["JointSearch", "Preconditioner"]
 
 # The certificate is computed when the preconditioned gradient suggests it, and at least this often.
 LONGEST_WAIT = 25
 # Consecutive certificates without progress that prove rounding to be in the way. Float64 has
 # far to go before rounding matters, and on the way the gap need not fall steadily.
 PATIENCE = {"float32": 3, "float64": 20}
-
-
+# Most terms of the Chebyshev series of T^-1.
 MAX_TERMS = 8
 
 
-class Search:
+class JointSearch:
     """Conjugate gradients over (U, Theta, b): one solve, its trace and its certificates.
 
     Parameters

@@ -52,7 +52,7 @@ def log_loss(scores: FloatArray, labels: FloatArray) -> FloatArray:
 
 
 @dataclass(slots=True)
-class _State:
+class _NewtonState:
     """What belongs to each problem still searched for; the last axis counts problems."""
 
     place: npt.NDArray[np.intp]
@@ -104,7 +104,7 @@ class NewtonBlock:
             surprise = surprise * weights
         # The length of the first gradient if the rows' parts of it had random signs.
         scale = np.sqrt((surprise * surprise).T @ (1 + features.row_squares()))
-        self.state = _State(
+        self.state = _NewtonState(
             place=np.arange(n_problems),
             labels=labels,
             weights=weights,

@@ -42,20 +42,20 @@ class LogisticSolution:
         Minus or plus infinity where all labels of a problem are 0, or 1: the model is constant.
     objective : ndarray of shape (n_problems,)
         The minimised function.
-    optimality : ndarray of shape (n_problems,)
+    gradient_norm : ndarray of shape (n_problems,)
         Length of the gradient, relative to the one at the start if the rows' parts of it had
         random signs.
     n_iter : ndarray of shape (n_problems,)
         Newton steps.
     converged : ndarray of shape (n_problems,)
-        Whether `optimality` has reached the tolerance.
+        Whether `gradient_norm` has reached the tolerance.
     """
 
     coef: FloatArray
     extra_coef: FloatArray
     intercept: FloatArray
     objective: FloatArray
-    optimality: FloatArray
+    gradient_norm: FloatArray
     n_iter: npt.NDArray[np.intp]
     converged: npt.NDArray[np.bool_]
 
@@ -133,7 +133,7 @@ def solve_logistic(
     positive = (labels if weights is None else labels * weights).sum(axis=0, dtype=np.float64)
     coef, extra_coef = np.zeros((n_problems, X.shape[1])), np.zeros((n_problems, n_extra))
     intercept = np.where(positive >= total, np.inf, -np.inf)
-    objective, optimality = np.zeros(n_problems), np.zeros(n_problems)
+    objective, gradient_norm = np.zeros(n_problems), np.zeros(n_problems)
     n_iter, converged = np.zeros(n_problems, np.intp), np.ones(n_problems, np.bool_)
     varied = np.flatnonzero((positive > 0) & (positive < total))
     if len(varied):
@@ -150,7 +150,7 @@ def solve_logistic(
         block.solve(tol, max_iter)
         first, second, shifted = features.given_basis(block.coef, block.intercept)
         coef[part], extra_coef[part], intercept[part] = first.T, second.T, shifted
-        objective[part], optimality[part] = block.objective, block.gradient_norm
+        objective[part], gradient_norm[part] = block.objective, block.gradient_norm
         n_iter[part], converged[part] = block.n_iter, block.converged
 
     Parallel(n_jobs=n_jobs, require="sharedmem")(
@@ -161,7 +161,7 @@ def solve_logistic(
         extra_coef=extra_coef,
         intercept=intercept,
         objective=objective,
-        optimality=optimality,
+        gradient_norm=gradient_norm,
         n_iter=n_iter,
         converged=converged,
     )

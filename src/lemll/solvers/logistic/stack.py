@@ -30,7 +30,7 @@ LEAVING = 0.1
 
 
 @dataclass(slots=True)
-class _State:
+class _StackState:
     """Problems still searched for; the first axis counts problems."""
 
     place: npt.NDArray[np.intp]
@@ -71,7 +71,7 @@ class Stack:
         Multipliers of the rows, or coefficients of the features.
     intercept : ndarray of shape (n_problems,)
         Intercepts.
-    optimality : ndarray of shape (n_problems,)
+    gradient_norm : ndarray of shape (n_problems,)
         Relative lengths of the gradients.
     n_iter : ndarray of shape (n_problems,)
         Newton steps.
@@ -90,12 +90,12 @@ class Stack:
         mean = (labels * there).sum(axis=1) / there.sum(axis=1)
         self.intercept = np.log(mean) - np.log1p(-mean)
         self.unknowns = np.zeros((len(design), design.shape[2]))
-        self.optimality = np.zeros(len(design))
+        self.gradient_norm = np.zeros(len(design))
         self.n_iter = np.zeros(len(design), dtype=np.intp)
         surprise = (labels - mean[:, None]) * there
         lengths = np.einsum("pii->pi" if kernel else "pij,pij->pi", *([design] * (2 - kernel)))
         scores = np.tile(self.intercept[:, None], (1, labels.shape[1]))
-        self.state = _State(
+        self.state = _StackState(
             place=np.arange(len(design)),
             design=design,
             labels=labels,
@@ -117,7 +117,7 @@ class Stack:
             norm = self._gradient_norm(residuals) / state.scale
             self.unknowns[state.place] = state.unknowns
             self.intercept[state.place] = state.intercept
-            self.optimality[state.place] = norm
+            self.gradient_norm[state.place] = norm
             self.n_iter[state.place] = step
             done = (norm <= tol) | stuck
             if done.all() or step == max_iter:

@@ -43,18 +43,18 @@ class SubsetsSolution:
         Coefficients, rounded: of tens of thousands of problems they are what needs memory.
     intercept : ndarray of shape (n_problems,)
         Minus or plus infinity where all labels of a problem are 0, or 1; NaN without rows.
-    optimality : ndarray of shape (n_problems,)
+    gradient_norm : ndarray of shape (n_problems,)
         Length of the gradient, relative to the one at the start if the rows' parts of it had
         random signs.
     n_iter : ndarray of shape (n_problems,)
         Newton steps.
     converged : ndarray of shape (n_problems,)
-        Whether `optimality` has reached the tolerance.
+        Whether `gradient_norm` has reached the tolerance.
     """
 
     coef: npt.NDArray[np.float32]
     intercept: FloatArray
-    optimality: FloatArray
+    gradient_norm: FloatArray
     n_iter: npt.NDArray[np.intp]
     converged: npt.NDArray[np.bool_]
 
@@ -120,7 +120,7 @@ def solve_logistic_subsets(
     positive = np.array([int(np.sum(mine)) for mine in labels], dtype=np.intp)
     coef = np.zeros((n_problems, X.shape[1]), dtype=np.float32)
     intercept = np.where(size == 0, np.nan, np.where(positive == size, np.inf, -np.inf))
-    optimality, n_iter = np.zeros(n_problems), np.zeros(n_problems, dtype=np.intp)
+    gradient_norm, n_iter = np.zeros(n_problems), np.zeros(n_problems, dtype=np.intp)
 
     def work(part: IndexArray) -> None:
         index, there, wanted = _padded(rows, labels, part)
@@ -131,7 +131,7 @@ def solve_logistic_subsets(
         # The rows that only pad have multipliers of 0.
         coef[part] = source.combined(index, stack.unknowns) if kernel else stack.unknowns
         shift = source.centre @ coef[part].T.astype(np.float64)
-        intercept[part], optimality[part] = stack.intercept - shift, stack.optimality
+        intercept[part], gradient_norm[part] = stack.intercept - shift, stack.gradient_norm
         n_iter[part] = stack.n_iter
 
     def share(part: IndexArray) -> None:
@@ -146,7 +146,7 @@ def solve_logistic_subsets(
         # What rounding took from the coefficients, far from the origin, the intercepts give back.
         lost = found.coef - coef[part]
         intercept[part] = found.intercept + lost @ np.asarray(X.mean(axis=0)).ravel()
-        optimality[part], n_iter[part] = found.optimality, found.n_iter
+        gradient_norm[part], n_iter[part] = found.gradient_norm, found.n_iter
 
     varied = (positive > 0) & (positive < size)
     large = varied & _is_large(X, size, 1 / C)
@@ -162,9 +162,9 @@ def solve_logistic_subsets(
     return SubsetsSolution(
         coef=coef,
         intercept=intercept,
-        optimality=optimality,
+        gradient_norm=gradient_norm,
         n_iter=n_iter,
-        converged=optimality <= tol,
+        converged=gradient_norm <= tol,
     )
 
 

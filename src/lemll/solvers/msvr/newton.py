@@ -8,7 +8,7 @@ import numpy as np
 
 from lemll._types import FloatArray
 
-__all__ = ["Curvature", "Direction", "NewtonSystem", "Point"]
+__all__ = ["Curvature", "MsvrDirection", "NewtonPoint", "NewtonSystem"]
 
 # Conjugate gradient steps for one Newton step. Cut short, they still give a direction of descent.
 MAX_INNER = 300
@@ -24,7 +24,7 @@ class Curvature(Protocol):
         ...
 
 
-class Point(Protocol):
+class NewtonPoint(Protocol):
     """What a Newton system needs to know of the point where it is made.
 
     Its `problem` has alpha, features, the factorised model, and `bounded`: whether half the
@@ -40,7 +40,7 @@ class Point(Protocol):
         ...
 
 
-class Direction(NamedTuple):
+class MsvrDirection(NamedTuple):
     """A change of V, and its image."""
 
     V: FloatArray
@@ -61,23 +61,23 @@ class NewtonSystem:
         minimum.
     """
 
-    def __init__(self, point: Point) -> None:
+    def __init__(self, point: NewtonPoint) -> None:
         self._point, self._problem = point, point.problem
         # A diagonal preconditioner need not bound the Hessian, whatever the loss.
         self._bounded = self._problem.bounded and self._problem.model.n_linear_solves > 0
         self._V, self._force = point.V.copy(), -point.pull
         self._first, self.decrement = self._precondition()
 
-    def _precondition(self) -> tuple[Direction, float]:
+    def _precondition(self) -> tuple[MsvrDirection, float]:
         """``P^-1 r`` of the present residual r, and ``<r, P^-1 r>``."""
         problem, model = self._problem, self._problem.model
         V, image, right = model.solve(problem.alpha, self._V, self._force)
         sums = problem.features.gather(self._force)
         V[-1] = sums / problem.features.total_weight
         decrement = model.force_inner(right, V, image) + float(sums @ V[-1])
-        return Direction(V, image + problem.features.spread(V[-1])), decrement
+        return MsvrDirection(V, image + problem.features.spread(V[-1])), decrement
 
-    def solve(self, forcing: float) -> Direction:
+    def solve(self, forcing: float) -> MsvrDirection:
         """Return a direction that leaves the share `forcing` of the gradient."""
         problem = self._problem
         curvature = self._point.curvature(min(LARGEST_DAMPING, forcing))
@@ -102,6 +102,6 @@ class NewtonSystem:
             if not decrement > forcing**2 * self.decrement:
                 break
             kept = decrement / last
-            along = Direction(towards.V + kept * along.V, towards.image + kept * along.image)
+            along = MsvrDirection(towards.V + kept * along.V, towards.image + kept * along.image)
             last = decrement
-        return Direction(V, image)
+        return MsvrDirection(V, image)

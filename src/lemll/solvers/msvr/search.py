@@ -10,10 +10,10 @@ import numpy as np
 from lemll._types import FloatArray
 from lemll.objective import exact_step
 from lemll.solvers.interface import Callback, Progress, Status
-from lemll.solvers.msvr.newton import Direction, NewtonSystem
+from lemll.solvers.msvr.newton import MsvrDirection, NewtonSystem
 from lemll.solvers.msvr.point import MsvrPoint, MsvrProblem
 
-__all__ = ["MsvrSolution", "Search"]
+__all__ = ["MsvrSearch", "MsvrSolution"]
 
 # Far from the optimum no Newton system is solved more exactly than this.
 LARGEST_FORCING = 0.3
@@ -66,7 +66,7 @@ class MsvrSolution:
         return self.status == "converged"
 
 
-class Search:
+class MsvrSearch:
     """Newton steps from ``Theta = 0``, or a given start, on, with their trace."""
 
     def __init__(
@@ -113,7 +113,7 @@ class Search:
                 return "stalled"
 
     def solution(self) -> MsvrSolution:
-        """Search, and gather what was found."""
+        """MsvrSearch, and gather what was found."""
         status = self._run()
         coef, intercept = self.problem.model.decode(self.point.V)
         return MsvrSolution(
@@ -179,7 +179,7 @@ class Search:
             if self.optimality > POLISH_SHARE * optimality:
                 return
 
-    def _line_search(self, direction: Direction) -> float:
+    def _line_search(self, direction: MsvrDirection) -> float:
         point, problem = self.point, self.problem
         inner, alpha = problem.model.inner, problem.alpha
         found = exact_step(

@@ -25,7 +25,7 @@ from lemll.solvers.interface import (
     check_stopping,
     check_weights,
 )
-from lemll.solvers.msvr.newton import Direction, NewtonSystem
+from lemll.solvers.msvr.newton import MsvrDirection, NewtonSystem
 from lemll.solvers.msvr.sign_point import SignPoint, SignProblem
 
 __all__ = ["SignMsvrSolution", "solve_sign_msvr"]
@@ -228,7 +228,7 @@ class _Search:
         self.n_iter += 1
         return True
 
-    def _line_search(self, direction: Direction) -> float:
+    def _line_search(self, direction: MsvrDirection) -> float:
         point, problem = self.point, self.problem
         inner, alpha = problem.model.inner, problem.alpha
         found = exact_step(

@@ -30,7 +30,7 @@ from lemll.solvers.interface import (
     check_weights,
 )
 from lemll.solvers.msvr.point import MsvrProblem
-from lemll.solvers.msvr.search import MsvrSolution, Search
+from lemll.solvers.msvr.search import MsvrSearch, MsvrSolution
 
 __all__ = ["MsvrSolution", "solve_msvr", "solve_msvr_path"]
 
@@ -96,12 +96,12 @@ def solve_msvr(
     clock = time.perf_counter()
     if weights is None or weights.all():
         problem = MsvrProblem(X, T, weights, alpha, epsilon)
-        return Search(problem, tol, max_iter, callback, clock).solution()
+        return MsvrSearch(problem, tol, max_iter, callback, clock).solution()
     kept = weights > 0
     by_kernel = isinstance(X, CentredKernel)
     part = X.rows(kept) if by_kernel else X[kept]
     problem = MsvrProblem(part, T[kept], weights[kept], alpha, epsilon)
-    solution = Search(problem, tol, max_iter, callback, clock).solution()
+    solution = MsvrSearch(problem, tol, max_iter, callback, clock).solution()
     if not by_kernel:
         return solution
     coef = np.zeros((T.shape[1], len(T)))
@@ -153,7 +153,7 @@ def solve_msvr_path(
     V: FloatArray | None = None
     for place in sorted(range(len(alphas)), key=lambda i: -alphas[i]):
         problem.set_alpha(float(alphas[place]))
-        search = Search(problem, tol, max_iter, None, time.perf_counter(), start=V)
+        search = MsvrSearch(problem, tol, max_iter, None, time.perf_counter(), start=V)
         yield place, search.solution()
         V = search.point.V
 
