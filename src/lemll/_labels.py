@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from lemll._types import Array, LabelArray
+from lemll._types import Array, Features, FloatArray, LabelArray, MatrixLike
 from lemll._validation import check_logical_labels, is_sparse
 from lemll.exceptions import import_extra
 
@@ -61,7 +60,9 @@ class LabelCoding:
         """Give scores the shape scikit-learn expects: 1-D for a binary 1-D target."""
         return scores[:, 0] if not self.multilabel and len(self.classes) <= 2 else scores
 
-    def labels(self, scores: Array, X: Any = None, thresholds: Any = 0.0) -> Any:
+    def labels(
+        self, scores: Array, X: Features = None, thresholds: float | FloatArray = 0.0
+    ) -> Any:
         """Turn scores (n, l) into predictions in the caller's form.
 
         A label is predicted where its score exceeds its threshold; X lends a frame its index. An
@@ -80,7 +81,7 @@ class LabelCoding:
         return self.classes[scores.argmax(axis=1)]
 
 
-def code_labels(y: Any, *, one_per_class: bool = False) -> tuple[LabelArray, LabelCoding]:
+def code_labels(y: MatrixLike, *, one_per_class: bool = False) -> tuple[LabelArray, LabelCoding]:
     """Turn the caller's labels into a 0/1 matrix.
 
     Parameters
@@ -99,7 +100,7 @@ def code_labels(y: Any, *, one_per_class: bool = False) -> tuple[LabelArray, Lab
         The way back.
     """
     frame = None
-    given: Any = y
+    given: MatrixLike = y
     if is_frame(y):
         given, frame = read_frame(y)
     elif not is_sparse(y):
@@ -117,7 +118,7 @@ def code_labels(y: Any, *, one_per_class: bool = False) -> tuple[LabelArray, Lab
     return check_logical_labels(given), coding
 
 
-def _is_column_of_classes(y: Any) -> bool:
+def _is_column_of_classes(y: MatrixLike) -> bool:
     # scikit-learn's classifiers take a multiclass target also as a column, and warn.
     return not is_sparse(y) and y.shape[1] == 1 and len(np.unique(y)) > 2
 
@@ -160,7 +161,7 @@ class FrameKind:
         """Whether frames of that library name their rows."""
         return bool(self.implementation.is_pandas_like())
 
-    def make(self, values: npt.NDArray[Any], X: Any) -> Any:
+    def make(self, values: Array, X: Features) -> Any:
         """Return `values` (n, l) as a frame of that library, with X's index if both have one."""
         narwhals = import_extra("narwhals", "frames", _PURPOSE)
         frame = narwhals.from_numpy(
@@ -172,13 +173,13 @@ class FrameKind:
         return frame
 
 
-def row_index(X: Any) -> Any:
+def row_index(X: Features) -> Any:
     """Return the names of the rows of a pandas frame or column; None for anything else."""
     index = getattr(X, "index", None)
     return index if hasattr(index, "equals") else None
 
 
-def check_same_rows(X: Any, y: Any) -> None:
+def check_same_rows(X: Features, y: MatrixLike) -> None:
     """Refuse labels whose rows have other names than those of the features, or another order.
 
     Parameters
@@ -198,12 +199,12 @@ def check_same_rows(X: Any, y: Any) -> None:
     )
 
 
-def is_frame(y: Any) -> bool:
+def is_frame(y: MatrixLike) -> bool:
     """Tell whether `y` is a table with named columns rather than an array."""
     return hasattr(y, "columns") and not is_sparse(y) and not isinstance(y, np.ndarray)
 
 
-def read_frame(y: Any) -> tuple[npt.NDArray[Any], FrameKind]:
+def read_frame(y: MatrixLike) -> tuple[Array, FrameKind]:
     """Take a frame apart into an array and what is needed to build such a frame again.
 
     Parameters

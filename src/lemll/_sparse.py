@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from lemll._types import FloatArray
+from lemll._types import Features, FloatArray
 from lemll._validation import is_sparse
 
 __all__ = ["SPARSE_DENSITY", "dense", "lighter"]
@@ -16,7 +16,7 @@ __all__ = ["SPARSE_DENSITY", "dense", "lighter"]
 SPARSE_DENSITY = 0.1
 
 
-def lighter(X: Any) -> Any:
+def lighter(X: Features) -> Features:
     """Return X in float64; a dense one with few nonzeros as a CSR array."""
     if is_sparse(X):
         return sparse.csr_array(X, dtype=np.float64)

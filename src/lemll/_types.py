@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +15,14 @@ __all__ = [
     "Features",
     "FloatArray",
     "IndexArray",
+    "KernelLike",
     "LabelArray",
     "MatrixLike",
+    "RandomState",
+    "Settings",
+    "SettingsView",
+    "SparseMatrix",
+    "Thresholds",
 ]
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -30,5 +37,15 @@ LabelArray: TypeAlias = npt.NDArray[np.int8]
 Features: TypeAlias = Any
 # What a user may pass: an array, a list, a sparse matrix, or a frame of pandas, polars and others.
 MatrixLike: TypeAlias = Any
+# A csr_array, or what a user gives in its place.
+SparseMatrix: TypeAlias = Any
 # An object with scikit-learn's interface, which ships no types.
 Estimator: TypeAlias = Any
+# The name of a kernel, or a function of two arrays of rows.
+KernelLike: TypeAlias = str | Callable[[Any, Any], Any]
+# Named values of mixed types: parameters, keyword arguments, what JSON and TOML hold.
+Settings: TypeAlias = dict[str, Any]
+SettingsView: TypeAlias = Mapping[str, Any]
+# Above which score a label is predicted.
+Thresholds: TypeAlias = Literal["zero", "f1", "hamming"]
+RandomState: TypeAlias = int | np.random.RandomState | np.random.Generator | None

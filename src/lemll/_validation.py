@@ -12,13 +12,13 @@ import numbers
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lemll._types import FloatArray, LabelArray
+from lemll._types import Array, Features, FloatArray, LabelArray, MatrixLike
 from lemll.exceptions import NotEnoughMemoryError
 
 __all__ = [
@@ -53,13 +53,13 @@ _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 
-def is_sparse(X: Any) -> bool:
+def is_sparse(X: Features) -> bool:
     """Tell whether `X` is any of SciPy's sparse matrices or arrays."""
     # A plain bool, where SciPy's stubs would narrow the caller's Any to a class without methods.
     return bool(sparse.issparse(X))
 
 
-def check_logical_labels(Y: Any, *, name: str = "Y") -> LabelArray:
+def check_logical_labels(Y: MatrixLike, *, name: str = "Y") -> LabelArray:
     """Return logical labels as a dense 0/1 array of ``int8``, or say what is wrong with them.
 
     Parameters
@@ -74,7 +74,7 @@ def check_logical_labels(Y: Any, *, name: str = "Y") -> LabelArray:
     ndarray of shape (n_samples, n_labels), int8
         A new array; `Y` is never changed.
     """
-    given: Any = _canonical(Y) if is_sparse(Y) else np.asarray(Y)
+    given: MatrixLike = _canonical(Y) if is_sparse(Y) else np.asarray(Y)
     if given.ndim != 2:
         raise ValueError(
             f"{name} must be 2-D (rows x labels), got {given.ndim}-D with shape {given.shape}; "
@@ -84,7 +84,7 @@ def check_logical_labels(Y: Any, *, name: str = "Y") -> LabelArray:
         raise ValueError(f"{name} needs at least one row and one label, got shape {given.shape}.")
     # Of a sparse matrix the stored values suffice: all others are 0, and stay implicit until known
     # to fit into memory.
-    values: npt.NDArray[Any] = given.data if is_sparse(Y) else given
+    values: Array = given.data if is_sparse(Y) else given
     if values.dtype.kind == "O":
         values = _plain_numbers(values)
     if values.dtype.kind not in "biuf":
@@ -116,7 +116,7 @@ def check_logical_labels(Y: Any, *, name: str = "Y") -> LabelArray:
     return dense
 
 
-def _canonical(Y: Any) -> Any:
+def _canonical(Y: MatrixLike) -> Features:
     """Return a sparse matrix by rows, entries given twice added up, without changing `Y`."""
     rows = Y.tocsr()
     if rows.has_canonical_format:
@@ -126,7 +126,7 @@ def _canonical(Y: Any) -> Any:
     return rows
 
 
-def _plain_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _plain_numbers(values: Array) -> Array:
     """Turn Python objects, as pandas' nullable columns hold, into numbers where possible."""
     try:
         return values.astype(np.float64)
@@ -134,14 +134,14 @@ def _plain_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return values
 
 
-def _place(given: Any, wrong: npt.NDArray[np.bool_]) -> str:
+def _place(given: MatrixLike, wrong: npt.NDArray[np.bool_]) -> str:
     if is_sparse(given):
         return ""
     row, label = (int(i) for i in np.argwhere(wrong)[0])
     return f" in row {row}, label {label}"
 
 
-def check_distribution(D: Any, *, name: str = "D") -> FloatArray:
+def check_distribution(D: MatrixLike, *, name: str = "D") -> FloatArray:
     """Return a label distribution as a float64 array, or say what is wrong with it.
 
     Parameters
@@ -182,7 +182,7 @@ def check_distribution(D: Any, *, name: str = "D") -> FloatArray:
     return array
 
 
-def check_magnitude(X: Any) -> None:
+def check_magnitude(X: Features) -> None:
     """Refuse features whose squares are not numbers any more."""
     values = X.data if is_sparse(X) else X
     largest = float(np.abs(values).max(initial=0.0))
@@ -194,7 +194,7 @@ def check_magnitude(X: Any) -> None:
         )
 
 
-def check_finite(X: Any, *, name: str = "X") -> None:
+def check_finite(X: Features, *, name: str = "X") -> None:
     """Refuse NaN and infinity, naming the first row and column that hold one.
 
     Parameters
@@ -223,7 +223,7 @@ def check_finite(X: Any, *, name: str = "X") -> None:
 
 
 def check_number(
-    name: str, value: Any, *, above: float = -math.inf, inclusive: bool = False
+    name: str, value: object, *, above: float = -math.inf, inclusive: bool = False
 ) -> float:
     """Return a finite real parameter greater than `above`, or at least that if `inclusive`.
 
@@ -244,7 +244,7 @@ def check_number(
     return number
 
 
-def check_whole(name: str, value: Any, *, least: int) -> int:
+def check_whole(name: str, value: object, *, least: int) -> int:
     """Return a whole-number parameter not below `least`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
         raise ValueError(f"{name} must be a whole number >= {least}, got {_shown(value)}.")
@@ -254,29 +254,29 @@ def check_whole(name: str, value: Any, *, least: int) -> int:
     return whole
 
 
-def check_n_jobs(n_jobs: Any) -> int | None:
+def check_n_jobs(n_jobs: object) -> int | None:
     """Return a number of processes or threads: None, or a whole number that is not 0."""
     if n_jobs is None:
         return None
-    whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
-    if not whole or n_jobs == 0 or abs(n_jobs) > LARGEST_WHOLE:
-        raise ValueError(
-            f"n_jobs must be None, a whole number > 0, or -1 for all processors; "
-            f"got {_shown(n_jobs)}."
-        )
-    return int(n_jobs)
+    if isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool):
+        whole = int(n_jobs)
+        if 0 < abs(whole) <= LARGEST_WHOLE:
+            return whole
+    raise ValueError(
+        f"n_jobs must be None, a whole number > 0, or -1 for all processors; got {_shown(n_jobs)}."
+    )
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """Show a value in a message, also one whose digits would fill it."""
     try:
         text = repr(value)
     except ValueError:  # Python refuses to write integers of thousands of digits
-        return f"an integer of {value.bit_length()} bits"
+        return f"an integer of {cast(int, value).bit_length()} bits"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def check_flag(name: str, value: Any) -> bool:
+def check_flag(name: str, value: object) -> bool:
     """Return a parameter that is True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{name} must be True or False, got {value!r}.")

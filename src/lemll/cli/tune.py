@@ -17,6 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 from sklearn.preprocessing import Normalizer
 
+from lemll._types import Features, MatrixLike
 from lemll.cli._console import make_console
 from lemll.cli.datasets import Labels, Missing, Nominal, load_named
 from lemll.exceptions import LemllError
@@ -114,7 +115,7 @@ def _progress(console: Console) -> Iterator[Callable[[SearchProgress], None]]:
 
 
 def _label_movement(
-    model: LEMLLCV, X: Any, Y: npt.NDArray[np.int8]
+    model: LEMLLCV, X: Features, Y: npt.NDArray[np.int8]
 ) -> tuple[list[tuple[float, float]], list[float]]:
     """Mean distance of U from Y at the best alpha and kernel, over beta and gamma."""
     best = dict(model.best_params_)
@@ -145,14 +146,14 @@ def _write(
     (output / "label_movement.png").write_bytes(moved)
 
 
-def _write_held_out(output: Path, rows: Any, scores: Any, names: list[str]) -> None:
+def _write_held_out(output: Path, rows: Features, scores: MatrixLike, names: list[str]) -> None:
     """Write scores and predictions of the rows that had no part in the search."""
     for file, values in {"scores": scores, "predictions": (scores > 0).astype(int)}.items():
         numbered = ([row, *line] for row, line in zip(rows, values.tolist(), strict=True))
         _write_csv(output / f"held_out_{file}.csv", ["row", *names], numbered)
 
 
-def _write_csv(path: Path, header: list[str], rows: Any) -> None:
+def _write_csv(path: Path, header: list[str], rows: Features) -> None:
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
         writer.writerow(header)
@@ -171,7 +172,7 @@ def _print_summary(console: Console, model: LEMLLCV) -> None:
 
 
 def _print_scores(
-    console: Console, Y: Any, scores: Any, frequency: Any, measures: list[str]
+    console: Console, Y: MatrixLike, scores: MatrixLike, frequency: Any, measures: list[str]
 ) -> None:
     """Print how well the best parameters predict new rows, beside labels by frequency."""
     title = f"{len(Y)} rows that had no part in the search"

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lemll._types import Array
 from lemll.datasets import Dataset
 from lemll.experiments import Cell, Record, damage, split_rows
 
 __all__ = ["sound_outputs"]
 
-Arrays = Mapping[str, npt.NDArray[Any]]
+Arrays = Mapping[str, Array]
 
 
 def sound_outputs(

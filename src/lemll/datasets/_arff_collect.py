@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lemll._types import BoolArray, LabelArray
+from lemll._types import BoolArray, Features, LabelArray
 from lemll._validation import is_sparse
 from lemll.datasets._arff_fast import DenseRows, Rows, SparseRows
 from lemll.datasets._arff_header import Attribute, Header
@@ -178,7 +178,7 @@ def _one_hot_widths(attributes: list[Attribute]) -> tuple[npt.NDArray[np.int64],
     return np.fromiter(sizes, dtype=np.int64, count=len(attributes)), coded
 
 
-def _one_hot(X: Any, attributes: list[Attribute]) -> tuple[Any, list[str]]:
+def _one_hot(X: Features, attributes: list[Attribute]) -> tuple[Any, list[str]]:
     """Replace coded nominal columns by indicators; a missing value has none."""
     widths, coded = _one_hot_widths(attributes)
     first = np.cumsum(widths) - widths

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
+
+from lemll._types import Array
 
 __all__ = ["compressed_matrix"]
 
 
 def compressed_matrix(
     make: Any,
-    values: npt.NDArray[Any],
-    indices: npt.NDArray[Any],
-    starts: npt.NDArray[Any],
+    values: Array,
+    indices: Array,
+    starts: Array,
     shape: tuple[int, int],
 ) -> Any:
     """Make a CSR or CSC array whose every index lies within its shape.

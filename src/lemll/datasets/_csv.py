@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lemll._types import Settings
 from lemll.datasets._budget import NAME_BYTES, Budget
 from lemll.datasets._numbers import has_odd_characters, to_number
 from lemll.datasets._streams import LineBlocks
@@ -18,7 +18,7 @@ from lemll.exceptions import DatasetFormatError
 __all__ = ["Table", "read_csv"]
 
 # Column names, cells, and what the file itself says about the set.
-Table = tuple[list[str], npt.NDArray[np.float64], dict[str, Any]]
+Table = tuple[list[str], npt.NDArray[np.float64], Settings]
 _BATCH_CELLS = 2**15
 
 

@@ -16,8 +16,8 @@ from subprocess import PIPE, Popen
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lemll._types import Array, Settings
 from lemll.datasets._mat_parts import BrokenFileError, Cost, OddVariable, sparse_variable
 
 __all__ = ["read_hdf5"]
@@ -26,7 +26,7 @@ _CHILD = Path(__file__).with_name("_hdf5_child.py")
 _MAX_DESCRIPTION = 2**16
 
 
-def read_hdf5(path: Path, wanted: Collection[str], cost: Cost, limit: int) -> dict[str, Any]:
+def read_hdf5(path: Path, wanted: Collection[str], cost: Cost, limit: int) -> Settings:
     """Read the wanted variables of a version 7.3 file.
 
     Parameters
@@ -94,7 +94,7 @@ class _Variable:
     parts: tuple[_Part, ...]
 
 
-def _receive(stream: IO[bytes], cost: Cost) -> dict[str, Any]:
+def _receive(stream: IO[bytes], cost: Cost) -> Settings:
     variables = _description(stream)
     for variable in variables:
         _charge(variable, cost)
@@ -109,7 +109,7 @@ def _description(stream: IO[bytes]) -> list[_Variable]:
         raise EOFError from error
 
 
-def _variable(one: dict[str, Any]) -> _Variable:
+def _variable(one: Settings) -> _Variable:
     parts = tuple(
         _Part(tuple(map(int, part["shape"])), np.dtype(part["dtype"]), int(part["chunk"]))
         for part in one["parts"]
@@ -143,7 +143,7 @@ def _value(variable: _Variable, stream: IO[bytes]) -> Any:
     return sparse_variable(variable.name, values, rows, starts, variable.n_rows)
 
 
-def _array(part: _Part, stream: IO[bytes]) -> npt.NDArray[Any]:
+def _array(part: _Part, stream: IO[bytes]) -> Array:
     data = bytearray(part.size)
     view, filled = memoryview(data), 0
     while filled < len(data):

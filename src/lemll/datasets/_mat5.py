@@ -13,6 +13,7 @@ from collections.abc import Collection
 from io import BufferedReader
 from typing import Any
 
+from lemll._types import Settings
 from lemll.datasets._mat5_tags import Element, FileBytes
 from lemll.datasets._mat_parts import BrokenFileError, Cost, OddVariable, sparse_variable
 
@@ -32,7 +33,7 @@ _MAX_DIMENSIONS = 64
 _MAX_NAME = 256
 
 
-def read_mat5(file: BufferedReader, wanted: Collection[str], cost: Cost) -> dict[str, Any]:
+def read_mat5(file: BufferedReader, wanted: Collection[str], cost: Cost) -> Settings:
     """Read the wanted variables of a version 5 file.
 
     Parameters
@@ -57,7 +58,7 @@ def read_mat5(file: BufferedReader, wanted: Collection[str], cost: Cost) -> dict
     order = _byte_order(file.read(_HEADER_BYTES))
     end = file.seek(0, os.SEEK_END)
     place = file.seek(_HEADER_BYTES)
-    found: dict[str, Any] = {}
+    found: Settings = {}
     while place < end:
         kind, size = struct.unpack(order + "II", FileBytes(file, end - place).read(8))
         place += 8

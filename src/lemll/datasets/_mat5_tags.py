@@ -5,11 +5,11 @@ from __future__ import annotations
 import struct
 import zlib
 from io import BufferedReader
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from lemll._types import Array
 from lemll.datasets._mat_parts import BrokenFileError
 
 __all__ = ["Element", "FileBytes"]
@@ -109,7 +109,7 @@ class Element:
 
     def numbers(
         self, count: int | None, allowed: str = "iuf", *, at_most: int | None = None
-    ) -> npt.NDArray[Any]:
+    ) -> Array:
         """Read an element of `count` numbers (any, if None) of a kind among `allowed`."""
         kind, size, small = self.tag()
         if kind not in _STORAGE or np.dtype(_STORAGE[kind]).kind not in allowed:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy.typing as npt
 from scipy import sparse
 
+from lemll._types import Array
 from lemll.datasets._compressed import compressed_matrix
 
 __all__ = ["BrokenFileError", "Cost", "OddVariable", "sparse_variable"]
@@ -34,9 +34,9 @@ class Cost(Protocol):
 
 def sparse_variable(
     name: str,
-    values: npt.NDArray[Any],
-    rows: npt.NDArray[Any],
-    starts: npt.NDArray[Any],
+    values: Array,
+    rows: Array,
+    starts: Array,
     n_rows: int,
 ) -> Any:
     """Make the CSC array of a sparse variable, or say what is wrong with its parts."""

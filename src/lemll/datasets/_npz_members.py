@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lemll._types import Array
 from lemll.datasets._budget import Budget
 from lemll.exceptions import DatasetFormatError
 
@@ -27,9 +27,7 @@ class BrokenArchiveError(Exception):
     """The bytes are not an archive of arrays; the text says why."""
 
 
-def read_members(
-    path: Path, wanted: Collection[str], budget: Budget
-) -> dict[str, npt.NDArray[Any]]:
+def read_members(path: Path, wanted: Collection[str], budget: Budget) -> dict[str, Array]:
     """Read the wanted arrays of an archive.
 
     Parameters
@@ -67,7 +65,7 @@ def read_members(
         raise BrokenArchiveError(str(error)) from error
 
 
-def _read(archive: zipfile.ZipFile, name: str, budget: Budget) -> npt.NDArray[Any]:
+def _read(archive: zipfile.ZipFile, name: str, budget: Budget) -> Array:
     method = archive.getinfo(f"{name}.npy").compress_type
     # The others are unpacked without a bound, gigabytes from a few bytes; NumPy never writes them.
     if method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -82,7 +80,7 @@ def _read(archive: zipfile.ZipFile, name: str, budget: Budget) -> npt.NDArray[An
         # Numbers become float64, whatever they are stored as.
         budget.charge(cells * max(dtype.itemsize, 8))
         data = _exactly(member, cells * dtype.itemsize, name)
-    array: npt.NDArray[Any] = np.ndarray(shape, dtype, data, order="F" if by_column else "C")
+    array: Array = np.ndarray(shape, dtype, data, order="F" if by_column else "C")
     if dtype.kind == "b":
         # A byte that is neither 0 nor 1 would go on as it is.
         return np.not_equal(array.view(np.uint8), 0)

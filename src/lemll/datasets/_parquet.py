@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from lemll._types import Settings
 from lemll.datasets._budget import NAME_BYTES, Budget
 from lemll.datasets._csv import Table
 from lemll.datasets._parquet_pages import unpacked_sizes
@@ -81,7 +82,7 @@ def _check_types(schema: Any, path: Path) -> None:
             )
 
 
-def _known(metadata: dict[bytes, bytes], path: Path) -> dict[str, Any]:
+def _known(metadata: dict[bytes, bytes], path: Path) -> Settings:
     """Return what `write_parquet` noted: name, kind and labels."""
     known = json.loads(metadata.get(METADATA_KEY, b"{}"))
     sound = (

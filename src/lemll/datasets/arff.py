@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -182,7 +182,7 @@ def write_arff(dataset: Dataset, path: str | Path) -> None:
             file.write(row_text(dataset, i).encode())
 
 
-def _number(value: Any) -> str:
+def _number(value: float) -> str:
     # repr of the Python float is the shortest text that reads back to the same float64.
     return "?" if np.isnan(value) else repr(float(value)).removesuffix(".0")
 

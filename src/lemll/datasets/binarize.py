@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from lemll._types import LabelArray
+from lemll._types import LabelArray, MatrixLike
 from lemll._validation import check_distribution
 
 __all__ = ["binarize_distribution"]
 
 
-def binarize_distribution(D: Any, threshold: float) -> LabelArray:
+def binarize_distribution(D: MatrixLike, threshold: float) -> LabelArray:
     """Turn a label distribution into logical labels.
 
     In each row the labels are taken by descending degree until the sum of the degrees taken

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from lemll._types import Array, Features, MatrixLike
 from lemll._validation import check_distribution, check_finite, check_logical_labels, is_sparse
 from lemll.datasets._names import NumberedNames
 from lemll.exceptions import DatasetFormatError
@@ -57,8 +57,8 @@ class Dataset:
     """
 
     X: Any
-    Y: Any = None
-    D: Any = None
+    Y: MatrixLike = None
+    D: MatrixLike = None
     feature_names: Sequence[str] = ()
     label_names: Sequence[str] = ()
     name: str = ""
@@ -104,9 +104,9 @@ class Dataset:
         object.__setattr__(self, attribute, value)
 
     @property
-    def labels(self) -> npt.NDArray[Any]:
+    def labels(self) -> Array:
         """`Y` or `D`, whichever the set has."""
-        labels: npt.NDArray[Any] = self.D if self.Y is None else self.Y
+        labels: Array = self.D if self.Y is None else self.Y
         return labels
 
     def __len__(self) -> int:
@@ -126,8 +126,8 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _features(X: Any, allow_missing: bool) -> Any:
-    features: Any = X if is_sparse(X) else np.asarray(X)
+def _features(X: Features, allow_missing: bool) -> Any:
+    features: Features = X if is_sparse(X) else np.asarray(X)
     if features.dtype.kind not in "biuf":
         raise ValueError(
             f"X must hold real numbers, got dtype {features.dtype}; encode text columns first"

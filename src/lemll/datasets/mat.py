@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from lemll._types import Features, Settings
 from lemll._validation import is_sparse
 from lemll.datasets._budget import Budget
 from lemll.datasets._hdf5 import read_hdf5
@@ -100,7 +101,7 @@ class _Cost:
             self.budget.charge(4 * stored + 8 * sum(shape) + dense)
 
 
-def _pick(variables: dict[str, Any], file: str) -> tuple[Any, Any]:
+def _pick(variables: Settings, file: str) -> tuple[Any, Any]:
     for layout in _LAYOUTS:
         if layout[0] in variables and layout[1] in variables:
             X, Y = _oriented(variables, layout, file)
@@ -115,9 +116,7 @@ def _pick(variables: dict[str, Any], file: str) -> tuple[Any, Any]:
     )
 
 
-def _oriented(
-    variables: dict[str, Any], layout: tuple[str, str, bool], file: str
-) -> tuple[Any, Any]:
+def _oriented(variables: Settings, layout: tuple[str, str, bool], file: str) -> tuple[Any, Any]:
     """Check one part, features and labels, and turn its labels to rows x labels."""
     features, labels, by_label = layout
     X, Y = (_checked(variables[name], name, file) for name in (features, labels))
@@ -134,7 +133,7 @@ def _oriented(
     return X, Y
 
 
-def _checked(matrix: Any, name: str, file: str) -> Any:
+def _checked(matrix: Features, name: str, file: str) -> Any:
     if isinstance(matrix, OddVariable):
         raise DatasetFormatError(
             f"variable {name!r} must be a matrix of real numbers; cells, structs, text and complex "
@@ -169,7 +168,7 @@ def _is_hdf5(path: Path) -> bool:
     return head.startswith(_HDF5_SIGNATURE) or head[512:] == _HDF5_SIGNATURE
 
 
-def _load(path: Path, max_expanded_bytes: int | None) -> dict[str, Any]:
+def _load(path: Path, max_expanded_bytes: int | None) -> Settings:
     packed = file_size(path)
     budget = Budget(str(path), packed, max_expanded_bytes)
     version = "version 5"

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from lemll._types import Array, Settings
 from lemll._validation import is_sparse
 from lemll.datasets._budget import NAME_BYTES, Budget
 from lemll.datasets._compressed import compressed_matrix
@@ -79,7 +79,7 @@ def read_npz(
     )
 
 
-def _csr(arrays: dict[str, npt.NDArray[Any]], budget: Budget) -> Any:
+def _csr(arrays: dict[str, Array], budget: Budget) -> Any:
     data, indices, indptr, shape = (arrays[part] for part in _CSR_PARTS)
     try:
         n_rows, n_columns = (int(size) for size in shape)
@@ -92,7 +92,7 @@ def _csr(arrays: dict[str, npt.NDArray[Any]], budget: Budget) -> Any:
         raise DatasetFormatError(f"the CSR parts do not fit: {error}", file=budget.file) from error
 
 
-def _text(arrays: dict[str, npt.NDArray[Any]], key: str, budget: Budget) -> tuple[str, ...]:
+def _text(arrays: dict[str, Array], key: str, budget: Budget) -> tuple[str, ...]:
     if key not in arrays:
         return ()
     texts = arrays[key].ravel()
@@ -121,7 +121,7 @@ def write_npz(dataset: Dataset, path: str | Path) -> None:
         Where to.
     """
     refuse_compression(Path(path))
-    arrays: dict[str, Any] = {
+    arrays: Settings = {
         "name": np.array(dataset.name),
         "Y" if dataset.D is None else "D": dataset.labels,
     }

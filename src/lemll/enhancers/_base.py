@@ -7,13 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from lemll._labels import check_same_rows, code_labels
-from lemll._types import FloatArray, LabelArray
+from lemll._types import Features, FloatArray, LabelArray, MatrixLike, RandomState
 from lemll._validation import all_or_nothing, check_magnitude, check_number
 from lemll.enhancers._calibrate import check_rated_rows, choose_scale
-from lemll.fitting import check_normalization, normalize
+from lemll.fitting import Normalization, check_normalization, normalize
 
 __all__ = ["BaseEnhancer"]
 
@@ -25,14 +26,14 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
     one with a model of the features implements `_model_outputs`, too.
     """
 
-    normalization: Any
+    normalization: Normalization
     scale: Any
 
     @abstractmethod
-    def _numerical_labels(self, X: Any, Y: LabelArray) -> FloatArray:
+    def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         """Compute U of shape (n_samples, n_labels) from validated X and 0/1 labels."""
 
-    def _model_outputs(self, X: Any) -> FloatArray:
+    def _model_outputs(self, X: Features) -> FloatArray:
         """Compute numerical labels of validated new rows."""
         raise NotImplementedError(
             f"{type(self).__name__} has no model of the features: it enhances the rows it is "
@@ -40,7 +41,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
             "LEMLLEnhancer or GLLEEnhancer, which enhance new rows."
         )
 
-    def make_graph(self, X: Any, n_labels: int) -> Any:
+    def make_graph(self, X: Features, n_labels: int) -> Features:
         """Compute what the method needs to know of the features alone, to be used many times.
 
         Parameters
@@ -59,7 +60,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         return None
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: MatrixLike, y: MatrixLike) -> Self:
         """Recover how much each label matters in each training row.
 
         Parameters
@@ -99,7 +100,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         self.label_names_ = np.array(coding.names, dtype=object)
         return self
 
-    def _checked_labels(self, X: Any, Y: LabelArray) -> FloatArray:
+    def _checked_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         """Compute U, or say that numbers have left the range in which that can be done."""
         try:
             # What overflows shows itself in the result.
@@ -116,7 +117,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
             "centre and rescale the features, or bring the parameters closer to their defaults."
         )
 
-    def fit_enhance(self, X: Any, y: Any) -> FloatArray:
+    def fit_enhance(self, X: MatrixLike, y: MatrixLike) -> FloatArray:
         """Fit and return the label distribution of the training rows.
 
         Parameters
@@ -131,7 +132,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         """
         return self.fit(X, y).label_distribution_
 
-    def enhance(self, X: Any) -> FloatArray:
+    def enhance(self, X: MatrixLike) -> FloatArray:
         """Estimate the label distribution of new rows, where the method has a model of features.
 
         Parameters
@@ -157,11 +158,11 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
 
     def calibrate(
         self,
-        rows: Any,
+        rows: Features,
         distributions: Any,
         *,
         n_bootstrap: int = 200,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> Self:
         r"""Fix the scale from a few training rows whose label distribution is known.
 
@@ -211,7 +212,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
     def _distribution(self, numerical_labels: FloatArray) -> FloatArray:
         return normalize(numerical_labels, self.normalization, scale=self.scale_)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from lemll._types import FloatArray, LabelArray
+from lemll._types import Estimator, Features, FloatArray, LabelArray, SparseMatrix
 from lemll._validation import check_number, check_whole, is_sparse
 from lemll._warnings import warn_caller
 from lemll.solvers import solve_box_qp
@@ -17,7 +15,13 @@ __all__ = ["boxed_labels"]
 
 
 def boxed_labels(
-    estimator: Any, W: Any, Y: LabelArray, *, lower: float, upper: float, ridge: float
+    estimator: Estimator,
+    W: SparseMatrix,
+    Y: LabelArray,
+    *,
+    lower: float,
+    upper: float,
+    ridge: float,
 ) -> FloatArray:
     """Minimise |(I - W) u|^2 + ridge |u|^2 for each label, with lower <= y u <= upper.
 
@@ -41,7 +45,7 @@ def boxed_labels(
     """
     tol = check_number("tol", estimator.tol, above=0)
     max_iter = check_whole("max_iter", estimator.max_iter, least=1)
-    A: Any
+    A: Features
     if is_sparse(W):
         A = sparse.csr_array(sparse.eye_array(W.shape[0], format="csr") - W)
     else:

@@ -8,10 +8,10 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from sklearn.utils import check_random_state
 
-from lemll._types import FloatArray, IndexArray
+from lemll._types import Features, FloatArray, IndexArray, RandomState
 from lemll._validation import check_distribution, check_whole
 from lemll._warnings import warn_caller
-from lemll.fitting import normalize
+from lemll.fitting import Normalization, normalize
 
 __all__ = ["ChosenScale", "check_rated_rows", "choose_scale", "rated_losses"]
 
@@ -41,7 +41,7 @@ class ChosenScale(NamedTuple):
 
 
 def check_rated_rows(
-    rows: Any, distributions: Any, shape: tuple[int, ...]
+    rows: Features, distributions: Any, shape: tuple[int, ...]
 ) -> tuple[IndexArray, FloatArray]:
     """Return the rated rows and their distributions as arrays, or say what is wrong with them.
 
@@ -93,10 +93,10 @@ def check_rated_rows(
 def choose_scale(
     numerical_labels: FloatArray,
     known: FloatArray,
-    normalization: Any,
+    normalization: Normalization,
     *,
     n_bootstrap: int,
-    random_state: Any,
+    random_state: RandomState,
 ) -> ChosenScale:
     """Choose the scale at which numerical labels come nearest to known distributions.
 
@@ -145,7 +145,7 @@ def choose_scale(
 
 
 def rated_losses(
-    numerical_labels: FloatArray, known: FloatArray, normalization: Any, scale: float
+    numerical_labels: FloatArray, known: FloatArray, normalization: Normalization, scale: float
 ) -> FloatArray:
     """Return the squared error of each row's distribution, at a scale."""
     off: FloatArray = normalize(numerical_labels, normalization, scale=scale) - known
@@ -153,7 +153,10 @@ def rated_losses(
 
 
 def _refine(
-    numerical_labels: FloatArray, known: FloatArray, normalization: Any, mean_loss: FloatArray
+    numerical_labels: FloatArray,
+    known: FloatArray,
+    normalization: Normalization,
+    mean_loss: FloatArray,
 ) -> float:
     """Search between the neighbours of the best point of the grid."""
     best = int(np.argmin(mean_loss))

@@ -9,11 +9,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from lemll._sparse import lighter
-from lemll._types import FloatArray, LabelArray
+from lemll._types import Features, FloatArray, LabelArray, RandomState
 from lemll._validation import check_memory, check_number, check_whole, is_sparse
 from lemll._warnings import warn_caller
 from lemll.enhancers._base import BaseEnhancer
-from lemll.fitting import squared_lengths
+from lemll.fitting import Normalization, squared_lengths
 
 __all__ = ["FCMEnhancer"]
 
@@ -107,11 +107,11 @@ class FCMEnhancer(BaseEnhancer):
         connection: Any = "minmax",
         composition: Any = "product",
         stop: Any = "memberships",
-        normalization: Any = "sum",
+        normalization: Normalization = "sum",
         scale: float = 1.0,
         tol: float = 1e-7,
         max_iter: int = 10000,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.fuzzifier = fuzzifier
@@ -124,7 +124,7 @@ class FCMEnhancer(BaseEnhancer):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _numerical_labels(self, X: Any, Y: LabelArray) -> FloatArray:
+    def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         for name, known in (
             ("connection", CONNECTIONS),
             ("composition", COMPOSITIONS),
@@ -142,7 +142,7 @@ class FCMEnhancer(BaseEnhancer):
             return np.asarray((A * self.memberships_[:, None, :]).max(axis=2))
         return np.asarray(np.minimum(A, self.memberships_[:, None, :]).max(axis=2))
 
-    def _cluster(self, X: Any) -> FloatArray:
+    def _cluster(self, X: Features) -> FloatArray:
         """Return the memberships at which fuzzy c-means stops."""
         n_clusters = check_whole("n_clusters", self.n_clusters, least=1)
         check_memory(

@@ -8,10 +8,16 @@ import numpy as np
 from scipy import linalg, sparse
 
 from lemll._sparse import lighter
-from lemll._types import FloatArray, LabelArray
+from lemll._types import Features, FloatArray, LabelArray
 from lemll._validation import check_number, check_whole, is_sparse
 from lemll.enhancers._base import BaseEnhancer
-from lemll.fitting import check_two_rows, check_width, mean_distance, squared_distances
+from lemll.fitting import (
+    Normalization,
+    check_two_rows,
+    check_width,
+    mean_distance,
+    squared_distances,
+)
 from lemll.topology import nearest_neighbors
 
 __all__ = ["GLLEEnhancer"]
@@ -104,7 +110,7 @@ class GLLEEnhancer(BaseEnhancer):
         graph_sigma: float = 10.0,
         ridge: float = 0.1,
         standardize: bool = True,
-        normalization: Any = "softmax",
+        normalization: Normalization = "softmax",
         scale: float = 1.0,
     ) -> None:
         self.smoothness = smoothness
@@ -116,7 +122,7 @@ class GLLEEnhancer(BaseEnhancer):
         self.normalization = normalization
         self.scale = scale
 
-    def _numerical_labels(self, X: Any, Y: LabelArray) -> FloatArray:
+    def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         check_two_rows(X, "GLLE")
         smoothness = check_number("smoothness", self.smoothness, above=0, inclusive=True)
         check_width("sigma", self.sigma)
@@ -145,13 +151,13 @@ class GLLEEnhancer(BaseEnhancer):
         self.dual_coef_ = np.asarray(S @ (of_labels - of_ones * self.intercept_))
         return np.asarray(kernel @ self.dual_coef_ + self.intercept_)
 
-    def _model_outputs(self, X: Any) -> FloatArray:
+    def _model_outputs(self, X: Features) -> FloatArray:
         kernel = squared_distances(self._scaled(lighter(X)), self.X_fit_)
         kernel *= -0.5 / self.sigma_**2
         np.exp(kernel, out=kernel)
         return np.asarray(kernel @ self.dual_coef_ + self.intercept_)
 
-    def _scaled(self, X: Any) -> Any:
+    def _scaled(self, X: Features) -> Features:
         # Distances do not see the shift that standardising adds, and sparse rows stay sparse.
         if is_sparse(X):
             return sparse.csr_array(X @ sparse.diags_array(1 / self.feature_scale_))
@@ -167,7 +173,7 @@ def _times(S: Any, matrix: FloatArray) -> FloatArray:
     return product
 
 
-def _deviations(X: Any) -> FloatArray:
+def _deviations(X: Features) -> FloatArray:
     """Return the features' standard deviations, 1 for constant ones."""
     if is_sparse(X):
         mean = np.asarray(X.mean(axis=0)).ravel()
@@ -184,8 +190,8 @@ def _deviations(X: Any) -> FloatArray:
 
 
 def _smoother(
-    X: Any, squared: FloatArray, n_neighbors: int, sigma: float, smoothness: float
-) -> Any:
+    X: Features, squared: FloatArray, n_neighbors: int, sigma: float, smoothness: float
+) -> Features:
     """Return I + smoothness (diag(A 1) - A) as a CSR array."""
     n_samples = len(squared)
     near = nearest_neighbors(X, n_neighbors).ravel()

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from lemll._sparse import lighter
-from lemll._types import FloatArray, LabelArray
+from lemll._types import Features, FloatArray, KernelLike, LabelArray
 from lemll._validation import check_memory, check_number, is_sparse
 from lemll.enhancers._base import BaseEnhancer
-from lemll.fitting import squared_distances
+from lemll.fitting import Normalization, squared_distances
 
 __all__ = ["KMEnhancer"]
 
@@ -86,11 +86,11 @@ class KMEnhancer(BaseEnhancer):
     def __init__(
         self,
         *,
-        kernel: Any = "linear",
+        kernel: KernelLike = "linear",
         sigma: Any = None,
         delta: float = 0.01,
         radius: Any = "positives",
-        normalization: Any = "sum",
+        normalization: Normalization = "sum",
         scale: float = 1.0,
     ) -> None:
         self.kernel = kernel
@@ -100,7 +100,7 @@ class KMEnhancer(BaseEnhancer):
         self.normalization = normalization
         self.scale = scale
 
-    def _numerical_labels(self, X: Any, Y: LabelArray) -> FloatArray:
+    def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         if self.kernel not in KERNELS:
             raise ValueError(f"kernel={self.kernel!r} must be one of {', '.join(KERNELS)}.")
         if self.radius not in RADII:
@@ -116,7 +116,7 @@ class KMEnhancer(BaseEnhancer):
         return np.asarray(np.maximum(U, 0) * members)
 
 
-def _to_means(X: Any, shares: FloatArray) -> FloatArray:
+def _to_means(X: Features, shares: FloatArray) -> FloatArray:
     """Return the squared distances of rows to the weighted means of rows."""
     if not is_sparse(X):
         # Distances do not see a shift, and centred rows lose fewer digits in the products.
@@ -125,7 +125,7 @@ def _to_means(X: Any, shares: FloatArray) -> FloatArray:
     return squared_distances(X, means)
 
 
-def _to_centres(X: Any, shares: FloatArray, sigma: float | None) -> FloatArray:
+def _to_centres(X: Features, shares: FloatArray, sigma: float | None) -> FloatArray:
     """Return the same in the feature space of the rbf kernel."""
     n_samples = len(shares)
     check_memory(

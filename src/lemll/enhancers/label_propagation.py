@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from lemll._sparse import lighter
-from lemll._types import FloatArray, LabelArray
+from lemll._types import Features, FloatArray, LabelArray
 from lemll._validation import check_number, check_whole
 from lemll._warnings import warn_caller
 from lemll.enhancers._base import BaseEnhancer
-from lemll.fitting import check_width, squared_distances
+from lemll.fitting import Normalization, check_width, squared_distances
 
 __all__ = ["LabelPropagationEnhancer"]
 
@@ -99,9 +97,9 @@ class LabelPropagationEnhancer(BaseEnhancer):
         alpha: float = 0.5,
         *,
         sigma: float = 1.0,
-        transition: Any = "column",
+        transition: str = "column",
         self_similarity: bool = False,
-        normalization: Any = "sum",
+        normalization: Normalization = "sum",
         scale: float = 1.0,
         tol: float = 1e-12,
         max_iter: int = 1000,
@@ -115,7 +113,7 @@ class LabelPropagationEnhancer(BaseEnhancer):
         self.tol = tol
         self.max_iter = max_iter
 
-    def _numerical_labels(self, X: Any, Y: LabelArray) -> FloatArray:
+    def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         alpha = check_number("alpha", self.alpha, above=0, inclusive=True)
         if alpha >= 1:
             raise ValueError(
@@ -143,7 +141,7 @@ class LabelPropagationEnhancer(BaseEnhancer):
         return np.maximum(F, 0)
 
 
-def _transitions(X: Any, sigma: float, transition: str, self_similarity: bool) -> FloatArray:
+def _transitions(X: Features, sigma: float, transition: str, self_similarity: bool) -> FloatArray:
     A = squared_distances(X)
     A *= -0.5 / sigma**2
     np.exp(A, out=A)

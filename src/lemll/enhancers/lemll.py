@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from lemll._types import FloatArray, LabelArray
+from lemll._types import Features, FloatArray, KernelLike, LabelArray, SparseMatrix
 from lemll.enhancers._base import BaseEnhancer
-from lemll.fitting import fit_equation9, make_graph, model_outputs
+from lemll.fitting import Normalization, fit_equation9, make_graph, model_outputs
 
 __all__ = ["LEMLLEnhancer"]
 
@@ -125,18 +123,18 @@ class LEMLLEnhancer(BaseEnhancer):
         gamma: float = 1.0,
         *,
         epsilon: float = 0.1,
-        kernel: Any = "linear",
-        kernel_gamma: Any = "variance",
+        kernel: KernelLike = "linear",
+        kernel_gamma: str | float = "variance",
         degree: int = 3,
         coef0: float = 1.0,
         n_neighbors: int = 10,
-        reg_policy: Any = "always",
-        graph: Any = None,
-        normalization: Any = "sigmoid",
+        reg_policy: str = "always",
+        graph: SparseMatrix = None,
+        normalization: Normalization = "sigmoid",
         scale: float = 1.0,
         tol: float = 1e-6,
         max_iter: int = 1000,
-        precision: Any = "float64",
+        precision: str = "float64",
         verbose: int = 0,
     ) -> None:
         self.alpha = alpha
@@ -157,11 +155,11 @@ class LEMLLEnhancer(BaseEnhancer):
         self.precision = precision
         self.verbose = verbose
 
-    def _numerical_labels(self, X: Any, Y: LabelArray) -> FloatArray:
+    def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         return fit_equation9(self, X, Y)
 
-    def make_graph(self, X: Any, n_labels: int) -> Any:  # noqa: D102, in the base
+    def make_graph(self, X: Features, n_labels: int) -> Features:  # noqa: D102, in the base
         return make_graph(self, X)
 
-    def _model_outputs(self, X: Any) -> FloatArray:
+    def _model_outputs(self, X: Features) -> FloatArray:
         return model_outputs(self, X)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from lemll._types import FloatArray, LabelArray
+from lemll._types import Features, FloatArray, LabelArray
 from lemll.enhancers._base import BaseEnhancer
+from lemll.fitting import Normalization
 
 __all__ = ["LogicalEnhancer"]
 
@@ -49,9 +48,9 @@ class LogicalEnhancer(BaseEnhancer):
            [0.5, 0.5]])
     """
 
-    def __init__(self, *, normalization: Any = "sum", scale: float = 1.0) -> None:
+    def __init__(self, *, normalization: Normalization = "sum", scale: float = 1.0) -> None:
         self.normalization = normalization
         self.scale = scale
 
-    def _numerical_labels(self, X: Any, Y: LabelArray) -> FloatArray:
+    def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         return Y.astype(np.float64)

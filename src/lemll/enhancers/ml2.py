@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from lemll._types import FloatArray, LabelArray
+from lemll._types import Features, FloatArray, LabelArray, SparseMatrix
 from lemll._validation import check_number, check_whole
 from lemll.enhancers._base import BaseEnhancer
 from lemll.enhancers._boxed import boxed_labels
-from lemll.fitting import check_two_rows
+from lemll.fitting import Normalization, check_two_rows
 from lemll.topology import check_graph, reconstruction_weights
 
 __all__ = ["ML2Enhancer"]
@@ -94,15 +94,15 @@ class ML2Enhancer(BaseEnhancer):
 
     def __init__(
         self,
-        n_neighbors: Any = None,
+        n_neighbors: int | None = None,
         *,
         lower: float = 1.0,
         upper: Any = None,
         reg: float = 1e-5,
-        reg_policy: Any = "absolute",
+        reg_policy: str = "absolute",
         ridge: float = 1e-5,
-        graph: Any = None,
-        normalization: Any = "sigmoid",
+        graph: SparseMatrix = None,
+        normalization: Normalization = "sigmoid",
         scale: float = 1.0,
         tol: float = 1e-8,
         max_iter: int = 500,
@@ -119,7 +119,7 @@ class ML2Enhancer(BaseEnhancer):
         self.tol = tol
         self.max_iter = max_iter
 
-    def _numerical_labels(self, X: Any, Y: LabelArray) -> FloatArray:
+    def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         check_two_rows(X, "ML2")
         lower = check_number("lower", self.lower, above=0)
         upper = np.inf
@@ -132,7 +132,7 @@ class ML2Enhancer(BaseEnhancer):
             W = check_graph(self.graph, X.shape[0])
         return boxed_labels(self, W, Y, lower=lower, upper=upper, ridge=ridge)
 
-    def make_graph(self, X: Any, n_labels: int) -> Any:  # noqa: D102, in the base
+    def make_graph(self, X: Features, n_labels: int) -> Features:  # noqa: D102, in the base
         wanted = n_labels + 1
         if self.n_neighbors is not None:
             wanted = check_whole("n_neighbors", self.n_neighbors, least=1)

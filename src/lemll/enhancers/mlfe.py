@@ -9,12 +9,12 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from lemll._sparse import SPARSE_DENSITY
-from lemll._types import FloatArray, LabelArray
+from lemll._types import Features, FloatArray, LabelArray, SparseMatrix
 from lemll._validation import check_memory, check_number, check_whole, is_sparse
 from lemll._warnings import warn_caller
 from lemll.enhancers._base import BaseEnhancer
 from lemll.enhancers._boxed import boxed_labels
-from lemll.fitting import check_two_rows
+from lemll.fitting import Normalization, check_two_rows
 from lemll.topology import admm_codes, check_graph, lasso_codes
 
 __all__ = ["MLFEEnhancer"]
@@ -120,8 +120,8 @@ class MLFEEnhancer(BaseEnhancer):
         absolute_tol: float = 1e-4,
         relative_tol: float = 1e-2,
         ridge: float = 0.0,
-        graph: Any = None,
-        normalization: Any = "sigmoid",
+        graph: SparseMatrix = None,
+        normalization: Normalization = "sigmoid",
         scale: float = 1.0,
         tol: float = 1e-8,
         max_iter: int = 500,
@@ -141,7 +141,7 @@ class MLFEEnhancer(BaseEnhancer):
         self.tol = tol
         self.max_iter = max_iter
 
-    def _numerical_labels(self, X: Any, Y: LabelArray) -> FloatArray:
+    def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         check_two_rows(X, "MLFE")
         lower = check_number("lower", self.lower, above=0)
         upper = check_number("upper", self.upper, above=lower, inclusive=True)
@@ -157,7 +157,7 @@ class MLFEEnhancer(BaseEnhancer):
             W = W.toarray() if is_sparse(W) else sparse.csr_array(W)
         return boxed_labels(self, W, Y, lower=lower, upper=upper, ridge=ridge)
 
-    def make_graph(self, X: Any, n_labels: int) -> Any:  # noqa: D102, in the base
+    def make_graph(self, X: Features, n_labels: int) -> Features:  # noqa: D102, in the base
         if self.coding not in CODINGS:
             raise ValueError(f"coding={self.coding!r} must be one of {', '.join(CODINGS)}.")
         share = check_number("share", self.share, above=0)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lemll._types import FloatArray
+from lemll._types import Features, FloatArray
 from lemll._validation import check_memory, is_sparse
 
 __all__ = [
@@ -31,7 +31,7 @@ def check_width(name: str, width: Any) -> None:
         )
 
 
-def check_two_rows(X: Any, method: str) -> None:
+def check_two_rows(X: Features, method: str) -> None:
     """Refuse a single row, for a method that compares rows with each other."""
     if X.shape[0] < 2:
         raise ValueError(
@@ -40,7 +40,7 @@ def check_two_rows(X: Any, method: str) -> None:
         )
 
 
-def squared_distances(X: Any, others: Any = None) -> FloatArray:
+def squared_distances(X: Features, others: Features = None) -> FloatArray:
     """Return the squared Euclidean distances of rows to other rows, or to each other.
 
     Parameters
@@ -101,7 +101,7 @@ def mean_distance(squared: FloatArray) -> float:
     return total / max(1, n_samples * (n_samples - 1))
 
 
-def squared_lengths(X: Any) -> FloatArray:
+def squared_lengths(X: Features) -> FloatArray:
     """Return the squared lengths of rows."""
     if is_sparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()

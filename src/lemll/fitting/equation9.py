@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lemll._types import FloatArray, LabelArray
+from lemll._types import Estimator, Features, FloatArray, LabelArray, SparseMatrix
 from lemll._validation import check_magnitude, check_memory, check_number, check_whole
 from lemll.fitting.kernels import Kernel, choose_kernel, settle_optimality, store_model
 from lemll.solvers import LemllSolution, Progress, solve_logical, solver_bytes
@@ -32,7 +32,7 @@ _PARAMETERS = (
 )
 
 
-def fit_equation9(estimator: Any, X: Any, Y: LabelArray) -> FloatArray:
+def fit_equation9(estimator: Estimator, X: Features, Y: LabelArray) -> FloatArray:
     """Minimise Eq. (9) with an estimator's parameters and store what was found in it.
 
     Parameters
@@ -64,20 +64,20 @@ def fit_equation9(estimator: Any, X: Any, Y: LabelArray) -> FloatArray:
 
 
 def _solve(
-    X: Any,
+    X: Features,
     Y: LabelArray,
     kernel: Kernel | None,
     *,
     alpha: Any,
     beta: Any,
     gamma: Any,
-    epsilon: Any,
-    n_neighbors: Any,
-    reg_policy: Any,
-    graph: Any,
-    tol: Any,
-    max_iter: Any,
-    precision: Any,
+    epsilon: float,
+    n_neighbors: int,
+    reg_policy: str,
+    graph: SparseMatrix,
+    tol: float,
+    max_iter: int,
+    precision: str,
     verbose: Any,
 ) -> LemllSolution:
     weights = {
@@ -115,7 +115,7 @@ def _solve(
     )
 
 
-def make_graph(estimator: Any, X: Any) -> Any:
+def make_graph(estimator: Estimator, X: Features) -> Features:
     """Build the graph that an estimator's parameters ask for.
 
     Parameters
@@ -134,7 +134,7 @@ def make_graph(estimator: Any, X: Any) -> Any:
     return local_graph(X, kernel, estimator.n_neighbors, estimator.reg_policy)
 
 
-def local_graph(X: Any, kernel: Kernel | None, n_neighbors: Any, reg_policy: Any) -> Any:
+def local_graph(X: Features, kernel: Kernel | None, n_neighbors: int, reg_policy: str) -> Features:
     """Build the graph of rows near in X, or in the feature space of a precomputed kernel.
 
     Parameters
@@ -165,7 +165,7 @@ def local_graph(X: Any, kernel: Kernel | None, n_neighbors: Any, reg_policy: Any
     return weights(X, min(wanted, n_samples - 1), reg_policy=reg_policy)
 
 
-def check_fits(X: Any, n_labels: int, kernel: Kernel | None) -> None:
+def check_fits(X: Features, n_labels: int, kernel: Kernel | None) -> None:
     """Refuse features too large to be squared, and problems too large for the memory.
 
     Parameters

@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import normalize
 
-from lemll._types import Array
+from lemll._types import Array, Features
 from lemll._validation import is_sparse
 
 __all__ = ["cosine", "polynomial", "radial", "sigmoid"]
@@ -27,7 +27,7 @@ __all__ = ["cosine", "polynomial", "radial", "sigmoid"]
 SERIES_TERMS = 25
 
 
-def radial(rows: Any, others: Any, centre: Array | None, *, gamma: float) -> Array:
+def radial(rows: Features, others: Features, centre: Array | None, *, gamma: float) -> Array:
     """Return ``exp(-gamma |x - x'|^2)`` of every row with every other."""
     rows, others = _about(rows, centre), _about(others, centre)
     if rows.dtype != np.longdouble:
@@ -37,7 +37,13 @@ def radial(rows: Any, others: Any, centre: Array | None, *, gamma: float) -> Arr
 
 
 def polynomial(
-    rows: Any, others: Any, centre: Array | None, *, gamma: float, coef0: float, degree: int
+    rows: Features,
+    others: Features,
+    centre: Array | None,
+    *,
+    gamma: float,
+    coef0: float,
+    degree: int,
 ) -> Array:
     """Return ``(gamma <x, x'> + coef0)^degree`` about the centre, or about the origin without one.
 
@@ -82,17 +88,17 @@ def _curved(t: Array, base: Any, degree: int) -> Array:
     return curved
 
 
-def sigmoid(rows: Any, others: Any, *, gamma: float, coef0: float) -> Array:
+def sigmoid(rows: Features, others: Features, *, gamma: float, coef0: float) -> Array:
     """Return ``tanh(gamma <x, x'> + coef0)`` of every row with every other."""
     return np.asarray(np.tanh(gamma * _products(rows, others) + coef0))
 
 
-def cosine(rows: Any, others: Any, centre: Array | None) -> Array:
+def cosine(rows: Features, others: Features, centre: Array | None) -> Array:
     """Return the products of rows of length 1, about a mean of such rows if there is one."""
     return _products(_about(unit_rows(rows), centre), _about(unit_rows(others), centre))
 
 
-def unit_rows(rows: Any) -> Any:
+def unit_rows(rows: Features) -> Features:
     """Return rows divided by their lengths; rows of zeros stay."""
     if is_sparse(rows) and rows.dtype != np.longdouble:
         return normalize(rows)
@@ -103,15 +109,15 @@ def unit_rows(rows: Any) -> Any:
     )
 
 
-def _about(rows: Any, centre: Array | None) -> Any:
+def _about(rows: Features, centre: Array | None) -> Features:
     return rows if centre is None else rows - centre
 
 
-def _products(rows: Any, others: Any) -> Array:
+def _products(rows: Features, others: Features) -> Array:
     products = rows @ others.T
     return np.asarray(products.toarray() if is_sparse(products) else products)
 
 
-def _squares(rows: Any) -> Array:
+def _squares(rows: Features) -> Array:
     squares = rows.multiply(rows).sum(axis=1) if is_sparse(rows) else np.square(rows).sum(axis=1)
     return np.asarray(squares).ravel()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lemll._types import Array, FloatArray
+from lemll._types import Array, Estimator, Features, FloatArray, MatrixLike
 from lemll._validation import check_finite, check_memory, check_number, check_whole, is_sparse
 from lemll._warnings import warn_gap, warn_rounded_kernel
 from lemll.fitting import kernel_values as formulas
@@ -76,7 +76,7 @@ class Kernel:
         """Whether theory says that the kernel is positive semi-definite."""
         return self.name in ("rbf", "cosine") or (self.name == "poly" and self.coef0 >= 0)
 
-    def values(self, rows: Any, others: Any) -> FloatArray:
+    def values(self, rows: Features, others: Features) -> FloatArray:
         """Return the kernel of every row with every other."""
         if self.name == "precomputed":
             # The columns already are the others.
@@ -95,7 +95,7 @@ class Kernel:
                 rows, others, self.centre, gamma=self.gamma, coef0=self.coef0, degree=self.degree
             )
 
-    def _called(self, rows: Any, others: Any) -> FloatArray:
+    def _called(self, rows: Features, others: Features) -> FloatArray:
         assert self.function is not None
         values = self.function(rows, others)
         values = np.asarray(values.toarray() if is_sparse(values) else values)
@@ -113,7 +113,7 @@ class Kernel:
         check_finite(values, name="the callable kernel's result")
         return values
 
-    def of_training(self, X: Any, n_labels: int) -> CentredKernel:
+    def of_training(self, X: Features, n_labels: int) -> CentredKernel:
         """Return the matrix of the training rows, once it is known to fit and to be positive."""
         n_samples = X.shape[0]
         check_memory(
@@ -143,7 +143,7 @@ class Kernel:
             centred.check_positive(rounding=float(np.finfo(X.dtype).eps))
         return centred
 
-    def rounding(self, X: Any, coef: FloatArray, weights: Any = None) -> float:
+    def rounding(self, X: Features, coef: FloatArray, weights: Any = None) -> float:
         """Estimate how far the outputs are moved by rounding, of the kernel's values and products.
 
         Parameters
@@ -181,7 +181,9 @@ class Kernel:
         return float(squares.mean() * n_samples)
 
 
-def choose_kernel(estimator: Any, X: Any, sample_weight: Any = None) -> Kernel | None:
+def choose_kernel(
+    estimator: Estimator, X: Features, sample_weight: MatrixLike = None
+) -> Kernel | None:
     """Return the kernel that an estimator's parameters ask for; None for the linear one.
 
     Parameters
@@ -232,7 +234,7 @@ def row_parts(n_rows: int, n_columns: int) -> list[slice]:
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
-def inverse_variance(X: Any, sample_weight: Any = None) -> float:
+def inverse_variance(X: Features, sample_weight: MatrixLike = None) -> float:
     """Return one over the sum of the features' variances; 1 where they do not vary.
 
     Parameters
@@ -269,7 +271,7 @@ def inverse_variance(X: Any, sample_weight: Any = None) -> float:
 def settle_optimality(
     name: str,
     kernel: Kernel | None,
-    X: Any,
+    X: Features,
     solution: Any,
     *,
     tol: float,
@@ -325,7 +327,11 @@ def settle_optimality(
 
 
 def store_model(
-    estimator: Any, kernel: Kernel | None, X: Any, coef: FloatArray, intercept: FloatArray
+    estimator: Estimator,
+    kernel: Kernel | None,
+    X: Features,
+    coef: FloatArray,
+    intercept: FloatArray,
 ) -> None:
     """Keep a model in its estimator: weights, or coefficients with the rows they belong to.
 
@@ -343,7 +349,7 @@ def store_model(
         b.
     """
     for name in ("coef_", "dual_coef_", "X_fit_", "kernel_"):
-        vars(estimator).pop(name, None)
+        estimator.__dict__.pop(name, None)
     estimator.intercept_ = intercept
     if kernel is None:
         estimator.coef_ = coef
@@ -355,7 +361,7 @@ def store_model(
         estimator.X_fit_ = X.copy()
 
 
-def model_outputs(estimator: Any, X: Any) -> FloatArray:
+def model_outputs(estimator: Estimator, X: Features) -> FloatArray:
     """Return the outputs of a fitted estimator's model for validated rows.
 
     Parameters

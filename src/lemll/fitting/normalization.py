@@ -42,7 +42,7 @@ NORMALIZATIONS: dict[str, Callable[[FloatArray, float], FloatArray]] = {
 }
 
 
-def check_normalization(normalization: Any) -> None:
+def check_normalization(normalization: str) -> None:
     """Refuse a normalisation that there is not."""
     if not isinstance(normalization, str) or normalization not in NORMALIZATIONS:
         raise ValueError(

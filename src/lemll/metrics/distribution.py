@@ -12,11 +12,11 @@ References
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
 
-from lemll._types import FloatArray
+from lemll._types import FloatArray, MatrixLike
 from lemll._validation import check_distribution
 
 __all__ = ["canberra", "chebyshev", "clark", "cosine", "intersection", "kl_divergence"]
@@ -25,10 +25,10 @@ MACHINE_EPSILON = float(np.finfo(np.float64).eps)
 
 
 @overload
-def chebyshev(true: Any, pred: Any, *, average: Literal[True] = ...) -> float: ...
+def chebyshev(true: MatrixLike, pred: MatrixLike, *, average: Literal[True] = ...) -> float: ...
 @overload
-def chebyshev(true: Any, pred: Any, *, average: Literal[False]) -> FloatArray: ...
-def chebyshev(true: Any, pred: Any, *, average: bool = True) -> float | FloatArray:
+def chebyshev(true: MatrixLike, pred: MatrixLike, *, average: Literal[False]) -> FloatArray: ...
+def chebyshev(true: MatrixLike, pred: MatrixLike, *, average: bool = True) -> float | FloatArray:
     r"""Chebyshev distance, :math:`\max_j|t_j-p_j|`; lower is better.
 
     Parameters
@@ -54,10 +54,10 @@ def chebyshev(true: Any, pred: Any, *, average: bool = True) -> float | FloatArr
 
 
 @overload
-def clark(true: Any, pred: Any, *, average: Literal[True] = ...) -> float: ...
+def clark(true: MatrixLike, pred: MatrixLike, *, average: Literal[True] = ...) -> float: ...
 @overload
-def clark(true: Any, pred: Any, *, average: Literal[False]) -> FloatArray: ...
-def clark(true: Any, pred: Any, *, average: bool = True) -> float | FloatArray:
+def clark(true: MatrixLike, pred: MatrixLike, *, average: Literal[False]) -> FloatArray: ...
+def clark(true: MatrixLike, pred: MatrixLike, *, average: bool = True) -> float | FloatArray:
     r"""Clark distance, :math:`\sqrt{\sum_j(t_j-p_j)^2/(t_j+p_j)^2}`; lower is better.
 
     A label with degree 0 in both distributions contributes 0.
@@ -85,10 +85,10 @@ def clark(true: Any, pred: Any, *, average: bool = True) -> float | FloatArray:
 
 
 @overload
-def canberra(true: Any, pred: Any, *, average: Literal[True] = ...) -> float: ...
+def canberra(true: MatrixLike, pred: MatrixLike, *, average: Literal[True] = ...) -> float: ...
 @overload
-def canberra(true: Any, pred: Any, *, average: Literal[False]) -> FloatArray: ...
-def canberra(true: Any, pred: Any, *, average: bool = True) -> float | FloatArray:
+def canberra(true: MatrixLike, pred: MatrixLike, *, average: Literal[False]) -> FloatArray: ...
+def canberra(true: MatrixLike, pred: MatrixLike, *, average: bool = True) -> float | FloatArray:
     r"""Canberra distance, :math:`\sum_j|t_j-p_j|/(t_j+p_j)`; lower is better.
 
     A label with degree 0 in both distributions contributes 0.
@@ -117,8 +117,8 @@ def canberra(true: Any, pred: Any, *, average: bool = True) -> float | FloatArra
 
 @overload
 def kl_divergence(
-    true: Any,
-    pred: Any,
+    true: MatrixLike,
+    pred: MatrixLike,
     *,
     direction: Literal["true_pred", "pred_true"] = ...,
     eps: float = ...,
@@ -126,16 +126,16 @@ def kl_divergence(
 ) -> float: ...
 @overload
 def kl_divergence(
-    true: Any,
-    pred: Any,
+    true: MatrixLike,
+    pred: MatrixLike,
     *,
     direction: Literal["true_pred", "pred_true"] = ...,
     eps: float = ...,
     average: Literal[False],
 ) -> FloatArray: ...
 def kl_divergence(
-    true: Any,
-    pred: Any,
+    true: MatrixLike,
+    pred: MatrixLike,
     *,
     direction: Literal["true_pred", "pred_true"] = "true_pred",
     eps: float = MACHINE_EPSILON,
@@ -184,10 +184,10 @@ def kl_divergence(
 
 
 @overload
-def cosine(true: Any, pred: Any, *, average: Literal[True] = ...) -> float: ...
+def cosine(true: MatrixLike, pred: MatrixLike, *, average: Literal[True] = ...) -> float: ...
 @overload
-def cosine(true: Any, pred: Any, *, average: Literal[False]) -> FloatArray: ...
-def cosine(true: Any, pred: Any, *, average: bool = True) -> float | FloatArray:
+def cosine(true: MatrixLike, pred: MatrixLike, *, average: Literal[False]) -> FloatArray: ...
+def cosine(true: MatrixLike, pred: MatrixLike, *, average: bool = True) -> float | FloatArray:
     r"""Cosine coefficient, :math:`t^\top p/(\lVert t\rVert\lVert p\rVert)`; higher is better.
 
     Parameters
@@ -215,10 +215,10 @@ def cosine(true: Any, pred: Any, *, average: bool = True) -> float | FloatArray:
 
 
 @overload
-def intersection(true: Any, pred: Any, *, average: Literal[True] = ...) -> float: ...
+def intersection(true: MatrixLike, pred: MatrixLike, *, average: Literal[True] = ...) -> float: ...
 @overload
-def intersection(true: Any, pred: Any, *, average: Literal[False]) -> FloatArray: ...
-def intersection(true: Any, pred: Any, *, average: bool = True) -> float | FloatArray:
+def intersection(true: MatrixLike, pred: MatrixLike, *, average: Literal[False]) -> FloatArray: ...
+def intersection(true: MatrixLike, pred: MatrixLike, *, average: bool = True) -> float | FloatArray:
     r"""Intersection similarity, :math:`\sum_j\min(t_j,p_j)`; higher is better.
 
     Equals :math:`1-\frac12\lVert t-p\rVert_1`.
@@ -245,7 +245,7 @@ def intersection(true: Any, pred: Any, *, average: bool = True) -> float | Float
     return _mean(np.minimum(t, p).sum(axis=1), average)
 
 
-def _check_pair(true: Any, pred: Any) -> tuple[FloatArray, FloatArray]:
+def _check_pair(true: MatrixLike, pred: MatrixLike) -> tuple[FloatArray, FloatArray]:
     t, p = check_distribution(true, name="true"), check_distribution(pred, name="pred")
     if t.shape != p.shape:
         raise ValueError(f"pred must have the shape of true, {t.shape}, got {p.shape}.")

@@ -12,11 +12,11 @@ References
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack, overload
+from typing import Literal, Unpack, overload
 
 import numpy as np
 
-from lemll._types import FloatArray
+from lemll._types import FloatArray, MatrixLike
 from lemll._validation import check_logical_labels
 from lemll.metrics.conventions import (
     Convention,
@@ -34,10 +34,16 @@ __all__ = ["average_precision", "coverage", "hamming_loss", "one_error", "rankin
 
 
 @overload
-def hamming_loss(Y_true: Any, Y_pred: Any, *, average: Literal[True] = ...) -> float: ...
+def hamming_loss(
+    Y_true: MatrixLike, Y_pred: MatrixLike, *, average: Literal[True] = ...
+) -> float: ...
 @overload
-def hamming_loss(Y_true: Any, Y_pred: Any, *, average: Literal[False]) -> FloatArray: ...
-def hamming_loss(Y_true: Any, Y_pred: Any, *, average: bool = True) -> float | FloatArray:
+def hamming_loss(
+    Y_true: MatrixLike, Y_pred: MatrixLike, *, average: Literal[False]
+) -> FloatArray: ...
+def hamming_loss(
+    Y_true: MatrixLike, Y_pred: MatrixLike, *, average: bool = True
+) -> float | FloatArray:
     r"""Fraction of labels predicted wrongly, :math:`\frac1m\sum_i\frac1l|h_i\triangle Y_i|`.
 
     Lower is better. No convention enters: the value is the same everywhere.
@@ -72,15 +78,23 @@ def hamming_loss(Y_true: Any, Y_pred: Any, *, average: bool = True) -> float | F
 
 @overload
 def ranking_loss(
-    Y_true: Any, scores: Any, *, average: Literal[True] = ..., **options: Unpack[RankingOptions]
+    Y_true: MatrixLike,
+    scores: MatrixLike,
+    *,
+    average: Literal[True] = ...,
+    **options: Unpack[RankingOptions],
 ) -> float: ...
 @overload
 def ranking_loss(
-    Y_true: Any, scores: Any, *, average: Literal[False], **options: Unpack[RankingOptions]
+    Y_true: MatrixLike,
+    scores: MatrixLike,
+    *,
+    average: Literal[False],
+    **options: Unpack[RankingOptions],
 ) -> FloatArray: ...
 def ranking_loss(
-    Y_true: Any,
-    scores: Any,
+    Y_true: MatrixLike,
+    scores: MatrixLike,
     *,
     convention: Convention = "paper",
     ties: Ties | None = None,
@@ -132,15 +146,23 @@ def _ranking_loss(ranked: RelevantRanks) -> FloatArray:
 
 @overload
 def one_error(
-    Y_true: Any, scores: Any, *, average: Literal[True] = ..., **options: Unpack[RankingOptions]
+    Y_true: MatrixLike,
+    scores: MatrixLike,
+    *,
+    average: Literal[True] = ...,
+    **options: Unpack[RankingOptions],
 ) -> float: ...
 @overload
 def one_error(
-    Y_true: Any, scores: Any, *, average: Literal[False], **options: Unpack[RankingOptions]
+    Y_true: MatrixLike,
+    scores: MatrixLike,
+    *,
+    average: Literal[False],
+    **options: Unpack[RankingOptions],
 ) -> FloatArray: ...
 def one_error(
-    Y_true: Any,
-    scores: Any,
+    Y_true: MatrixLike,
+    scores: MatrixLike,
     *,
     convention: Convention = "paper",
     ties: Ties | None = None,
@@ -192,15 +214,23 @@ def _one_error(ranked: RelevantRanks) -> FloatArray:
 
 @overload
 def coverage(
-    Y_true: Any, scores: Any, *, average: Literal[True] = ..., **options: Unpack[CoverageOptions]
+    Y_true: MatrixLike,
+    scores: MatrixLike,
+    *,
+    average: Literal[True] = ...,
+    **options: Unpack[CoverageOptions],
 ) -> float: ...
 @overload
 def coverage(
-    Y_true: Any, scores: Any, *, average: Literal[False], **options: Unpack[CoverageOptions]
+    Y_true: MatrixLike,
+    scores: MatrixLike,
+    *,
+    average: Literal[False],
+    **options: Unpack[CoverageOptions],
 ) -> FloatArray: ...
 def coverage(
-    Y_true: Any,
-    scores: Any,
+    Y_true: MatrixLike,
+    scores: MatrixLike,
     *,
     convention: Convention = "paper",
     ties: Ties | None = None,
@@ -259,15 +289,23 @@ def coverage(
 
 @overload
 def average_precision(
-    Y_true: Any, scores: Any, *, average: Literal[True] = ..., **options: Unpack[RankingOptions]
+    Y_true: MatrixLike,
+    scores: MatrixLike,
+    *,
+    average: Literal[True] = ...,
+    **options: Unpack[RankingOptions],
 ) -> float: ...
 @overload
 def average_precision(
-    Y_true: Any, scores: Any, *, average: Literal[False], **options: Unpack[RankingOptions]
+    Y_true: MatrixLike,
+    scores: MatrixLike,
+    *,
+    average: Literal[False],
+    **options: Unpack[RankingOptions],
 ) -> FloatArray: ...
 def average_precision(
-    Y_true: Any,
-    scores: Any,
+    Y_true: MatrixLike,
+    scores: MatrixLike,
     *,
     convention: Convention = "paper",
     ties: Ties | None = None,

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from lemll._types import FloatArray, IndexArray, LabelArray
+from lemll._types import Array, FloatArray, IndexArray, LabelArray, MatrixLike
 from lemll._validation import check_logical_labels, is_sparse
 
 __all__ = ["RelevantRanks", "check_truth", "evaluate"]
@@ -47,14 +45,14 @@ class RelevantRanks:
         """How many irrelevant labels stand ahead of each relevant one."""
         return self.ranks - self.hits
 
-    def sum_by_row(self, values: npt.NDArray[Any]) -> FloatArray:
+    def sum_by_row(self, values: Array) -> FloatArray:
         """Sum `values`, one for each relevant label, row by row; 0 for an empty row."""
         # The stubs forget that weights make bincount return floats.
         sums = np.bincount(self.rows, weights=values, minlength=len(self.sizes))
         return np.asarray(sums, dtype=np.float64)
 
 
-def check_truth(Y_true: Any) -> LabelArray:
+def check_truth(Y_true: MatrixLike) -> LabelArray:
     """Return `Y_true` as a dense 0/1 array with at least one row and one label."""
     labels = check_logical_labels(Y_true, name="Y_true")
     if labels.size == 0:
@@ -64,7 +62,7 @@ def check_truth(Y_true: Any) -> LabelArray:
     return labels
 
 
-def _check_scores(scores: Any, shape: tuple[int, ...]) -> FloatArray:
+def _check_scores(scores: MatrixLike, shape: tuple[int, ...]) -> FloatArray:
     """Return `scores` as a float64 array of this shape without NaN; infinities can be ranked.
 
     May share memory with `scores`.
@@ -154,8 +152,8 @@ def _by_blocks(
 
 def evaluate(
     measure: Callable[[RelevantRanks], FloatArray],
-    Y_true: Any,
-    scores: Any,
+    Y_true: MatrixLike,
+    scores: MatrixLike,
     options: dict[str, str],
     average: bool,
 ) -> float | FloatArray:

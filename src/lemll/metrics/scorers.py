@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_regressor
 
-from lemll._types import FloatArray
+from lemll._types import Estimator, FloatArray, MatrixLike, Settings
 from lemll.metrics.table import METRICS, Metric
 
 __all__ = ["MetricScorer", "get_scorer", "label_scores", "scorer_names"]
@@ -24,11 +24,11 @@ class MetricScorer:
         Options of the metric.
     """
 
-    def __init__(self, metric: Metric, options: dict[str, Any] | None = None) -> None:
+    def __init__(self, metric: Metric, options: Settings | None = None) -> None:
         self.metric = metric
         self.options = dict(options or {})
 
-    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+    def __call__(self, estimator: Estimator, X: MatrixLike, y: MatrixLike) -> float:
         """Return the metric of `estimator` on (X, y), negated if lower is better.
 
         Parameters
@@ -123,7 +123,7 @@ def get_scorer(name: str, **options: Any) -> MetricScorer:
     return scorer
 
 
-def label_scores(estimator: Any, X: Any, metric: str) -> Any:
+def label_scores(estimator: Estimator, X: MatrixLike, metric: str) -> Any:
     """Score every label of every row, by whatever the estimator has to score with."""
     if hasattr(estimator, "decision_function"):
         return estimator.decision_function(X)
@@ -155,7 +155,7 @@ def _stack_probabilities(probabilities: list[Any], classes: Any) -> FloatArray:
     return np.column_stack(columns)
 
 
-def _distribution(estimator: Any, X: Any, metric: str) -> Any:
+def _distribution(estimator: Estimator, X: MatrixLike, metric: str) -> Any:
     if hasattr(estimator, "predict_distribution"):
         return estimator.predict_distribution(X)
     if is_regressor(estimator):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from lemll._types import IndexArray
+from lemll._types import Features, IndexArray, MatrixLike
 from lemll._validation import check_whole
 
 __all__ = ["RepeatedHalves"]
@@ -41,7 +40,7 @@ class RepeatedHalves:
         self.random_state = check_whole("random_state", random_state, least=0)
 
     def split(
-        self, X: Any, y: Any = None, groups: Any = None
+        self, X: MatrixLike, y: MatrixLike = None, groups: MatrixLike = None
     ) -> Iterator[tuple[IndexArray, IndexArray]]:
         """Yield the rows of each training and test half.
 
@@ -64,7 +63,9 @@ class RepeatedHalves:
             order = np.random.RandomState(seed).permutation(n_rows)
             yield order[: n_rows // 2], order[n_rows // 2 :]
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(
+        self, X: Features = None, y: MatrixLike = None, groups: MatrixLike = None
+    ) -> int:
         """Return the number of repeats.
 
         Parameters

@@ -14,21 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import heapify, heappop, heapreplace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from lemll._labels import code_labels
-from lemll._types import IndexArray
+from lemll._types import Array, Features, IndexArray, MatrixLike
 from lemll._validation import check_whole
 from lemll.model_selection.halves import RepeatedHalves
 
 __all__ = ["IterativeStratifiedHalves", "IterativeStratifiedKFold", "iterative_folds"]
 
 
-def iterative_folds(Y: Any, n_folds: int, *, random_state: int = 0) -> IndexArray:
+def iterative_folds(Y: MatrixLike, n_folds: int, *, random_state: int = 0) -> IndexArray:
     """Share out rows into folds, each label evenly.
 
     Parameters
@@ -92,7 +91,7 @@ class _Dealer:
         How many rows each fold still takes.
     """
 
-    def __init__(self, labels: Any, n_folds: int, rng: np.random.Generator) -> None:
+    def __init__(self, labels: MatrixLike, n_folds: int, rng: np.random.Generator) -> None:
         n_rows = labels.shape[0]
         self._rng = rng
         self._labels, self._first = labels.indices.astype(np.intp), labels.indptr
@@ -125,7 +124,7 @@ class _Dealer:
         labels: IndexArray = self._labels[before + np.arange(len(before))]
         return labels
 
-    def _give(self, rows: IndexArray, wanted: npt.NDArray[Any]) -> None:
+    def _give(self, rows: IndexArray, wanted: Array) -> None:
         """Give each row to the fold that wants it most, among those with room left."""
         chance = self._rng.permutation(len(wanted)).tolist()
         queue = [
@@ -184,7 +183,9 @@ class IterativeStratifiedKFold:
         self.n_splits = check_whole("n_splits", n_splits, least=2)
         self.random_state = check_whole("random_state", random_state, least=0)
 
-    def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[tuple[IndexArray, IndexArray]]:
+    def split(
+        self, X: MatrixLike, y: MatrixLike, groups: MatrixLike = None
+    ) -> Iterator[tuple[IndexArray, IndexArray]]:
         """Yield the training and test rows, each fold being the test rows once.
 
         Parameters
@@ -205,7 +206,9 @@ class IterativeStratifiedKFold:
         for fold in range(self.n_splits):
             yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(
+        self, X: Features = None, y: MatrixLike = None, groups: MatrixLike = None
+    ) -> int:
         """Return the number of folds.
 
         Parameters
@@ -248,7 +251,7 @@ class IterativeStratifiedHalves(RepeatedHalves):
     """
 
     def split(
-        self, X: Any, y: Any = None, groups: Any = None
+        self, X: MatrixLike, y: MatrixLike = None, groups: MatrixLike = None
     ) -> Iterator[tuple[IndexArray, IndexArray]]:
         """Yield the rows of each training and test half.
 

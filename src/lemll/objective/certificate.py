@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lemll._types import FloatArray
+from lemll._types import Features, FloatArray
 
 __all__ = [
     "DualityGap",
@@ -346,7 +346,7 @@ class GapParts:
         return tube_part + misfit / self._alpha + square / self._beta
 
 
-def _mixed(products: Any, share: float) -> Any:
+def _mixed(products: Any, share: float) -> Features:
     """Square of ``(1 - share) a + share b``, from the squares and the product of a and b."""
     first, both, second = products
     rest = 1 - share

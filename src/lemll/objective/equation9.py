@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lemll._types import FloatArray
+from lemll._types import Features, FloatArray, MatrixLike, SparseMatrix
 from lemll.objective.certificate import (
     DualityGap,
     GapParts,
@@ -63,9 +63,9 @@ class LemllPoint(NamedTuple):
 
 
 def lemll_objective(
-    X: Any,
-    Y: Any,
-    W: Any,
+    X: Features,
+    Y: MatrixLike,
+    W: SparseMatrix,
     point: LemllPoint,
     *,
     alpha: float,
@@ -161,9 +161,9 @@ def objective_value(
 
 
 def lemll_gradient(
-    X: Any,
-    Y: Any,
-    W: Any,
+    X: Features,
+    Y: MatrixLike,
+    W: SparseMatrix,
     point: LemllPoint,
     *,
     alpha: float,
@@ -197,9 +197,9 @@ def lemll_gradient(
 
 
 def duality_gap(
-    X: Any,
-    Y: Any,
-    W: Any,
+    X: Features,
+    Y: MatrixLike,
+    W: SparseMatrix,
     point: LemllPoint,
     *,
     alpha: float,
@@ -274,7 +274,7 @@ def duality_gap(
     return DualityGap(objective, objective - gap, gap / scale)
 
 
-def _centred(X: Any) -> CentredKernel | ShiftedFeatures:
+def _centred(X: Features) -> CentredKernel | ShiftedFeatures:
     return X if isinstance(X, CentredKernel) else ShiftedFeatures(X)
 
 
@@ -282,5 +282,5 @@ def _square(array: FloatArray) -> float:
     return float(np.vdot(array, array))
 
 
-def _as_float(array: Any) -> FloatArray:
+def _as_float(array: MatrixLike) -> FloatArray:
     return np.asarray(array, dtype=np.float64)

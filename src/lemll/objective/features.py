@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg import LinAlgError, cholesky, eigh
 
-from lemll._types import FloatArray
+from lemll._types import Array, Features, FloatArray
 from lemll._validation import is_sparse
 
 __all__ = ["CentredKernel", "ShiftedFeatures"]
@@ -39,7 +39,7 @@ class ShiftedFeatures:
         Features; never changed.
     """
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Features) -> None:
         self._mean: FloatArray = np.asarray(X.mean(axis=0, dtype=np.float64)).reshape(-1)
         self._sparse = is_sparse(X)
         self._matrix, self._shift = X, self._mean
@@ -92,7 +92,7 @@ class ShiftedFeatures:
             yield rows, self._matrix[rows] - self._shift
 
 
-def _centre_full_columns(X: Any, mean: FloatArray) -> tuple[Any, FloatArray]:
+def _centre_full_columns(X: Features, mean: FloatArray) -> tuple[Features, FloatArray]:
     """Subtract the mean from the columns that have an entry in every row; also return the shift."""
     X = X.tocsr()
     if not X.has_canonical_format:
@@ -203,7 +203,7 @@ class CentredKernel:
         return self.square(alpha * coef - half_dual.T)
 
 
-def _check_symmetric(K: npt.NDArray[Any]) -> None:
+def _check_symmetric(K: Array) -> None:
     if K.dtype.kind not in "biuf":
         raise ValueError(f"a kernel matrix must hold real numbers, got dtype {K.dtype}.")
     largest = max(abs(float(K.max())), abs(float(K.min())))

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from lemll._types import FloatArray
+from lemll._types import FloatArray, MatrixLike
 from lemll.enhancers import choose_scale, normalize
 from lemll.experiments import Protocol, Store, load_source
+from lemll.fitting import Normalization
 from lemll.metrics import METRICS
 
 __all__ = ["CalibratedCell", "CalibrationSummary", "calibrated_cells", "summarise_calibration"]
@@ -115,9 +116,9 @@ def calibrated_cells(
 class _Trial(NamedTuple):
     """The truth, the numerical labels, how they are normalised, and their best scale."""
 
-    D: Any
+    D: MatrixLike
     U: FloatArray
-    normalization: Any
+    normalization: Normalization
     best: float
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
+from lemll._types import SettingsView
 from lemll.comparison import ComparisonTable
 from lemll.datasets import list_datasets
 from lemll.experiments import THRESHOLDS, Protocol, Store
@@ -36,7 +36,7 @@ BASELINES = ("GLLE", "Uniform", "Logical")
 # Small sets of each kind, which together take about a minute.
 QUICK_RECONSTRUCTION = ("SJAFFE", "Yeast_dtt", "Yeast_spo5")
 # Settings of one set in the published run, found from its figures; no method's default.
-EXCEPTIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+EXCEPTIONS: Mapping[str, Mapping[str, SettingsView]] = MappingProxyType(
     {"Natural_Scene": {"KM": {"normalization": "sigmoid"}, "RELIAB": {"alpha": 0.3}}}
 )
 # How near to the printed figure we hold a cell for reproduced; random starts (FCM) and early stops

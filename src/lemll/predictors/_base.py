@@ -6,13 +6,13 @@ from abc import ABCMeta, abstractmethod
 from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import KFold
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from lemll._labels import LabelCoding, check_same_rows, code_labels
-from lemll._types import FloatArray, LabelArray
+from lemll._types import Array, Features, FloatArray, LabelArray, MatrixLike, Settings, Thresholds
 from lemll._validation import all_or_nothing, check_whole
 from lemll.fitting import normalize
 
@@ -31,14 +31,14 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     A subclass implements `fit` and `_score`, and has the parameter `thresholds`.
     """
 
-    thresholds: Any
+    thresholds: Thresholds
     _coding: LabelCoding
 
     @abstractmethod
-    def _score(self, X: Any) -> FloatArray:
+    def _score(self, X: Features) -> FloatArray:
         """Score the labels of validated rows: (n_samples, n_labels)."""
 
-    def _validated(self, X: Any, y: Any) -> tuple[Any, LabelArray, LabelCoding]:
+    def _validated(self, X: Features, y: MatrixLike) -> tuple[Any, LabelArray, LabelCoding]:
         """Check what `fit` was given; return features, 0/1 labels and how to turn them back."""
         known = isinstance(self.thresholds, str) and self.thresholds in ("zero", *CRITERIA)
         if not known:
@@ -67,7 +67,7 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Whether X holds kernel values, one column for each training row."""
         return bool(getattr(self, "kernel", None) == "precomputed")
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: MatrixLike) -> FloatArray:
         """Score every label; the higher, the more relevant.
 
         Parameters
@@ -84,7 +84,7 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         scores = self._validated_scores(X)
         return self._coding.scores(scores)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: MatrixLike) -> MatrixLike:
         """Predict the relevant labels.
 
         Parameters
@@ -102,7 +102,7 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         scores = self._validated_scores(X)
         return self._coding.labels(scores, X, self.thresholds_)
 
-    def predict_top_k(self, X: Any, k: int) -> npt.NDArray[Any]:
+    def predict_top_k(self, X: MatrixLike, k: int) -> Array:
         """Name the k highest-scoring labels of every row, the best first.
 
         Parameters
@@ -122,10 +122,10 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if k > scores.shape[1]:
             raise ValueError(f"k={k} must not exceed the number of labels, {scores.shape[1]}.")
         order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-        names: npt.NDArray[Any] = self.label_names_[order]
+        names: Array = self.label_names_[order]
         return names
 
-    def predict_distribution(self, X: Any) -> FloatArray:
+    def predict_distribution(self, X: MatrixLike) -> FloatArray:
         """Estimate how much each label matters in new rows.
 
         Parameters
@@ -140,7 +140,7 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         return normalize(self._validated_scores(X))
 
-    def to_frame(self, values: npt.NDArray[Any], X: Any = None) -> Any:
+    def to_frame(self, values: Array, X: MatrixLike = None) -> MatrixLike:
         """Put an array of one column a label into a frame with the label names.
 
         For `decision_function`, `predict_distribution` and fitted attributes, which are arrays.
@@ -165,14 +165,14 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             )
         return self._coding.frame.make(np.asarray(values), X)
 
-    def _validated_scores(self, X: Any) -> FloatArray:
+    def _validated_scores(self, X: Features) -> FloatArray:
         check_is_fitted(self)
         rows = validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )
         return self._score(rows)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self._pairwise
@@ -188,11 +188,11 @@ class MultilabelClassifier(LabelScorer):
     """
 
     @abstractmethod
-    def _fit(self, X: Any, Y: LabelArray) -> None:
+    def _fit(self, X: Features, Y: LabelArray) -> None:
         """Learn from validated X and 0/1 labels of shape (n_samples, n_labels)."""
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: MatrixLike, y: MatrixLike) -> Self:
         """Learn to predict labels.
 
         Parameters
@@ -213,7 +213,7 @@ class MultilabelClassifier(LabelScorer):
         self._store(coding, thresholds)
         return self
 
-    def _tuned_thresholds(self, X: Any, Y: LabelArray, coding: LabelCoding) -> FloatArray:
+    def _tuned_thresholds(self, X: Features, Y: LabelArray, coding: LabelCoding) -> FloatArray:
         if self.thresholds == "zero" or not coding.multilabel:
             return np.zeros(Y.shape[1])
         if len(Y) < 2 * _FOLDS:
@@ -231,7 +231,7 @@ class MultilabelClassifier(LabelScorer):
             scores[unseen] = member.fit(known, Y[seen]).decision_function(new)
         return best_thresholds(scores, Y, self.thresholds)
 
-    def _fold_parameters(self) -> dict[str, Any]:
+    def _fold_parameters(self) -> Settings:
         """Parameters that must change where only some of the rows are fitted."""
         return {}
 
@@ -264,7 +264,7 @@ def best_thresholds(scores: FloatArray, Y: LabelArray, criterion: Criterion) -> 
     )
 
 
-def _best_threshold(scores: FloatArray, y: Any, criterion: Criterion) -> float:
+def _best_threshold(scores: FloatArray, y: MatrixLike, criterion: Criterion) -> float:
     positives = int(y.sum())
     if positives == 0:
         return 0.0

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from joblib import Parallel, delayed
 
-from lemll._types import FloatArray, LabelArray
+from lemll._types import Estimator, Features, FloatArray, LabelArray, Thresholds
 from lemll.predictors.logistic.members import built_in, fit_member, member_log_odds
 from lemll.predictors.logistic.probability import SURE, ProbabilityClassifier
 from lemll.solvers import solve_logistic
@@ -84,10 +82,10 @@ class BinaryRelevance(ProbabilityClassifier):
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: Estimator = None,
         *,
         C: float = 1.0,
-        thresholds: Any = "zero",
+        thresholds: Thresholds = "zero",
         tol: float = 1e-4,
         max_iter: int = 100,
         n_jobs: int | None = None,
@@ -99,7 +97,7 @@ class BinaryRelevance(ProbabilityClassifier):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
 
-    def _fit(self, X: Any, Y: LabelArray) -> None:
+    def _fit(self, X: Features, Y: LabelArray) -> None:
         own = built_in(self, X)
         self._built_in = own is not None
         self.n_iter_ = 1
@@ -115,7 +113,7 @@ class BinaryRelevance(ProbabilityClassifier):
         self.gradient_norm_ = solution.gradient_norm
         self.n_iter_ = max(1, int(solution.n_iter.max()))
 
-    def _score(self, X: Any) -> FloatArray:
+    def _score(self, X: Features) -> FloatArray:
         if not self._built_in:
             return np.column_stack([member_log_odds(member, X) for member in self.estimators_])
         return np.asarray(X @ self.coef_.T + self.intercept_)

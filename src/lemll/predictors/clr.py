@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from lemll._types import FloatArray, LabelArray
+from lemll._types import Estimator, Features, FloatArray, LabelArray, Thresholds
 from lemll._validation import check_flag
 from lemll.predictors.binary_relevance import BinaryRelevance
 from lemll.predictors.logistic.members import built_in
@@ -102,12 +102,12 @@ class CLR(TiesAreRelevant):
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: Estimator = None,
         *,
         voting: Any = "hard",
         mulan_compat: bool = False,
         C: float = 1.0,
-        thresholds: Any = "zero",
+        thresholds: Thresholds = "zero",
         tol: float = 1e-4,
         max_iter: int = 100,
         n_jobs: int | None = None,
@@ -121,7 +121,7 @@ class CLR(TiesAreRelevant):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
 
-    def _fit(self, X: Any, Y: LabelArray) -> None:
+    def _fit(self, X: Features, Y: LabelArray) -> None:
         if self.voting not in ("hard", "soft"):
             raise ValueError(f"voting={self.voting!r} must be 'hard' or 'soft'.")
         check_flag("mulan_compat", self.mulan_compat)
@@ -137,7 +137,7 @@ class CLR(TiesAreRelevant):
             self.pairs_ = LinearPairs.fit(X, Y, own)
         self.n_iter_ = max(self.virtual_.n_iter_, self.pairs_.n_iter)
 
-    def _score(self, X: Any) -> FloatArray:
+    def _score(self, X: Features) -> FloatArray:
         relevant = _votes(self.virtual_._score(X), self.voting)
         votes = relevant.copy()
         n_labels = votes.shape[1]

@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from lemll._types import FloatArray, IndexArray, LabelArray
+from lemll._types import (
+    Estimator,
+    Features,
+    FloatArray,
+    IndexArray,
+    LabelArray,
+    RandomState,
+    Thresholds,
+)
 from lemll._validation import check_whole
 from lemll.predictors.logistic.chains import ChainClassifier, by_content, mean_probabilities
 from lemll.predictors.logistic.probability import log_odds
@@ -88,15 +96,15 @@ class LabelChain(ChainClassifier):
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: Estimator = None,
         *,
         order: Any = "random",
         C: float = 1.0,
-        thresholds: Any = "zero",
+        thresholds: Thresholds = "zero",
         tol: float = 1e-4,
         max_iter: int = 100,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.estimator = estimator
         self.order = order
@@ -107,7 +115,7 @@ class LabelChain(ChainClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _fit(self, X: Any, Y: LabelArray) -> None:
+    def _fit(self, X: Features, Y: LabelArray) -> None:
         n_labels = Y.shape[1]
         if isinstance(self.order, str) and self.order == "random":
             random = check_random_state(self.random_state)
@@ -116,7 +124,7 @@ class LabelChain(ChainClassifier):
             self.order_ = _checked_order(self.order, n_labels)
         self.chain_ = self._fit_chains(X, Y, [self.order_], None)[0]
 
-    def _score(self, X: Any) -> FloatArray:
+    def _score(self, X: Features) -> FloatArray:
         return self.chain_.log_odds(X)
 
 
@@ -215,17 +223,17 @@ class ECC(ChainClassifier):
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: Estimator = None,
         n_estimators: int = 30,
         *,
         sampling: Any = "bootstrap",
         combine: Any = "confidences",
         C: float = 1.0,
-        thresholds: Any = "zero",
+        thresholds: Thresholds = "zero",
         tol: float = 1e-4,
         max_iter: int = 100,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.estimator = estimator
         self.n_estimators = n_estimators
@@ -238,7 +246,7 @@ class ECC(ChainClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _fit(self, X: Any, Y: LabelArray) -> None:
+    def _fit(self, X: Features, Y: LabelArray) -> None:
         n_estimators = check_whole("n_estimators", self.n_estimators, least=1)
         if self.sampling not in ("bootstrap", "subset"):
             raise ValueError(f"sampling={self.sampling!r} must be 'bootstrap' or 'subset'.")
@@ -260,5 +268,5 @@ class ECC(ChainClassifier):
             drawn = random.permutation(n_samples)[: max(1, round(SHARE * n_samples))]
         return np.bincount(drawn, minlength=n_samples)
 
-    def _score(self, X: Any) -> FloatArray:
+    def _score(self, X: Features) -> FloatArray:
         return log_odds(mean_probabilities(self.chains_, X, self.combine == "votes"))

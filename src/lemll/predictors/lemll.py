@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from lemll._types import FloatArray, LabelArray
+from lemll._types import (
+    Features,
+    FloatArray,
+    KernelLike,
+    LabelArray,
+    Settings,
+    SparseMatrix,
+    Thresholds,
+)
 from lemll.fitting import fit_equation9, model_outputs, normalize
 from lemll.predictors._base import MultilabelClassifier
 
@@ -149,17 +155,17 @@ class LEMLL(MultilabelClassifier):
         gamma: float = 1.0,
         *,
         epsilon: float = 0.1,
-        kernel: Any = "linear",
-        kernel_gamma: Any = "variance",
+        kernel: KernelLike = "linear",
+        kernel_gamma: str | float = "variance",
         degree: int = 3,
         coef0: float = 1.0,
         n_neighbors: int = 10,
-        reg_policy: Any = "always",
-        graph: Any = None,
-        thresholds: Any = "zero",
+        reg_policy: str = "always",
+        graph: SparseMatrix = None,
+        thresholds: Thresholds = "zero",
         tol: float = 1e-4,
         max_iter: int = 1000,
-        precision: Any = "float64",
+        precision: str = "float64",
         verbose: int = 0,
     ) -> None:
         self.alpha = alpha
@@ -179,13 +185,13 @@ class LEMLL(MultilabelClassifier):
         self.precision = precision
         self.verbose = verbose
 
-    def _fit(self, X: Any, Y: LabelArray) -> None:
+    def _fit(self, X: Features, Y: LabelArray) -> None:
         self.label_distribution_ = normalize(fit_equation9(self, X, Y))
 
-    def _score(self, X: Any) -> FloatArray:
+    def _score(self, X: Features) -> FloatArray:
         return model_outputs(self, X)
 
-    def _fold_parameters(self) -> dict[str, Any]:
+    def _fold_parameters(self) -> Settings:
         if self.graph is not None:
             raise ValueError(
                 "thresholds are tuned on parts of the rows, for which the given graph does not "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lemll._types import Estimator, KernelLike, Settings, Thresholds
 from lemll.predictors.lemll import LEMLL
 from lemll.predictors.search.path_cv import PAPER_GRID, PathCV, check_axis
 from lemll.solvers import GridPoint
@@ -100,22 +101,22 @@ class LEMLLCV(PathCV):
         gammas: Sequence[float] = PAPER_GRID,
         *,
         scoring: Any = "average_precision",
-        cv: Any = 5,
-        search: Any = "grid",
+        cv: Estimator = 5,
+        search: str = "grid",
         one_standard_error: bool = False,
-        kernel: Any = "linear",
-        kernel_gamma: Any = "variance",
+        kernel: KernelLike = "linear",
+        kernel_gamma: str | float = "variance",
         degree: int = 3,
         coef0: float = 1.0,
         normalize_rows: Any = False,
         epsilon: float = 0.1,
         n_neighbors: int = 10,
-        reg_policy: Any = "always",
-        thresholds: Any = "zero",
+        reg_policy: str = "always",
+        thresholds: Thresholds = "zero",
         tol_search: float = 1e-3,
         tol_final: float = 1e-6,
         max_iter: int = 1000,
-        precision: Any = "float64",
+        precision: str = "float64",
         refit: bool = True,
         n_jobs: int | None = None,
         callback: Any = None,
@@ -151,7 +152,7 @@ class LEMLLCV(PathCV):
             check_axis("gammas", self.gammas, inclusive=True),
         ]
 
-    def _graph_options(self) -> dict[str, Any]:
+    def _graph_options(self) -> Settings:
         return {
             "n_neighbors": self.n_neighbors,
             "reg_policy": self.reg_policy,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from lemll._types import LabelArray
+from lemll._types import Estimator, Features, KernelLike, LabelArray, Thresholds
 from lemll.enhancers import ML2Enhancer
 from lemll.predictors.stages.sign_keeping import SignKeepingClassifier, check_weight
 
@@ -114,16 +112,16 @@ class ML2(SignKeepingClassifier):
         C1: float = 1.0,
         C2: float = 1.0,
         *,
-        n_neighbors: Any = None,
+        n_neighbors: int | None = None,
         lower: float = 1.0,
         ridge: float = 1e-3,
         epsilon: float = 0.001,
-        kernel: Any = "linear",
-        kernel_gamma: Any = "distance",
+        kernel: KernelLike = "linear",
+        kernel_gamma: str | float = "distance",
         degree: int = 3,
         coef0: float = 1.0,
-        thresholds: Any = "zero",
-        memory: Any = None,
+        thresholds: Thresholds = "zero",
+        memory: Estimator = None,
         tol: float = 1e-6,
         max_iter: int = 1000,
     ) -> None:
@@ -142,7 +140,7 @@ class ML2(SignKeepingClassifier):
         self.tol = tol
         self.max_iter = max_iter
 
-    def _fit(self, X: Any, Y: LabelArray) -> None:
+    def _fit(self, X: Features, Y: LabelArray) -> None:
         self._fit_stages(
             X,
             Y,

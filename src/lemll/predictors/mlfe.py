@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lemll._types import FloatArray, LabelArray
+from lemll._types import Estimator, Features, FloatArray, KernelLike, LabelArray, Thresholds
 from lemll.enhancers import MLFEEnhancer
 from lemll.predictors.stages.sign_keeping import SignKeepingClassifier, check_weight
 
@@ -133,12 +133,12 @@ class MLFE(SignKeepingClassifier):
         upper: float = 2.0,
         coding: Any = "admm",
         epsilon: float = 0.001,
-        kernel: Any = "rbf",
-        kernel_gamma: Any = "distance",
+        kernel: KernelLike = "rbf",
+        kernel_gamma: str | float = "distance",
         degree: int = 3,
         coef0: float = 1.0,
-        thresholds: Any = "zero",
-        memory: Any = None,
+        thresholds: Thresholds = "zero",
+        memory: Estimator = None,
         tol: float = 1e-6,
         max_iter: int = 1000,
     ) -> None:
@@ -158,7 +158,7 @@ class MLFE(SignKeepingClassifier):
         self.tol = tol
         self.max_iter = max_iter
 
-    def _fit(self, X: Any, Y: LabelArray) -> None:
+    def _fit(self, X: Features, Y: LabelArray) -> None:
         beta3 = check_weight("beta3", self.beta3, inclusive=True)
         self._fit_stages(
             X,

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lemll._sparse import dense, lighter
-from lemll._types import FloatArray, IndexArray, LabelArray
+from lemll._types import Features, FloatArray, IndexArray, LabelArray, Thresholds
 from lemll._validation import check_magnitude, check_number, check_whole, is_sparse
 from lemll.predictors.logistic.probability import ProbabilityClassifier
 from lemll.topology import nearest_neighbors
@@ -99,14 +99,14 @@ class MLkNN(ProbabilityClassifier):
         smoothing: float = 1.0,
         *,
         normalize: Any = None,
-        thresholds: Any = "zero",
+        thresholds: Thresholds = "zero",
     ) -> None:
         self.n_neighbors = n_neighbors
         self.smoothing = smoothing
         self.normalize = normalize
         self.thresholds = thresholds
 
-    def _fit(self, X: Any, Y: LabelArray) -> None:
+    def _fit(self, X: Features, Y: LabelArray) -> None:
         wanted = check_whole("n_neighbors", self.n_neighbors, least=1)
         s = check_number("smoothing", self.smoothing, above=0)
         if not 1e-100 <= s <= 1e100:
@@ -128,21 +128,21 @@ class MLkNN(ProbabilityClassifier):
         counts = _counts(nearest_neighbors(self.X_fit_, self.n_neighbors_), Y)
         self.log_odds_ = _log_odds(counts, Y, self.n_neighbors_, s)
 
-    def _score(self, X: Any) -> FloatArray:
+    def _score(self, X: Features) -> FloatArray:
         rows = self._scaled(X)
         check_magnitude(rows)
         near = nearest_training_rows(self.X_fit_, rows, self.n_neighbors_)
         counts = _counts(near, self.Y_fit_)
         return np.asarray(self.log_odds_[np.arange(counts.shape[1]), counts])
 
-    def _scaled(self, X: Any) -> Any:
+    def _scaled(self, X: Features) -> Features:
         # Distances do not change with the smallest value, so sparse features stay sparse.
         if self._scale is None:
             return X
         return X.multiply(self._scale).tocsr() if is_sparse(X) else X * self._scale
 
 
-def _inverse_ranges(X: Any) -> FloatArray:
+def _inverse_ranges(X: Features) -> FloatArray:
     """Return one over the features' ranges; 0 for constant ones, which no distance counts."""
     low, high = (
         np.asarray(end.toarray() if is_sparse(end) else end, dtype=np.float64).ravel()
@@ -178,7 +178,7 @@ def _log_odds(counts: npt.NDArray[np.int32], Y: LabelArray, k: int, s: float) ->
     return np.asarray(np.log(odds1 / odds0))
 
 
-def nearest_training_rows(X: Any, rows: Any, n_neighbors: int) -> IndexArray:
+def nearest_training_rows(X: Features, rows: Features, n_neighbors: int) -> IndexArray:
     """Return the K nearest rows of X for each of other rows, exactly; ties go to the lower index.
 
     Parameters
@@ -231,7 +231,7 @@ def nearest_training_rows(X: Any, rows: Any, n_neighbors: int) -> IndexArray:
     return found
 
 
-def _products(rows: Any, X: Any) -> Any:
+def _products(rows: Features, X: Features) -> Features:
     """Return the products of all pairs, dense; sparse rows of X are made so block by block."""
     if not is_sparse(X) or X.nnz < RARE * np.prod(X.shape, dtype=float):
         return dense(rows @ X.T)
@@ -247,8 +247,8 @@ def _products(rows: Any, X: Any) -> Any:
 
 def _compute_anew(
     near: FloatArray,
-    X: Any,
-    rows: Any,
+    X: Features,
+    rows: Features,
     *,
     line: IndexArray,
     column: IndexArray,
@@ -263,10 +263,10 @@ def _compute_anew(
         near[mine] = np.square(difference).sum(axis=1)
 
 
-def _squares(X: Any) -> FloatArray:
+def _squares(X: Features) -> FloatArray:
     return np.asarray(X.multiply(X).sum(axis=1) if is_sparse(X) else np.einsum("ij,ij->i", X, X))
 
 
-def _whole(X: Any) -> bool:
+def _whole(X: Features) -> bool:
     values = X.data if is_sparse(X) else X
     return bool((np.rint(values) == values).all())

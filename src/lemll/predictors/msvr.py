@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lemll._labels import check_same_rows
-from lemll._types import FloatArray, LabelArray
+from lemll._types import (
+    Estimator,
+    Features,
+    FloatArray,
+    KernelLike,
+    LabelArray,
+    MatrixLike,
+    Thresholds,
+)
 from lemll._validation import all_or_nothing, check_number, check_whole
 from lemll.fitting import check_fits, choose_kernel, model_outputs, settle_optimality, store_model
 from lemll.predictors._base import MultilabelClassifier
@@ -115,8 +124,8 @@ class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
         alpha: float = 1.0,
         epsilon: float = 0.1,
         *,
-        kernel: Any = "linear",
-        kernel_gamma: Any = "variance",
+        kernel: KernelLike = "linear",
+        kernel_gamma: str | float = "variance",
         degree: int = 3,
         coef0: float = 1.0,
         tol: float = 1e-10,
@@ -132,7 +141,7 @@ class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.max_iter = max_iter
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: MatrixLike, y: MatrixLike, sample_weight: MatrixLike = None) -> Self:
         """Learn to predict the targets.
 
         Parameters
@@ -163,7 +172,7 @@ class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._one_output = y.ndim == 1
         return self
 
-    def predict(self, X: Any) -> FloatArray:
+    def predict(self, X: MatrixLike) -> FloatArray:
         """Predict the targets.
 
         Parameters
@@ -183,7 +192,7 @@ class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
         outputs = model_outputs(self, rows)
         return outputs[:, 0] if self._one_output else outputs
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.kernel == "precomputed"
@@ -296,11 +305,11 @@ class MSVRClassifier(MultilabelClassifier):
         alpha: float = 1.0,
         epsilon: float = 0.1,
         *,
-        kernel: Any = "linear",
-        kernel_gamma: Any = "variance",
+        kernel: KernelLike = "linear",
+        kernel_gamma: str | float = "variance",
         degree: int = 3,
         coef0: float = 1.0,
-        thresholds: Any = "zero",
+        thresholds: Thresholds = "zero",
         tol: float = 1e-10,
         max_iter: int = 1000,
     ) -> None:
@@ -314,14 +323,16 @@ class MSVRClassifier(MultilabelClassifier):
         self.tol = tol
         self.max_iter = max_iter
 
-    def _fit(self, X: Any, Y: LabelArray) -> None:
+    def _fit(self, X: Features, Y: LabelArray) -> None:
         _fit_equation10(self, X, 2.0 * Y - 1.0, None)
 
-    def _score(self, X: Any) -> FloatArray:
+    def _score(self, X: Features) -> FloatArray:
         return model_outputs(self, X)
 
 
-def _fit_equation10(estimator: Any, X: Any, targets: Any, sample_weight: Any) -> None:
+def _fit_equation10(
+    estimator: Estimator, X: Features, targets: MatrixLike, sample_weight: MatrixLike
+) -> None:
     """Minimise Eq. (10) with an estimator's parameters and store what was found in it."""
     tol = check_number("tol", estimator.tol, above=0)
     kernel = choose_kernel(estimator, X, sample_weight)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lemll._types import Estimator, KernelLike, Thresholds
 from lemll.predictors.msvr import MSVRClassifier
 from lemll.predictors.search.path_cv import PAPER_GRID, PathCV, check_axis
 from lemll.solvers import GridPoint
@@ -60,15 +61,15 @@ class MSVRCV(PathCV):
         alphas: Sequence[float] = PAPER_GRID,
         *,
         scoring: Any = "average_precision",
-        cv: Any = 5,
+        cv: Estimator = 5,
         one_standard_error: bool = False,
-        kernel: Any = "linear",
-        kernel_gamma: Any = "variance",
+        kernel: KernelLike = "linear",
+        kernel_gamma: str | float = "variance",
         degree: int = 3,
         coef0: float = 1.0,
         normalize_rows: Any = False,
         epsilon: float = 0.1,
-        thresholds: Any = "zero",
+        thresholds: Thresholds = "zero",
         tol_search: float = 1e-3,
         tol_final: float = 1e-10,
         max_iter: int = 1000,

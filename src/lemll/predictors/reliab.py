@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal
 
 import numpy as np
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from lemll._types import FloatArray, LabelArray
+from lemll._types import Estimator, Features, FloatArray, LabelArray, MatrixLike, Thresholds
 from lemll._validation import check_flag, check_magnitude, check_number, check_whole
 from lemll._warnings import warn_caller
 from lemll.enhancers import LabelPropagationEnhancer
@@ -131,12 +131,12 @@ class RELIAB(MultilabelClassifier):
         *,
         alpha: float = 0.5,
         sigma: float = 1.0,
-        transition: Any = "column",
-        emp: Any = "virtual",
+        transition: str = "column",
+        emp: Literal["virtual", "pairwise"] = "virtual",
         clip: bool = False,
         ridge: float = 0.1,
-        thresholds: Any = "zero",
-        memory: Any = None,
+        thresholds: Thresholds = "zero",
+        memory: Estimator = None,
         tol: float = 1e-5,
         max_iter: int = 2000,
     ) -> None:
@@ -153,7 +153,7 @@ class RELIAB(MultilabelClassifier):
         self.tol = tol
         self.max_iter = max_iter
 
-    def _fit(self, X: Any, Y: LabelArray) -> None:
+    def _fit(self, X: Features, Y: LabelArray) -> None:
         beta = check_number("beta", self.beta, above=0, inclusive=True)
         tau = check_number("tau", self.tau, above=0)
         tol = check_number("tol", self.tol, above=0)
@@ -188,12 +188,12 @@ class RELIAB(MultilabelClassifier):
         self.objective_, self.residual_ = solution.objective, solution.residual
         self.n_iter_ = solution.n_iter
 
-    def _score(self, X: Any) -> FloatArray:
+    def _score(self, X: Features) -> FloatArray:
         exponents = np.asarray(X @ self.coef_.T + self.intercept_, dtype=np.float64)
         # What all degrees are divided by cancels.
         return exponents[:, 1:] - exponents[:, :1]
 
-    def predict_distribution(self, X: Any) -> FloatArray:
+    def predict_distribution(self, X: MatrixLike) -> FloatArray:
         """Estimate how much each label matters in new rows.
 
         Parameters

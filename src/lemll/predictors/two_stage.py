@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.utils import get_tags
+from sklearn.utils import Tags, get_tags
 
-from lemll._types import FloatArray, LabelArray
+from lemll._types import Estimator, Features, FloatArray, LabelArray, MatrixLike, Thresholds
 from lemll.enhancers import LEMLLEnhancer
 from lemll.predictors._base import MultilabelClassifier
 from lemll.predictors.msvr import MSVR
@@ -81,18 +79,18 @@ class TwoStage(MultilabelClassifier):
 
     def __init__(
         self,
-        enhancer: Any = None,
-        regressor: Any = None,
+        enhancer: Estimator = None,
+        regressor: Estimator = None,
         *,
-        thresholds: Any = "zero",
-        memory: Any = None,
+        thresholds: Thresholds = "zero",
+        memory: Estimator = None,
     ) -> None:
         self.enhancer = enhancer
         self.regressor = regressor
         self.thresholds = thresholds
         self.memory = memory
 
-    def _fit(self, X: Any, Y: LabelArray) -> None:
+    def _fit(self, X: Features, Y: LabelArray) -> None:
         enhancer = LEMLLEnhancer() if self.enhancer is None else self.enhancer
         if not hasattr(enhancer, "fit_enhance"):
             raise TypeError(
@@ -108,14 +106,14 @@ class TwoStage(MultilabelClassifier):
         self.origin_ = _origin(U, Y)
         self.regressor_ = _fitted(clone(regressor), X, U)
 
-    def _outputs(self, X: Any) -> FloatArray:
+    def _outputs(self, X: Features) -> FloatArray:
         outputs = np.asarray(self.regressor_.predict(X), dtype=np.float64)
         return outputs.reshape(X.shape[0], -1)
 
-    def _score(self, X: Any) -> FloatArray:
+    def _score(self, X: Features) -> FloatArray:
         return self._outputs(X) - self.origin_
 
-    def predict_distribution(self, X: Any) -> FloatArray:
+    def predict_distribution(self, X: MatrixLike) -> FloatArray:
         """Estimate how much each label matters in new rows.
 
         Parameters
@@ -132,14 +130,14 @@ class TwoStage(MultilabelClassifier):
         distribution: FloatArray = self.enhancer_._distribution(outputs)
         return distribution
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         if hasattr(self.regressor, "fit"):
             tags.input_tags.sparse = get_tags(self.regressor).input_tags.sparse
         return tags
 
 
-def _fitted(regressor: Any, X: Any, U: FloatArray) -> Any:
+def _fitted(regressor: Estimator, X: Features, U: FloatArray) -> Features:
     try:
         return regressor.fit(X, U[:, 0] if U.shape[1] == 1 else U)
     except ValueError as error:

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from lemll._types import FloatArray
+from lemll._types import Array, FloatArray, Settings
 from lemll.datasets import (
     binarize_distribution,
     describe,
@@ -31,7 +30,7 @@ _SMALL_BETA = 1 / 16
 _THIN = 2
 _EXPONENTS = (0.5, 4.0)
 _RATED = 10
-_NARROW: dict[str, Any] = {"columns": 2, "size": 3.1, "dpi": 115}
+_NARROW: Settings = {"columns": 2, "size": 3.1, "dpi": 115}
 
 
 def draw_demo_pictures(output: Path) -> list[Section]:
@@ -54,7 +53,7 @@ def _draw(
     path: Path,
     text: str,
     X: FloatArray,
-    paints: Mapping[str, npt.NDArray[Any]],
+    paints: Mapping[str, Array],
     **options: Any,
 ) -> Picture:
     """Draw surfaces for a wide window, kept as a file as well, and in pairs for a phone."""

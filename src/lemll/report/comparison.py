@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+from lemll._types import Settings
 from lemll.comparison import ComparisonTable, Conclusions, Panel, conclude, overlap_ratio, rank_rows
 from lemll.experiments import Cell, Protocol, Record, Store
 from lemll.report._diagrams import (
@@ -240,7 +241,7 @@ def _entries(
     return {key: sorted(rows, key=lambda row: row[0]) for key, rows in entries.items()}
 
 
-def _provenance(records: Sequence[Record]) -> dict[str, Any]:
+def _provenance(records: Sequence[Record]) -> Settings:
     """Gather what the results say of where they come from."""
     environments = Counter(
         tuple((name, _plain(value)) for name, value in record.environment.items())
@@ -268,7 +269,7 @@ def _settings(protocol: Protocol) -> list[tuple[str, str]]:
     return settings
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value))
     return str(value)

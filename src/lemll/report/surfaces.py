@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lemll._types import Array
 from lemll.exceptions import import_extra
 
 __all__ = ["draw_surfaces"]
@@ -18,7 +18,7 @@ _LEAST_LARGEST = 0.5
 
 def draw_surfaces(
     X: npt.NDArray[np.float64],
-    paints: Mapping[str, npt.NDArray[Any]],
+    paints: Mapping[str, Array],
     *,
     columns: int = 5,
     shared_colours: bool = False,

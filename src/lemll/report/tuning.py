@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from lemll._types import FloatArray
+from lemll._types import FloatArray, SettingsView
 from lemll.exceptions import import_extra
 
 __all__ = ["ScoreSurface", "draw_label_movement", "draw_scores", "score_surface"]
@@ -36,7 +36,7 @@ class ScoreSurface(NamedTuple):
     measure: str
 
 
-def score_surface(results: Mapping[str, Any], best_index: int, measure: str) -> ScoreSurface:
+def score_surface(results: SettingsView, best_index: int, measure: str) -> ScoreSurface:
     """Take the plane of the best alpha out of the results of a search.
 
     Parameters

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lemll._types import FloatArray
+from lemll._types import Features, FloatArray
 from lemll._validation import check_finite
 from lemll.solvers.boxqp_hessian import Hessian
 from lemll.solvers.interface import Status, check_stopping
@@ -73,7 +73,7 @@ class BoxQpSolution:
 
 
 def solve_box_qp(
-    A: Any,
+    A: Features,
     lower: Any,
     upper: Any,
     *,

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
-from lemll._types import FloatArray
+from lemll._types import Features, FloatArray
 from lemll._validation import check_finite, is_sparse
 
 __all__ = ["Hessian"]
@@ -27,8 +27,8 @@ JITTER = 1e-14
 class Hessian:
     """``A'A + ridge I``: products, and the blocks of the variables that are free."""
 
-    def __init__(self, A: Any, ridge: float) -> None:
-        matrix: Any = A if is_sparse(A) else np.asarray(A)
+    def __init__(self, A: Features, ridge: float) -> None:
+        matrix: Features = A if is_sparse(A) else np.asarray(A)
         if matrix.ndim != 2 or 0 in matrix.shape or matrix.dtype.kind not in "biuf":
             raise ValueError(
                 "A must be a 2-D matrix of real numbers with rows and columns, got shape "
@@ -43,11 +43,11 @@ class Hessian:
         self._asked, self._invertible = 0, self.n_variables <= LARGEST_INVERSE
 
     @cached_property
-    def _columns(self) -> Any:
+    def _columns(self) -> Features:
         return self.A.tocsc() if self.sparse else self.A
 
     @cached_property
-    def _adjoint(self) -> Any:
+    def _adjoint(self) -> Features:
         # Stored by rows, the transpose is multiplied as fast as the matrix itself.
         return self.A.T.tocsr() if self.sparse else self.A.T
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from lemll._types import Array, FloatArray
+from lemll._types import Array, Features, FloatArray, MatrixLike, SparseMatrix
 from lemll._validation import check_finite, is_sparse
 from lemll.objective import CentredKernel, DualityGap, LemllPoint
 
@@ -40,7 +40,7 @@ LARGEST: dict[Precision, float] = {"float64": 1e100, "float32": 1e12}
 Status = Literal["converged", "max_iter", "stalled"]
 
 
-def check_arrays(X: Any, Y: Any, W: Any) -> tuple[Any, Array, Any]:
+def check_arrays(X: Features, Y: MatrixLike, W: SparseMatrix) -> tuple[Any, Array, Any]:
     """Return the arrays of Eq. (9) as the solvers need them, or say what is wrong with them.
 
     Parameters
@@ -76,7 +76,7 @@ def check_arrays(X: Any, Y: Any, W: Any) -> tuple[Any, Array, Any]:
     return X, np.asarray(Y, dtype=np.float64), W
 
 
-def as_features(X: Any) -> Any:
+def as_features(X: Features) -> Features:
     """Return features as an array, sparse array or kernel of two dimensions, or say what is wrong.
 
     Parameters
@@ -98,7 +98,7 @@ def as_features(X: Any) -> Any:
     return X
 
 
-def check_real(array: Any, name: str) -> None:
+def check_real(array: MatrixLike, name: str) -> None:
     """Refuse complex numbers, texts and objects."""
     if array.dtype.kind not in "biuf":
         raise ValueError(
@@ -106,7 +106,7 @@ def check_real(array: Any, name: str) -> None:
         )
 
 
-def check_size(array: Any, name: str, precision: Precision) -> None:
+def check_size(array: MatrixLike, name: str, precision: Precision) -> None:
     """Refuse NaN, infinity, and numbers whose squares would overflow.
 
     Parameters

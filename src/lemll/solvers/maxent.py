@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, xlogy
 
-from lemll._types import FloatArray, LabelArray
+from lemll._types import Features, FloatArray, LabelArray, MatrixLike
 from lemll._validation import is_sparse
 from lemll.solvers.interface import Status, as_features, check_size, check_stopping
 
@@ -57,9 +57,9 @@ class MaxentSolution:
 
 
 def solve_maxent(
-    X: Any,
+    X: Features,
     distribution: Any,
-    labels: Any,
+    labels: MatrixLike,
     *,
     beta: float = 0.1,
     emp: Empirical = "virtual",
@@ -214,7 +214,9 @@ def empirical_loss(
     return float(np.vdot(by_f, f)), by_f
 
 
-def _check_arrays(X: Any, distribution: Any, labels: Any) -> tuple[Any, FloatArray, LabelArray]:
+def _check_arrays(
+    X: Features, distribution: Any, labels: MatrixLike
+) -> tuple[Any, FloatArray, LabelArray]:
     X = as_features(X.tocsr() if is_sparse(X) else X)
     if not is_sparse(X) and not isinstance(X, np.ndarray):
         raise ValueError("X must hold features; a kernel has none.")
@@ -236,12 +238,12 @@ def _check_numbers(**numbers: float) -> None:
             raise ValueError(f"{name} must be finite and not negative, got {number}.")
 
 
-def _check_empirical(emp: Any) -> None:
+def _check_empirical(emp: str) -> None:
     if emp not in EMPIRICAL_LOSSES:
         raise ValueError(f"emp={emp!r} must be one of {', '.join(EMPIRICAL_LOSSES)}.")
 
 
-def _location_and_scale(X: Any, added: float) -> tuple[FloatArray, FloatArray]:
+def _location_and_scale(X: Features, added: float) -> tuple[FloatArray, FloatArray]:
     """Mean of the features, and root of variance plus what is added; 1 where that is zero."""
     mean = np.asarray(X.mean(axis=0)).ravel()
     if is_sparse(X):

@@ -7,12 +7,11 @@ linear solve is one Cholesky factorisation and nothing is computed twice.
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from lemll._types import FloatArray
+from lemll._types import Features, FloatArray, MatrixLike, SparseMatrix
 from lemll._validation import is_sparse
 from lemll.objective import (
     LemllPoint,
@@ -43,9 +42,9 @@ SHORTEST_STEP = 1e-16
 
 
 def solve_reference(
-    X: Any,
-    Y: Any,
-    W: Any,
+    X: Features,
+    Y: MatrixLike,
+    W: SparseMatrix,
     *,
     alpha: float,
     beta: float,
@@ -283,7 +282,14 @@ class LabelBlock:
     """
 
     def __init__(
-        self, Y: FloatArray, W: Any, U0: FloatArray, *, beta: float, gamma: float, epsilon: float
+        self,
+        Y: FloatArray,
+        W: SparseMatrix,
+        U0: FloatArray,
+        *,
+        beta: float,
+        gamma: float,
+        epsilon: float,
     ) -> None:
         n_samples = len(Y)
         difference = np.eye(n_samples) - W.toarray()

@@ -16,6 +16,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from lemll._types import Estimator
 from lemll.testing import behaviour, enhancers, inputs
 
 __all__ = [
@@ -79,7 +80,7 @@ ENHANCER_CHECKS: tuple[Check, ...] = (
 )
 
 
-def check_multilabel_estimator(estimator: Any) -> None:
+def check_multilabel_estimator(estimator: Estimator) -> None:
     """Run every check on clones of an estimator; the first that fails raises.
 
     Parameters
@@ -101,7 +102,7 @@ def check_multilabel_estimator(estimator: Any) -> None:
     _run(MULTILABEL_CHECKS, estimator)
 
 
-def check_enhancer(enhancer: Any) -> None:
+def check_enhancer(enhancer: Estimator) -> None:
     """Run every check on clones of a label enhancer; the first that fails raises.
 
     Parameters
@@ -123,7 +124,7 @@ def check_enhancer(enhancer: Any) -> None:
     _run(ENHANCER_CHECKS, enhancer)
 
 
-def _run(checks: tuple[Check, ...], estimator: Any) -> None:
+def _run(checks: tuple[Check, ...], estimator: Estimator) -> None:
     for check in checks:
         try:
             check(clone(estimator))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
@@ -14,12 +13,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 from threadpoolctl import threadpool_limits
 
+from lemll._types import Estimator
 from lemll.testing.data import CLOSE, assert_refused, make_data, scores_of
 
 __all__ = []
 
 
-def check_shapes_and_types(estimator: Any) -> None:
+def check_shapes_and_types(estimator: Estimator) -> None:
     """Predictions are 0/1 integers, scores finite floats, both (n, l)."""
     X, Y = make_data()
     estimator.fit(X, Y)
@@ -31,7 +31,7 @@ def check_shapes_and_types(estimator: Any) -> None:
     assert np.isfinite(scores).all()
 
 
-def check_learns_something(estimator: Any) -> None:
+def check_learns_something(estimator: Estimator) -> None:
     """Training rows are predicted better than by each label's commoner value."""
     X, Y = make_data(200)
     wrong = (estimator.fit(X, Y).predict(X) != Y).mean()
@@ -39,7 +39,7 @@ def check_learns_something(estimator: Any) -> None:
     assert wrong < commoner, f"{wrong:.3f} wrong, by guessing {commoner:.3f}"
 
 
-def check_constant_labels(estimator: Any) -> None:
+def check_constant_labels(estimator: Estimator) -> None:
     """Predict a label that never or always occurs in training just so."""
     X, Y = make_data()
     wide = np.column_stack([np.zeros(len(Y)), Y, np.ones(len(Y))]).astype(int)
@@ -48,33 +48,33 @@ def check_constant_labels(estimator: Any) -> None:
     assert predicted[:, -1].all()
 
 
-def check_all_labels_constant(estimator: Any) -> None:
+def check_all_labels_constant(estimator: Estimator) -> None:
     """Even when no label varies."""
     X, _ = make_data()
     Y = np.tile([0, 1], (len(X), 1))
     assert_array_equal(estimator.fit(X, Y).predict(X), Y)
 
 
-def check_rows_without_and_with_all_labels(estimator: Any) -> None:
+def check_rows_without_and_with_all_labels(estimator: Estimator) -> None:
     """Rows with no label, or all of them, are rows like others."""
     X, Y = make_data()
     Y[::5], Y[1::5] = 0, 1
     assert np.isfinite(scores_of(estimator.fit(X, Y), X)).all()
 
 
-def check_one_label(estimator: Any) -> None:
+def check_one_label(estimator: Estimator) -> None:
     """One label is a matrix of one column, going in and coming out."""
     X, Y = make_data()
     assert estimator.fit(X, Y[:, :1]).predict(X).shape == (len(X), 1)
 
 
-def check_more_labels_than_rows(estimator: Any) -> None:
+def check_more_labels_than_rows(estimator: Estimator) -> None:
     """There may be more labels than rows."""
     X, Y = make_data(n_rows=15, n_labels=40)
     assert estimator.fit(X, Y).predict(X).shape == (15, 40)
 
 
-def check_label_permutation(estimator: Any) -> None:
+def check_label_permutation(estimator: Estimator) -> None:
     """Permuted labels give permuted scores."""
     X, Y = make_data()
     order = np.array([2, 0, 3, 1])
@@ -83,7 +83,7 @@ def check_label_permutation(estimator: Any) -> None:
     assert_allclose(permuted, straight[:, order], rtol=CLOSE, atol=CLOSE)
 
 
-def check_not_fitted(estimator: Any) -> None:
+def check_not_fitted(estimator: Estimator) -> None:
     """Before `fit` there is a NotFittedError."""
     X, _ = make_data()
     for method in (estimator.predict, estimator.decision_function):
@@ -94,7 +94,7 @@ def check_not_fitted(estimator: Any) -> None:
         raise AssertionError(f"{method.__name__} answered before fit")
 
 
-def check_refit_forgets(estimator: Any) -> None:
+def check_refit_forgets(estimator: Estimator) -> None:
     """Forget the first `fit` in the second, also with other sizes."""
     X, Y = make_data()
     other_X, other_Y = make_data(40, 3, seed=1)
@@ -103,7 +103,7 @@ def check_refit_forgets(estimator: Any) -> None:
     assert_array_equal(scores_of(refitted, other_X[:, :4]), fresh)
 
 
-def check_failed_refit_keeps_the_model(estimator: Any) -> None:
+def check_failed_refit_keeps_the_model(estimator: Estimator) -> None:
     """Keep the model of the first `fit` where the second fails, also with another width."""
     X, Y = make_data()
     before = scores_of(estimator.fit(X, Y), X)
@@ -119,14 +119,14 @@ def check_failed_refit_keeps_the_model(estimator: Any) -> None:
         assert sorted(vars(estimator)) == attributes
 
 
-def check_deterministic(estimator: Any) -> None:
+def check_deterministic(estimator: Estimator) -> None:
     """Give the same model for the same data, to the last bit."""
     X, Y = make_data()
     first, second = (scores_of(clone(estimator).fit(X, Y), X) for _ in range(2))
     assert_array_equal(first, second)
 
 
-def check_threads(estimator: Any) -> None:
+def check_threads(estimator: Estimator) -> None:
     """One and two threads predict the same."""
     X, Y = make_data(200)
     predictions = []
@@ -136,7 +136,7 @@ def check_threads(estimator: Any) -> None:
     assert_array_equal(*predictions)
 
 
-def check_duplicated_rows(estimator: Any) -> None:
+def check_duplicated_rows(estimator: Estimator) -> None:
     """Nine equal rows in ten, a constant feature and all-zero rows give finite scores."""
     X, Y = make_data(100)
     X[:90] = X[0]
@@ -145,7 +145,7 @@ def check_duplicated_rows(estimator: Any) -> None:
     assert np.isfinite(scores_of(estimator.fit(X, Y), X)).all()
 
 
-def check_rows_are_independent(estimator: Any) -> None:
+def check_rows_are_independent(estimator: Estimator) -> None:
     """Score a row the same whatever rows are scored with it."""
     X, Y = make_data()
     estimator.fit(X, Y)
@@ -153,7 +153,7 @@ def check_rows_are_independent(estimator: Any) -> None:
     assert_allclose(alone, scores_of(estimator, X)[:10], rtol=1e-7, atol=1e-9)
 
 
-def check_model_selection(estimator: Any) -> None:
+def check_model_selection(estimator: Estimator) -> None:
     """Works in a pipeline and in cross-validation, by its scores too."""
     X, Y = make_data()
     pipeline = make_pipeline(MaxAbsScaler(), estimator)
@@ -162,7 +162,7 @@ def check_model_selection(estimator: Any) -> None:
     assert 0 <= pipeline.fit(X, Y).score(X, Y) <= 1
 
 
-def check_no_warnings(estimator: Any) -> None:
+def check_no_warnings(estimator: Estimator) -> None:
     """Ordinary data raise no warning."""
     X, Y = make_data()
     with warnings.catch_warnings():

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from lemll._types import Array
+from lemll._types import Array, Estimator, Features, MatrixLike
 
 __all__ = ["CLOSE", "assert_refused", "make_data", "scores_of"]
 
@@ -25,12 +23,12 @@ def make_data(n_rows: int = 60, n_labels: int = 4, seed: int = 0) -> tuple[Array
     return X, Y
 
 
-def scores_of(estimator: Any, X: Any) -> Array:
+def scores_of(estimator: Estimator, X: Features) -> Array:
     """Return the scores of fitted estimators as an array."""
     return np.asarray(estimator.decision_function(X))
 
 
-def assert_refused(estimator: Any, X: Any, Y: Any, what: str) -> None:
+def assert_refused(estimator: Estimator, X: Features, Y: MatrixLike, what: str) -> None:
     """Assert that `fit` raises a ValueError with a message."""
     try:
         estimator.fit(X, Y)

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from lemll._types import Array
+from lemll._types import Array, Estimator
 from lemll.testing.data import assert_refused, make_data
 
 __all__ = []
@@ -30,7 +30,7 @@ def assert_distribution(D: Array, shape: tuple[int, int]) -> None:
     assert_allclose(D.sum(axis=1), 1, rtol=ROUNDING)
 
 
-def seeded(enhancer: Any) -> Any:
+def seeded(enhancer: Estimator) -> Any:
     """Return a clone that draws the same numbers every time."""
     fresh = clone(enhancer)
     if "random_state" in fresh.get_params():
@@ -38,7 +38,7 @@ def seeded(enhancer: Any) -> Any:
     return fresh
 
 
-def check_distributions(enhancer: Any) -> None:
+def check_distributions(enhancer: Estimator) -> None:
     """Every normalisation at every scale gives distributions, and fit_enhance returns them."""
     X, Y = make_data()
     for normalization in NORMALIZATIONS:
@@ -51,7 +51,7 @@ def check_distributions(enhancer: Any) -> None:
             assert one.scale_ == scale
 
 
-def check_scale_one_is_the_default(enhancer: Any) -> None:
+def check_scale_one_is_the_default(enhancer: Estimator) -> None:
     """Larger scales make distributions steeper, never flatter; without `scale` it is 1."""
     X, Y = make_data()
     steepness = [
@@ -63,7 +63,7 @@ def check_scale_one_is_the_default(enhancer: Any) -> None:
     assert seeded(enhancer).get_params()["scale"] == 1.0
 
 
-def check_rows_without_and_with_all_labels(enhancer: Any) -> None:
+def check_rows_without_and_with_all_labels(enhancer: Estimator) -> None:
     """Rows with no label, or all of them, get a distribution; labels of no row, or all, too."""
     X, Y = make_data()
     Y[::5], Y[1::5] = 0, 1
@@ -75,14 +75,14 @@ def check_rows_without_and_with_all_labels(enhancer: Any) -> None:
     )
 
 
-def check_few_rows_and_many_labels(enhancer: Any) -> None:
+def check_few_rows_and_many_labels(enhancer: Estimator) -> None:
     """Three rows are enough, and there may be more labels than rows."""
     X, Y = make_data(n_rows=15, n_labels=40)
     assert_distribution(seeded(enhancer).fit_enhance(X, Y), Y.shape)
     assert_distribution(seeded(enhancer).fit_enhance(X[:3], Y[:3]), (3, 40))
 
 
-def check_duplicated_rows(enhancer: Any) -> None:
+def check_duplicated_rows(enhancer: Estimator) -> None:
     """Nine equal rows in ten, a constant feature and all-zero rows give distributions."""
     X, Y = make_data(100)
     X[:90] = X[0]
@@ -91,13 +91,13 @@ def check_duplicated_rows(enhancer: Any) -> None:
     assert_distribution(seeded(enhancer).fit_enhance(X, Y), Y.shape)
 
 
-def check_far_rows(enhancer: Any) -> None:
+def check_far_rows(enhancer: Estimator) -> None:
     """Rows so far apart that similarities underflow give distributions."""
     X, Y = make_data()
     assert_distribution(seeded(enhancer).fit_enhance(1e4 * X, Y), Y.shape)
 
 
-def check_label_permutation(enhancer: Any) -> None:
+def check_label_permutation(enhancer: Estimator) -> None:
     """Permuted labels give permuted distributions."""
     X, Y = make_data()
     order = np.array([2, 0, 3, 1])
@@ -106,7 +106,7 @@ def check_label_permutation(enhancer: Any) -> None:
     assert_allclose(permuted, straight[:, order], rtol=CLOSE, atol=CLOSE)
 
 
-def check_sparse(enhancer: Any) -> None:
+def check_sparse(enhancer: Estimator) -> None:
     """Sparse and dense features, sparse and dense labels, give the same."""
     X, Y = make_data()
     dense = seeded(enhancer).fit_enhance(X, Y)
@@ -115,7 +115,7 @@ def check_sparse(enhancer: Any) -> None:
     assert_array_equal(seeded(enhancer).fit_enhance(X, sparse.csr_array(Y)), dense)
 
 
-def check_float32(enhancer: Any) -> None:
+def check_float32(enhancer: Estimator) -> None:
     """Single-precision features give nearly the same, in double precision."""
     X, Y = make_data()
     expected = seeded(enhancer).fit_enhance(X, Y)
@@ -124,7 +124,7 @@ def check_float32(enhancer: Any) -> None:
     assert_allclose(found, expected, rtol=1e-2, atol=1e-2)
 
 
-def check_deterministic(enhancer: Any) -> None:
+def check_deterministic(enhancer: Estimator) -> None:
     """Give the same for the same data, to the last bit, and forget an earlier fit."""
     X, Y = make_data()
     other_X, other_Y = make_data(40, 3, seed=1)
@@ -133,7 +133,7 @@ def check_deterministic(enhancer: Any) -> None:
     assert_array_equal(second.fit_enhance(X, Y), first)
 
 
-def check_inputs_and_parameters_stay(enhancer: Any) -> None:
+def check_inputs_and_parameters_stay(enhancer: Estimator) -> None:
     """Read-only arrays are enough, and neither they nor the parameters change."""
     X, Y = make_data()
     kept_X, kept_Y = X.copy(), Y.copy()
@@ -149,7 +149,7 @@ def check_inputs_and_parameters_stay(enhancer: Any) -> None:
     assert one.get_params() == parameters
 
 
-def check_failed_refit_keeps_the_result(enhancer: Any) -> None:
+def check_failed_refit_keeps_the_result(enhancer: Estimator) -> None:
     """Keep the result of the first `fit` where the second fails."""
     X, Y = make_data()
     fitted = seeded(enhancer).fit(X, Y)
@@ -160,7 +160,7 @@ def check_failed_refit_keeps_the_result(enhancer: Any) -> None:
     assert fitted.label_distribution_ is before["label_distribution_"]
 
 
-def check_refusals(enhancer: Any) -> None:
+def check_refusals(enhancer: Estimator) -> None:
     """Wrong labels, features, lengths, scales and normalisations are refused."""
     X, Y = make_data()
     assert_refused(seeded(enhancer), X, 2 * Y - 1, "a label matrix coded -1/+1")
@@ -174,7 +174,7 @@ def check_refusals(enhancer: Any) -> None:
     assert_refused(seeded(enhancer).set_params(normalization="max"), X, Y, "normalization='max'")
 
 
-def check_new_rows(enhancer: Any) -> None:
+def check_new_rows(enhancer: Estimator) -> None:
     """Enhance new rows, or say why not; before fit, raise NotFittedError."""
     X, Y = make_data()
     one = seeded(enhancer)
@@ -194,7 +194,7 @@ def check_new_rows(enhancer: Any) -> None:
         assert "label_distribution_" in message
 
 
-def check_calibration(enhancer: Any) -> None:
+def check_calibration(enhancer: Estimator) -> None:
     """Rows rated at another scale bring that scale, or rather its distribution, back."""
     X, Y = make_data()
     wanted = seeded(enhancer).set_params(scale=1.7).fit_enhance(X, Y)
@@ -215,7 +215,7 @@ def check_calibration(enhancer: Any) -> None:
     assert one.scale_interval_ is None
 
 
-def assert_refused_calibration(enhancer: Any, rows: Array, distributions: Array) -> None:
+def assert_refused_calibration(enhancer: Estimator, rows: Array, distributions: Array) -> None:
     """Assert that rows say nothing about the scale, and that it is said so."""
     message = "nothing was refused"
     try:
@@ -225,7 +225,7 @@ def assert_refused_calibration(enhancer: Any, rows: Array, distributions: Array)
     assert "scale changes nothing" in message, message
 
 
-def check_no_warnings(enhancer: Any) -> None:
+def check_no_warnings(enhancer: Estimator) -> None:
     """Ordinary data raise no warning."""
     X, Y = make_data()
     with warnings.catch_warnings():

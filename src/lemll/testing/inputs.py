@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 
+from lemll._types import Estimator
 from lemll._validation import is_sparse
 from lemll.exceptions import MissingExtraError, import_extra
 from lemll.testing.data import CLOSE, assert_refused, make_data, scores_of
@@ -16,7 +15,7 @@ from lemll.testing.data import CLOSE, assert_refused, make_data, scores_of
 __all__ = []
 
 
-def check_sparse_features(estimator: Any) -> None:
+def check_sparse_features(estimator: Estimator) -> None:
     """Sparse and dense features give the same, in all of SciPy's formats and index types."""
     X, Y = make_data()
     dense = scores_of(clone(estimator).fit(X, Y), X)
@@ -28,7 +27,7 @@ def check_sparse_features(estimator: Any) -> None:
         )
 
 
-def check_unsorted_sparse_features(estimator: Any) -> None:
+def check_unsorted_sparse_features(estimator: Estimator) -> None:
     """CSR indices need not be sorted, and stay as they were."""
     X, Y = make_data()
     backwards = sparse.csr_array(X)
@@ -43,7 +42,7 @@ def check_unsorted_sparse_features(estimator: Any) -> None:
     assert_array_equal(backwards.indices, before)
 
 
-def check_sparse_labels(estimator: Any) -> None:
+def check_sparse_labels(estimator: Estimator) -> None:
     """Sparse labels give sparse predictions, equal to the dense ones; stored zeros are zeros."""
     X, Y = make_data()
     dense = clone(estimator).fit(X, Y).predict(X)
@@ -54,7 +53,7 @@ def check_sparse_labels(estimator: Any) -> None:
     assert_array_equal(predicted.toarray(), dense)
 
 
-def check_label_types(estimator: Any) -> None:
+def check_label_types(estimator: Estimator) -> None:
     """Booleans, floats and nested lists of 0/1 are the same labels."""
     X, Y = make_data()
     expected = scores_of(clone(estimator).fit(X, Y), X)
@@ -62,7 +61,7 @@ def check_label_types(estimator: Any) -> None:
         assert_array_equal(scores_of(clone(estimator).fit(X, labels), X), expected)
 
 
-def check_minus_plus_one_is_refused(estimator: Any) -> None:
+def check_minus_plus_one_is_refused(estimator: Estimator) -> None:
     """Labels coded -1/+1 are refused; other codes too."""
     X, Y = make_data()
     assert_refused(clone(estimator), X, 2 * Y - 1, "a label matrix coded -1/+1")
@@ -70,7 +69,7 @@ def check_minus_plus_one_is_refused(estimator: Any) -> None:
     assert_refused(estimator, X, Y + 0.5, "a label matrix of fractions")
 
 
-def check_missing_and_infinite_are_refused(estimator: Any) -> None:
+def check_missing_and_infinite_are_refused(estimator: Estimator) -> None:
     """NaN and infinity in X or Y are refused."""
     X, Y = make_data()
     for value in (np.nan, np.inf):
@@ -82,7 +81,7 @@ def check_missing_and_infinite_are_refused(estimator: Any) -> None:
         assert_refused(clone(estimator), X, labels, f"{value} in Y")
 
 
-def check_unequal_lengths_are_refused(estimator: Any) -> None:
+def check_unequal_lengths_are_refused(estimator: Estimator) -> None:
     """X and Y of different lengths, and empty ones, are refused."""
     X, Y = make_data()
     assert_refused(clone(estimator), X[:-1], Y, "X with a row less than Y")
@@ -90,7 +89,7 @@ def check_unequal_lengths_are_refused(estimator: Any) -> None:
     assert_refused(estimator, X, Y[:, :0], "a label matrix without labels")
 
 
-def check_wrong_number_of_features_is_refused(estimator: Any) -> None:
+def check_wrong_number_of_features_is_refused(estimator: Estimator) -> None:
     """Rows of another width than in training are refused."""
     X, Y = make_data()
     estimator.fit(X, Y)
@@ -101,7 +100,7 @@ def check_wrong_number_of_features_is_refused(estimator: Any) -> None:
     raise AssertionError("rows with a feature less were accepted")
 
 
-def check_inputs_and_parameters_stay(estimator: Any) -> None:
+def check_inputs_and_parameters_stay(estimator: Estimator) -> None:
     """Read-only arrays are enough, and neither they nor the parameters change."""
     X, Y = make_data()
     kept_X, kept_Y, parameters = X.copy(), Y.copy(), estimator.get_params()
@@ -112,7 +111,7 @@ def check_inputs_and_parameters_stay(estimator: Any) -> None:
     assert estimator.get_params() == parameters
 
 
-def check_memory_layout(estimator: Any) -> None:
+def check_memory_layout(estimator: Estimator) -> None:
     """Fortran order and strides make no difference."""
     X, Y = make_data()
     expected = scores_of(clone(estimator).fit(X, Y), X)
@@ -124,7 +123,7 @@ def check_memory_layout(estimator: Any) -> None:
         )
 
 
-def check_float32(estimator: Any) -> None:
+def check_float32(estimator: Estimator) -> None:
     """Single-precision features give nearly the same scores."""
     X, Y = make_data()
     expected = scores_of(clone(estimator).fit(X, Y), X)
@@ -132,7 +131,7 @@ def check_float32(estimator: Any) -> None:
     assert_allclose(scores_of(estimator.fit(single, Y), single), expected, rtol=1e-2, atol=1e-2)
 
 
-def check_frames(estimator: Any) -> None:
+def check_frames(estimator: Estimator) -> None:
     """Return pandas labels as frames with their names and the index of X."""
     try:
         pd = import_extra("pandas", "test", "This check")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
 from lemll._sparse import dense
-from lemll._types import FloatArray
+from lemll._types import Features, FloatArray
 
 __all__ = ["FeatureSign"]
 
@@ -20,7 +18,7 @@ DEPENDENT = 1e-11
 class FeatureSign:
     """One lasso: which rows are in use, and their weights."""
 
-    def __init__(self, X: Any, row: int, share: float) -> None:
+    def __init__(self, X: Features, row: int, share: float) -> None:
         self.X, self.row = X, row
         self.target = dense(X[[row]]).ravel()
         self.half = float(self.target @ self.target) / 2

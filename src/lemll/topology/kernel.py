@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lemll._types import FloatArray, IndexArray
+from lemll._types import Features, FloatArray, IndexArray
 from lemll._validation import check_finite, is_sparse
 from lemll.topology.rows import check_n_neighbors
 from lemll.topology.weights import graph_of, weights_of_grams
@@ -19,7 +19,7 @@ BLOCK_BYTES = 1 << 25
 
 def kernel_reconstruction_weights(
     K: Any, n_neighbors: int = 10, *, reg: float = 1e-3, reg_policy: str = "always"
-) -> Any:
+) -> Features:
     r"""Return the weights that rebuild every row from its K nearest rows in a feature space.
 
     The same as `reconstruction_weights` of features :math:`\varphi(x_i)` with

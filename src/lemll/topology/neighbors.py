@@ -13,7 +13,7 @@ from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
 from lemll._sparse import SPARSE_DENSITY
-from lemll._types import FloatArray, IndexArray
+from lemll._types import Features, FloatArray, IndexArray
 from lemll._validation import is_sparse
 from lemll.topology.rows import (
     BLOCK_BYTES,
@@ -33,7 +33,7 @@ MANY = 3
 MAX_WORKERS = 8
 
 
-def nearest_neighbors(X: Any, n_neighbors: int = 10) -> IndexArray:
+def nearest_neighbors(X: Features, n_neighbors: int = 10) -> IndexArray:
     r"""Return the K nearest rows of every row, exactly.
 
     Nearness is the squared Euclidean distance :math:`\sum_k (x_{ik} - x_{jk})^2` in float64. A row
@@ -145,7 +145,7 @@ def _nearest_by_float64(
     return index, distance
 
 
-def _twins(X: Any, norms: FloatArray) -> tuple[IndexArray, IndexArray]:
+def _twins(X: Features, norms: FloatArray) -> tuple[IndexArray, IndexArray]:
     """Return the first row of each kind of equal rows, and the kind of every row."""
     n_samples = len(norms)
     _, inverse, count = np.unique(norms, return_inverse=True, return_counts=True)
@@ -373,7 +373,7 @@ def _all_turns(rows: Rows, candidates: Candidates, in_order: Callable[..., Any])
 
 
 @cache
-def _controller() -> Any:
+def _controller() -> Features:
     """Find the linear algebra libraries, once: it takes some milliseconds."""
     return ThreadpoolController()
 

@@ -6,9 +6,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from lemll._types import FloatArray
+from lemll._types import Features, FloatArray, SparseMatrix
 
 __all__ = ["ReconstructionOperator"]
 
@@ -44,18 +45,18 @@ class ReconstructionOperator:
     6.0
     """
 
-    def __init__(self, W: Any, dtype: Any = np.float64) -> None:
+    def __init__(self, W: SparseMatrix, dtype: npt.DTypeLike = np.float64) -> None:
         self.shape: tuple[int, int] = W.shape
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         eye = sparse.eye_array(W.shape[0], format="csr")
-        self._residual = sparse.csr_array(eye - W, dtype=self.dtype)
+        self._residual: SparseMatrix = sparse.csr_array(eye - W, dtype=self.dtype)
 
     @classmethod
-    def of(cls, W: Any) -> ReconstructionOperator:
+    def of(cls, W: SparseMatrix) -> ReconstructionOperator:
         """Return the operator of the weights W, or W itself where it is one already."""
         return W if isinstance(W, ReconstructionOperator) else cls(W)
 
-    def astype(self, dtype: Any) -> ReconstructionOperator:
+    def astype(self, dtype: npt.DTypeLike) -> ReconstructionOperator:
         """Return the same operator in another precision; itself if it has that precision."""
         if self.dtype == np.dtype(dtype):
             return self
@@ -65,25 +66,25 @@ class ReconstructionOperator:
         return other
 
     @cached_property
-    def _adjoint(self) -> Any:
+    def _adjoint(self) -> Features:
         # Stored by rows, the transpose is multiplied as fast as the matrix itself.
         return sparse.csr_array(self._residual.T)
 
-    def residual(self, U: Any) -> Any:
+    def residual(self, U: FloatArray) -> Features:
         """Return (I - W) U, what the rebuilding leaves."""
         return self._residual @ U
 
-    def adjoint(self, R: Any) -> Any:
+    def adjoint(self, R: Any) -> Features:
         """Return (I - W)' R."""
         return self._adjoint @ R
 
-    def matmat(self, U: Any) -> Any:
+    def matmat(self, U: FloatArray) -> Features:
         """Return M U."""
         return self._adjoint @ (self._residual @ U)
 
     __matmul__ = matmat
 
-    def value(self, U: Any) -> float:
+    def value(self, U: FloatArray) -> float:
         """Return tr(U' M U), the regulariser R_3 of Eq. 8."""
         left = self.residual(U)
         return float(np.vdot(left, left))
@@ -94,13 +95,13 @@ class ReconstructionOperator:
         sums = np.bincount(self._residual.indices, weights=squares, minlength=self.shape[0])
         return np.asarray(sums, dtype=np.float64)
 
-    def scaled_adjoint(self, scale: FloatArray) -> Any:
+    def scaled_adjoint(self, scale: FloatArray) -> Features:
         """Return diag(scale) (I - W)' as a CSR array."""
         adjoint = self._adjoint
         repeated = np.repeat(scale.astype(self.dtype), np.diff(adjoint.indptr))
         pattern = (adjoint.data * repeated, adjoint.indices, adjoint.indptr)
         return sparse.csr_array(pattern, shape=self.shape)
 
-    def tocsr(self) -> Any:
+    def tocsr(self) -> Features:
         """Return M itself as a CSR array: about K^2 entries a row."""
         return sparse.csr_array(self._adjoint @ self._residual)

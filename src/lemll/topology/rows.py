@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lemll._types import FloatArray, IndexArray
+from lemll._types import Features, FloatArray, IndexArray
 from lemll._validation import check_finite, is_sparse
 
 __all__ = ["Block", "Rows", "check_features", "check_n_neighbors"]
@@ -32,7 +32,7 @@ SPARSE_DENSE_COST, SPARSE_SPARSE_COST = 8, 1600
 EXACT_NORM = 2.0**21
 
 
-def check_features(X: Any) -> Any:
+def check_features(X: Features) -> Features:
     """Return `X` as a float array or a canonical CSR array, or say what is wrong with it.
 
     Parameters
@@ -67,7 +67,7 @@ def check_features(X: Any) -> Any:
     return X
 
 
-def check_n_neighbors(n_neighbors: Any, n_samples: int) -> int:
+def check_n_neighbors(n_neighbors: int, n_samples: int) -> int:
     """Return the number of neighbours K as an int, or say why it cannot be used."""
     if not isinstance(n_neighbors, (int, np.integer)) or n_neighbors < 1:
         raise ValueError(f"n_neighbors must be a whole number of at least 1, got {n_neighbors!r}.")
@@ -123,7 +123,7 @@ class Rows:
     term.
     """
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Features) -> None:
         self.X = X
         self.n_samples, self.n_features = (int(size) for size in X.shape)
         if is_sparse(X):
@@ -199,7 +199,7 @@ class Rows:
     def _set_exact(self, whole: bool) -> None:
         self.exact = whole and self._scale == 1 and bool(self.norms.max() <= EXACT_NORM)
 
-    def lowered_norms(self, dtype: Any) -> Any:
+    def lowered_norms(self, dtype: npt.DTypeLike) -> Features:
         """Return the squared lengths, lowered by what rounding in `dtype` can do."""
         if self.exact:
             return self.norms.astype(dtype)
@@ -220,7 +220,7 @@ class Rows:
         step = max(1, BLOCK_BYTES // bytes_per_row)
         return [slice(i, min(i + step, self.n_samples)) for i in range(0, self.n_samples, step)]
 
-    def centred(self, rows: Any) -> FloatArray:
+    def centred(self, rows: Features) -> FloatArray:
         """Return the centred and scaled rows, dense float64."""
         if is_sparse(self.X):
             return np.asarray(self._scaled[rows].toarray())

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from scipy import linalg, sparse
 
 from lemll._sparse import dense, lighter
-from lemll._types import FloatArray
+from lemll._types import Features, FloatArray
 from lemll._validation import is_sparse
 from lemll.topology.feature_sign import FeatureSign
 from lemll.topology.rows import check_features
@@ -53,7 +53,7 @@ class SparseCoding:
 
 
 def admm_codes(
-    X: Any,
+    X: Features,
     *,
     share: float = 0.01,
     penalty: float = 1.0,
@@ -134,7 +134,7 @@ def admm_codes(
 
 
 def lasso_codes(
-    X: Any, *, share: float = 0.01, tol: float = 1e-8, max_iter: int = 2000
+    X: Features, *, share: float = 0.01, tol: float = 1e-8, max_iter: int = 2000
 ) -> SparseCoding:
     r"""Return the optimal codes, each certified by its duality gap.
 
@@ -212,7 +212,7 @@ def _check(*, share: float, penalty: float, relaxation: float, max_iter: int) ->
 class _System:
     """``P = (X X' + rho I)^-1``: by the inverse of that order, or of the number of features."""
 
-    def __init__(self, X: Any, penalty: float) -> None:
+    def __init__(self, X: Features, penalty: float) -> None:
         self.X, self.penalty = X, penalty
         self.n_samples = int(X.shape[0])
         self.adjoint = sparse.csr_array(X.T) if is_sparse(X) else X.T

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lemll._types import FloatArray, IndexArray
+from lemll._types import Features, FloatArray, IndexArray, SparseMatrix
 from lemll._validation import check_finite, is_sparse
 from lemll.topology.neighbors import nearest_neighbors
 from lemll.topology.rows import check_features
@@ -40,8 +38,8 @@ UNDERFLOW = 2.0**-900
 
 
 def reconstruction_weights(
-    X: Any, n_neighbors: int = 10, *, reg: float = 1e-3, reg_policy: str = "always"
-) -> Any:
+    X: Features, n_neighbors: int = 10, *, reg: float = 1e-3, reg_policy: str = "always"
+) -> Features:
     r"""Return the weights that rebuild every row from its K nearest rows, Eq. 6.
 
     .. math:: \min_W \sum_i \Big\| x_i - \sum_{j \ne i} W_{ij} x_j \Big\|^2
@@ -95,7 +93,7 @@ def reconstruction_weights(
     return graph_of(neighbors, local_weights(X, neighbors, reg=reg, reg_policy=reg_policy))
 
 
-def graph_of(neighbors: IndexArray, weights: FloatArray) -> Any:
+def graph_of(neighbors: IndexArray, weights: FloatArray) -> Features:
     """Return weights of neighbours as the matrix W.
 
     Parameters
@@ -121,7 +119,7 @@ def graph_of(neighbors: IndexArray, weights: FloatArray) -> Any:
 
 
 def local_weights(
-    X: Any, neighbors: IndexArray, *, reg: float = 1e-3, reg_policy: str = "always"
+    X: Features, neighbors: IndexArray, *, reg: float = 1e-3, reg_policy: str = "always"
 ) -> FloatArray:
     r"""Return the weights of given neighbours, the solutions of Eq. 7.
 
@@ -212,7 +210,7 @@ def _solve_with(grams: FloatArray, added: FloatArray) -> FloatArray:
     return solve_for_ones(grams)[0]
 
 
-def check_graph(W: Any, n_samples: int, *, sum_to_one: bool = True) -> Any:
+def check_graph(W: SparseMatrix, n_samples: int, *, sum_to_one: bool = True) -> Features:
     """Return a precomputed graph as a CSR array, or say what is wrong with it.
 
     Parameters
@@ -267,7 +265,7 @@ def check_graph(W: Any, n_samples: int, *, sum_to_one: bool = True) -> Any:
     return graph
 
 
-def local_grams(X: Any, neighbors: IndexArray, *, rescale: bool = True) -> FloatArray:
+def local_grams(X: Features, neighbors: IndexArray, *, rescale: bool = True) -> FloatArray:
     r"""Return the local Gram matrices of Eq. 7, each up to a factor.
 
     :math:`(G_i)_{jk} = (x_i - x_j)^T (x_i - x_k)` over the neighbours j, k of row i, from the
@@ -313,7 +311,7 @@ def local_grams(X: Any, neighbors: IndexArray, *, rescale: bool = True) -> Float
     return grams
 
 
-def _dense_rows(X: Any, index: IndexArray) -> FloatArray:
+def _dense_rows(X: Features, index: IndexArray) -> FloatArray:
     """Return some rows, dense, without the features that none of them has."""
     if not is_sparse(X):
         return np.asarray(X[index], dtype=np.float64)

@@ -16,11 +16,10 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.model_selection import KFold
 from threadpoolctl import ThreadpoolController
 
-from lemll._types import Estimator
+from lemll._types import Array, Estimator, Settings, SettingsView
 from lemll.datasets import Dataset, binarize_distribution
 from lemll.experiments.execution.reuse import FirstStages, Graphs
 from lemll.experiments.execution.searches import make_search
@@ -34,7 +33,7 @@ from lemll.metrics import METRICS, label_scores
 
 __all__ = ["Outcome", "Task", "execute", "failure", "measure", "split_rows"]
 
-Arrays = Mapping[str, npt.NDArray[Any]]
+Arrays = Mapping[str, Array]
 
 # What estimators report of their solution, under these names with an underscore behind.
 _CRITERIA = ("optimality", "gradient_norm", "kkt_residual")
@@ -52,7 +51,7 @@ class Task:
 
     cell: Cell
     package: str
-    estimator: Any
+    estimator: Estimator
     metrics: tuple[str, ...]
     blas_threads: int | None
 
@@ -66,21 +65,21 @@ class Outcome:
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     criterion: str | None = None
     criterion_value: float | None = None
-    chosen: Mapping[str, Any] | None = None
+    chosen: SettingsView | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     error: Mapping[str, str] | None = None
-    environment: Mapping[str, Any] = field(default_factory=dict)
+    environment: SettingsView = field(default_factory=dict)
     arrays: bytes | None = None
 
 
 class _Result(NamedTuple):
     """What a cell computed, before it is measured."""
 
-    estimator: Any
+    estimator: Estimator
     arrays: Arrays
     seconds: dict[str, float]
-    chosen: dict[str, Any] | None = None
+    chosen: Settings | None = None
 
 
 def failure(cell_id: str, status: Status, kind: str, message: str, trace: str = "") -> Outcome:

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import joblib
 
+from lemll._types import Estimator
 from lemll.datasets import Dataset
 from lemll.experiments.protocols.names import plain
 from lemll.experiments.protocols.sources import features_sha256
@@ -100,7 +101,7 @@ class Graphs:
         self._kept: OrderedDict[tuple[str, ...], Any] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, estimator: Any, dataset: Dataset) -> Any:
+    def of(self, estimator: Estimator, dataset: Dataset) -> Any:
         """Return the graph for an estimator's parameter `graph`, or None if it has none."""
         if estimator.get_params().get("graph", dataset) is not None:
             return None

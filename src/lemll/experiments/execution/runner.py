@@ -27,6 +27,7 @@ from typing import Any
 import joblib
 
 from lemll._plain_files import FileLock
+from lemll._types import Settings
 from lemll._validation import check_number, check_whole
 from lemll.experiments.execution.dask import DaskCells
 from lemll.experiments.execution.execute import Outcome, Task, execute
@@ -285,7 +286,7 @@ class _Run:
 
 
 def _record(cell: Cell, outcome: Outcome, attempt: int) -> Record:
-    fields: dict[str, Any] = {
+    fields: Settings = {
         name: getattr(outcome, name)
         for name in (
             "status", "metrics", "criterion", "criterion_value", "chosen", "seconds", "warnings",

@@ -7,6 +7,7 @@ from typing import Any
 
 from sklearn.model_selection import GridSearchCV
 
+from lemll._types import Estimator, SettingsView
 from lemll.metrics import get_scorer
 from lemll.predictors import LEMLL, LEMLLCV, MSVRCV, MSVRClassifier
 
@@ -19,7 +20,7 @@ _PATHS: Mapping[type, tuple[type, Mapping[str, str]]] = {
 }
 
 
-def make_search(estimator: Any, grid: Mapping[str, Any], metric: str, folds: Any) -> Any:
+def make_search(estimator: Estimator, grid: SettingsView, metric: str, folds: Any) -> Any:
     """Make the search for the best of a grid.
 
     Parameters

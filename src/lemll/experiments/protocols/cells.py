@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+from lemll._types import SettingsView
 from lemll.experiments.protocols.methods import MethodSpec
 from lemll.experiments.protocols.names import plain
 from lemll.experiments.protocols.settings import Setting, Tuning
@@ -49,7 +50,7 @@ class Cell:
     source: Source
     data_sha256: str
     method: MethodSpec
-    parameters: Mapping[str, Any]
+    parameters: SettingsView
     setting: Setting
     grid: Mapping[str, tuple[Any, ...]]
     tuning: Tuning | None

@@ -7,7 +7,6 @@ method says which texts there are. In Python a protocol may hold anything that i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from lemll.experiments.protocols.names import unknown_name
 
@@ -40,7 +39,7 @@ _OBJECTS = ("estimator", "graph", "memory")
 
 
 def check_from_file(
-    method: str, parameter: str, value: Any, choices: Mapping[str, Iterable[str]]
+    method: str, parameter: str, value: object, choices: Mapping[str, Iterable[str]]
 ) -> None:
     """Refuse a value that is more than plain data.
 

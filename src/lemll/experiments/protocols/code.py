@@ -9,7 +9,6 @@ import os
 import platform
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import joblib
 import numpy
@@ -18,7 +17,7 @@ import sklearn
 from threadpoolctl import threadpool_info
 
 import lemll
-from lemll._types import Estimator
+from lemll._types import Estimator, Settings
 
 __all__ = ["code_behind", "code_version", "environment", "package_sha256"]
 
@@ -197,7 +196,7 @@ def _cpu() -> str:
 
 
 @cache
-def environment() -> dict[str, Any]:
+def environment() -> Settings:
     """Describe the libraries and the machine that this process computes with.
 
     Returns

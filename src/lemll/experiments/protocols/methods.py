@@ -13,6 +13,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
+from lemll._types import SettingsView
 from lemll.enhancers import (
     FCMEnhancer,
     GLLEEnhancer,
@@ -97,7 +98,7 @@ class MethodSpec:
 
     method: str
     label: str = ""
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: SettingsView = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", self.label or self.method)

@@ -27,7 +27,7 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
     return f"unknown {what} {name!r}; {hint}Known: {', '.join(names)}."
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Give a parameter a form fit for ids and records.
 
     Examples

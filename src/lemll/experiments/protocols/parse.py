@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from lemll._types import Settings, SettingsView
 from lemll.datasets import find_reader
 from lemll.exceptions import ProtocolError
 from lemll.experiments.protocols.methods import MethodSpec
@@ -28,7 +29,7 @@ _SPLITS = ("kind", "n_splits", "random_state")
 _TUNING = ("metric", "folds", "random_state", "grids")
 
 
-def read_toml(file: Path) -> dict[str, Any]:
+def read_toml(file: Path) -> Settings:
     """Read a TOML file.
 
     Parameters
@@ -60,7 +61,7 @@ def read_toml(file: Path) -> dict[str, Any]:
         ) from error
 
 
-def parse_protocol(content: Mapping[str, Any], name: str, folder: Path) -> dict[str, Any]:
+def parse_protocol(content: SettingsView, name: str, folder: Path) -> Settings:
     """Turn the content of a TOML file into the parameters of a protocol.
 
     Parameters
@@ -81,7 +82,7 @@ def parse_protocol(content: Mapping[str, Any], name: str, folder: Path) -> dict[
     for needed in ("experiment", "datasets", "methods"):
         if needed not in content:
             raise ValueError(f"the key {needed!r} is missing.")
-    parsed: dict[str, Any] = {
+    parsed: Settings = {
         "name": _text(content.get("name", name), "name"),
         "experiment": content["experiment"],
         "datasets": tuple(_source(entry, folder) for entry in _list(content, "datasets")),
@@ -121,14 +122,14 @@ def _check_keys(what: str, table: Iterable[str], known: tuple[str, ...]) -> None
             raise ValueError(unknown_name(what, key, known))
 
 
-def _list(content: Mapping[str, Any], key: str) -> list[Any]:
+def _list(content: SettingsView, key: str) -> list[Any]:
     values = content.get(key, [])
     if not isinstance(values, list):
         raise ValueError(f"{key} must be a list, got {values!r}.")
     return values
 
 
-def _table(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def _table(content: SettingsView, key: str) -> SettingsView:
     value = content[key]
     if not isinstance(value, dict):
         raise ValueError(f"{key} must be a table, [{key}], got {value!r}.")
@@ -162,12 +163,12 @@ def _source(entry: Any, folder: Path) -> Source:
     return Source(name, str(path), tuple(hashable))
 
 
-def _check_options(path: Path, options: Mapping[str, Any]) -> None:
+def _check_options(path: Path, options: SettingsView) -> None:
     known = tuple(inspect.signature(find_reader(path)).parameters)[1:]
     _check_keys(f"option to read {path.name}", options, known)
 
 
-def _text(value: Any, what: str) -> str:
+def _text(value: object, what: str) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError(f"{what} must be a text, got {value!r}.")
     return value

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from lemll._types import SettingsView
 from lemll.datasets import Dataset
 from lemll.exceptions import ProtocolError
 from lemll.experiments.protocols.cells import Cell, Experiment
@@ -79,7 +80,7 @@ class Protocol:
     thresholds: tuple[float, ...] = ()
     tuning: Tuning | None = None
     control: str = ""
-    exceptions: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+    exceptions: Mapping[str, Mapping[str, SettingsView]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.experiment not in ("prediction", "reconstruction"):
@@ -267,7 +268,7 @@ class Protocol:
         return get_method(self.kind, spec.method).make().set_params(**spec.parameters)
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"thresholds must be numbers, got {value!r}.")
     return float(value)

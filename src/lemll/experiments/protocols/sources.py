@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from lemll._types import Features
 from lemll._validation import is_sparse
 from lemll.datasets import (
     Dataset,
@@ -152,12 +153,12 @@ def data_sha256(dataset: Dataset) -> str:
     return _sha256([*_parts(dataset.X), dataset.labels])
 
 
-def features_sha256(X: Any) -> str:
+def features_sha256(X: Features) -> str:
     """Hash features alone, as `data_sha256` does with labels."""
     return _sha256(_parts(X))
 
 
-def _parts(X: Any) -> list[Any]:
+def _parts(X: Features) -> list[Any]:
     return [np.array(X.shape), *((X.indptr, X.indices, X.data) if is_sparse(X) else (X,))]
 
 

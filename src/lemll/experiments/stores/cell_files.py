@@ -9,12 +9,11 @@ import secrets
 import zipfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lemll._plain_files import check_plain
+from lemll._types import Array, Settings
 from lemll._validation import check_memory
 from lemll.exceptions import NotEnoughMemoryError
 from lemll.experiments.protocols.protocol import Cell
@@ -69,7 +68,7 @@ def read_record(folder: Path, cell_id: str) -> Record | None:
     return record
 
 
-def read_arrays(folder: Path, record: Record) -> dict[str, npt.NDArray[Any]]:
+def read_arrays(folder: Path, record: Record) -> dict[str, Array]:
     """Read the arrays of a cell that is done, if they are those that its record names.
 
     Parameters
@@ -117,7 +116,7 @@ def set_folder_aside(path: Path) -> None:
         path.rename(path.with_name(f"{path.name}.{secrets.token_hex(8)}.aside"))
 
 
-def cell_fields(cell: Cell) -> dict[str, Any]:
+def cell_fields(cell: Cell) -> Settings:
     """Return what a record says of its cell, apart from names that a user may change."""
     return {
         "id": cell.id,

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from lemll._types import Settings
 from lemll.exceptions import import_extra
 from lemll.experiments.stores.files import write_output
 from lemll.experiments.stores.records import Record
@@ -28,7 +29,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 
 
-def _row(record: Record) -> dict[str, Any]:
+def _row(record: Record) -> Settings:
     return {
         **{name: getattr(record, name) for name in _PLAIN},
         "setting": str(record.setting[0]),
@@ -55,12 +56,12 @@ def write_rows(records: Iterable[Record], path: Path) -> int:
     return len(rows)
 
 
-def _arrow_table(rows: list[dict[str, Any]]) -> Any:
+def _arrow_table(rows: list[Settings]) -> Any:
     pyarrow = import_extra("pyarrow", "store", "A table of the results in Arrow's form")
     return pyarrow.Table.from_pylist(rows)
 
 
-def _parquet(rows: list[dict[str, Any]]) -> bytes:
+def _parquet(rows: list[Settings]) -> bytes:
     stream = io.BytesIO()
     parquet = import_extra("pyarrow.parquet", "store", "Writing Parquet")
     parquet.write_table(_arrow_table(rows), stream)
@@ -79,7 +80,7 @@ def query_rows(records: Iterable[Record], sql: str) -> list[tuple[Any, ...]]:
     return answer
 
 
-def safe_cell(value: Any) -> Any:
+def safe_cell(value: object) -> Any:
     """Keep a spreadsheet from taking a text for a formula; numbers stay numbers.
 
     Parameters
@@ -123,7 +124,7 @@ def csv_text(rows: Iterable[Iterable[Any]]) -> str:
     return "".join(f"{','.join(map(_quoted, row))}\n" for row in rows)
 
 
-def _quoted(value: Any) -> str:
+def _quoted(value: object) -> str:
     # The csv module leaves a carriage return bare, where other readers begin a new line.
     text = "" if value is None else str(safe_cell(value))
     if not any(sign in text for sign in ',"\r\n'):

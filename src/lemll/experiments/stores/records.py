@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NoReturn
 
+from lemll._types import SettingsView
 from lemll.exceptions import StoreError
 
 __all__ = ["Record", "Status", "damage", "decode", "encode"]
@@ -76,8 +77,8 @@ class Record:
     dataset: str
     method: str
     estimator: str
-    parameters: Mapping[str, Any]
-    chosen: Mapping[str, Any] | None
+    parameters: SettingsView
+    chosen: SettingsView | None
     setting: list[Any]
     data_sha256: str
     rows_sha256: str
@@ -89,8 +90,8 @@ class Record:
     error: Mapping[str, str] | None
     attempt: int
     finished: str
-    environment: Mapping[str, Any]
-    outputs: Mapping[str, Any] | None
+    environment: SettingsView
+    outputs: SettingsView | None
 
 
 def encode(record: Record) -> bytes:
@@ -152,7 +153,7 @@ def _no_number(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not a number of JSON")
 
 
-def _check_fields(fields: Mapping[str, Any], name: str) -> None:
+def _check_fields(fields: SettingsView, name: str) -> None:
     """Refuse fields that are missing, unknown or of another type, even if they are sealed."""
     for field in fields.keys() ^ _CHECKS.keys():
         what = "is missing" if field in _CHECKS else "is unknown"
@@ -165,19 +166,19 @@ def _check_fields(fields: Mapping[str, Any], name: str) -> None:
         raise damage(name, "its status and its error contradict each other")
 
 
-def _text(value: Any) -> bool:
+def _text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _number(value: Any) -> bool:
+def _number(value: object) -> bool:
     return isinstance(value, float) and math.isfinite(value)
 
 
-def _count(value: Any) -> bool:
+def _count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _mapping(value: Any) -> bool:
+def _mapping(value: object) -> bool:
     return isinstance(value, dict)
 
 
@@ -189,18 +190,18 @@ def _mapping_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, dict) and all(map(check, value.values()))
 
 
-def _error(value: Any) -> bool:
+def _error(value: object) -> bool:
     wanted = {"type", "message", "traceback"}
     return isinstance(value, dict) and value.keys() == wanted and all(map(_text, value.values()))
 
 
-def _outputs(value: Any) -> bool:
+def _outputs(value: object) -> bool:
     if not isinstance(value, dict) or value.keys() != {"sha256", "bytes"}:
         return False
     return _text(value["sha256"]) and _count(value["bytes"])
 
 
-def _setting(value: Any) -> bool:
+def _setting(value: object) -> bool:
     return isinstance(value, list) and len(value) >= 2 and _text(value[0])
 
 

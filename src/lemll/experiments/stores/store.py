@@ -28,9 +28,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy.typing as npt
-
 from lemll._plain_files import FileLock, is_locked, take_lock
+from lemll._types import Array
 from lemll.exceptions import StoreError
 from lemll.experiments.protocols.protocol import Cell
 from lemll.experiments.stores.cell_files import of_cell, read_arrays, read_record, set_folder_aside
@@ -207,7 +206,7 @@ class Store:
                     (self._cells / match[0]).unlink()
                 held.release()
 
-    def arrays(self, record: Record) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self, record: Record) -> dict[str, Array]:
         """Read what a cell computed.
 
         Parameters

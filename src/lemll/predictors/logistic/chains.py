@@ -11,7 +11,7 @@ from joblib import Parallel, delayed
 from scipy import sparse
 from scipy.special import expit
 
-from lemll._types import FloatArray, IndexArray, LabelArray
+from lemll._types import Estimator, Features, FloatArray, IndexArray, LabelArray, MatrixLike
 from lemll._validation import is_sparse
 from lemll.predictors.logistic.members import built_in, fit_member, member_log_odds
 from lemll.predictors.logistic.probability import SURE, ProbabilityClassifier
@@ -52,13 +52,13 @@ class Chain:
     intercept: FloatArray | None = None
     members: list[Any] | None = None
 
-    def log_odds(self, X: Any) -> FloatArray:
+    def log_odds(self, X: Features) -> FloatArray:
         """Score the labels, each given those that were predicted before it; in label order."""
         scores = np.empty((X.shape[0], len(self.order)))
         scores[:, self.order] = self._by_member(X) if self.members is not None else self._linear(X)
         return scores
 
-    def _linear(self, X: Any) -> FloatArray:
+    def _linear(self, X: Features) -> FloatArray:
         assert self.coef is not None
         assert self.label_coef is not None
         assert self.intercept is not None
@@ -74,7 +74,7 @@ class Chain:
             scores[:, stop:] += decided[:, start:stop] @ weights[stop:, start:stop].T
         return scores
 
-    def _by_member(self, X: Any) -> FloatArray:
+    def _by_member(self, X: Features) -> FloatArray:
         assert self.members is not None
         scores = np.empty((X.shape[0], len(self.order)))
         for place, member in enumerate(self.members):
@@ -83,7 +83,7 @@ class Chain:
         return scores
 
 
-def with_labels(X: Any, labels: Any) -> Any:
+def with_labels(X: Features, labels: MatrixLike) -> Features:
     """Append labels to the features."""
     if is_sparse(X):
         return sparse.hstack([X, sparse.csr_array(labels)], format="csr")
@@ -93,11 +93,11 @@ def with_labels(X: Any, labels: Any) -> Any:
 class ChainClassifier(ProbabilityClassifier):
     """Base of classifiers made of chains; needs the parameters that `built_in` names."""
 
-    estimator: Any
+    estimator: Estimator
     n_jobs: int | None
 
     def _fit_chains(
-        self, X: Any, Y: LabelArray, orders: list[IndexArray], counts: list[IndexArray] | None
+        self, X: Features, Y: LabelArray, orders: list[IndexArray], counts: list[IndexArray] | None
     ) -> list[Chain]:
         """Train chains, each on the rows that `counts` says how often it has."""
         own = built_in(self, X)
@@ -142,7 +142,7 @@ def _earlier(order: IndexArray) -> npt.NDArray[np.bool_]:
 
 
 def _fit_by_member(
-    estimator: Any, X: Any, Y: LabelArray, order: IndexArray, count: IndexArray | None
+    estimator: Estimator, X: Features, Y: LabelArray, order: IndexArray, count: IndexArray | None
 ) -> Chain:
     if count is not None:
         rows = np.repeat(np.arange(len(count)), count)
@@ -154,7 +154,7 @@ def _fit_by_member(
     return Chain(order, members=members)
 
 
-def mean_probabilities(chains: list[Chain], X: Any, votes: bool) -> FloatArray:
+def mean_probabilities(chains: list[Chain], X: Features, votes: bool) -> FloatArray:
     """Average the chains' probabilities, or their decisions."""
     total: Any = 0.0
     for chain in chains:

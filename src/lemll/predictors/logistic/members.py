@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 
-from lemll._types import FloatArray
+from lemll._types import Estimator, Features, FloatArray, MatrixLike, Settings
 from lemll._validation import check_magnitude, check_n_jobs, check_number, check_whole, is_sparse
 from lemll._warnings import warn_caller
 from lemll.predictors.logistic.probability import SURE, log_odds
@@ -33,15 +33,15 @@ class BuiltIn:
     """
 
     scale: FloatArray | None
-    options: dict[str, Any]
+    options: Settings
 
-    def scaled(self, X: Any) -> Any:
+    def scaled(self, X: Features) -> Features:
         """Return the features as the penalty is to see them."""
         if self.scale is None:
             return X
         return X.multiply(self.scale).tocsr() if is_sparse(X) else X * self.scale
 
-    def unscaled(self, coef: Any) -> Any:
+    def unscaled(self, coef: Any) -> Features:
         """Return the coefficients of the features as given."""
         return coef if self.scale is None else coef * self.scale
 
@@ -58,7 +58,7 @@ class BuiltIn:
             )
 
 
-def built_in(classifier: Any, X: Any) -> BuiltIn | None:
+def built_in(classifier: Any, X: Features) -> BuiltIn | None:
     """Return the settings of the built-in model, or None if the user brought his own.
 
     Parameters
@@ -92,7 +92,7 @@ def built_in(classifier: Any, X: Any) -> BuiltIn | None:
     return BuiltIn(None if estimator is None else _inverse_deviations(X), options)
 
 
-def _inverse_deviations(X: Any) -> FloatArray:
+def _inverse_deviations(X: Features) -> FloatArray:
     """Return one over the features' standard deviations, 1 for constant features."""
     check_magnitude(X)
     centre = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
@@ -107,14 +107,14 @@ def _inverse_deviations(X: Any) -> FloatArray:
     return np.asarray(np.where(constant, 1, 1 / np.sqrt(np.where(constant, 1, square))))
 
 
-def fit_member(estimator: Any, X: Any, y: Any) -> Any:
+def fit_member(estimator: Estimator, X: Features, y: MatrixLike) -> Features:
     """Fit a copy of the user's estimator; where all labels are the same, return their log-odds."""
     if y.all() or not y.any():
         return SURE if len(y) and y.all() else -SURE
     return clone(estimator).fit(X, y.astype(np.int64))
 
 
-def member_log_odds(member: Any, X: Any) -> FloatArray:
+def member_log_odds(member: Any, X: Features) -> FloatArray:
     """Score rows by a fitted member: probabilities if it has any, else its decisions."""
     if isinstance(member, float):
         return np.full(X.shape[0], member)

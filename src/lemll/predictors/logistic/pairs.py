@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
 
-from lemll._types import FloatArray, LabelArray
+from lemll._types import Estimator, Features, FloatArray, LabelArray, MatrixLike
 from lemll._validation import check_memory
 from lemll.predictors.logistic.members import BuiltIn, fit_member, member_log_odds
 from lemll.predictors.logistic.probability import SURE
@@ -56,7 +56,7 @@ class LinearPairs:
     own: BuiltIn
 
     @classmethod
-    def fit(cls, X: Any, Y: LabelArray, own: BuiltIn) -> Self:
+    def fit(cls, X: MatrixLike, Y: LabelArray, own: BuiltIn) -> Self:
         """Train all pairs, some at a time."""
         n_labels = Y.shape[1]
         n_pairs = n_labels * (n_labels - 1) // 2
@@ -83,7 +83,7 @@ class LinearPairs:
         own.warn("CLR", gradient_norm)
         return cls(n_labels, coef, intercept, n_iter, own)
 
-    def log_odds(self, X: Any, p: int, until_empty: bool) -> tuple[FloatArray, FloatArray]:
+    def log_odds(self, X: Features, p: int, until_empty: bool) -> tuple[FloatArray, FloatArray]:
         """Score label p against each later label; say which of the pairs have a vote."""
         part = _pairs_of(self.n_labels, p)
         empty = np.isnan(self.intercept)
@@ -110,14 +110,14 @@ class MemberPairs:
     n_iter: int = 1
 
     @classmethod
-    def fit(cls, X: Any, Y: LabelArray, estimator: Any, n_jobs: int | None) -> Self:
+    def fit(cls, X: MatrixLike, Y: LabelArray, estimator: Estimator, n_jobs: int | None) -> Self:
         """Train all pairs."""
         members = Parallel(n_jobs=n_jobs)(
             delayed(_fit_pair)(estimator, X, rows, labels) for rows, labels in rows_of_pairs(Y)
         )
         return cls(Y.shape[1], members)
 
-    def log_odds(self, X: Any, p: int, until_empty: bool) -> tuple[FloatArray, FloatArray]:
+    def log_odds(self, X: Features, p: int, until_empty: bool) -> tuple[FloatArray, FloatArray]:
         """Score label p against each later label; say which of the pairs have a vote."""
         part = _pairs_of(self.n_labels, p)
         empty = np.array([member is None for member in self.members])
@@ -156,5 +156,7 @@ def _known(empty: npt.NDArray[np.bool_], part: slice, until_empty: bool) -> Floa
     return (~empty[part]).astype(np.float64)
 
 
-def _fit_pair(estimator: Any, X: Any, rows: npt.NDArray[np.int32], labels: LabelArray) -> Any:
+def _fit_pair(
+    estimator: Estimator, X: Features, rows: npt.NDArray[np.int32], labels: LabelArray
+) -> Features:
     return fit_member(estimator, X[rows], labels) if len(rows) else None

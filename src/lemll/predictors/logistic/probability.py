@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import expit
-from sklearn.utils import get_tags
+from sklearn.utils import Tags, get_tags
 
 from lemll._labels import LabelCoding
-from lemll._types import FloatArray
+from lemll._types import FloatArray, MatrixLike
 from lemll.predictors._base import MultilabelClassifier
 
 __all__ = ["SURE", "ProbabilityClassifier", "TiesAreRelevant", "log_odds"]
@@ -38,7 +36,7 @@ class TiesAreRelevant(MultilabelClassifier):
         # Predictions need a score above the threshold; none is between this and 0.
         super()._store(coding, thresholds - np.finfo(np.float64).tiny)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         own = getattr(self, "estimator", None)
         if hasattr(own, "fit"):
@@ -49,7 +47,7 @@ class TiesAreRelevant(MultilabelClassifier):
 class ProbabilityClassifier(TiesAreRelevant):
     """Base of classifiers whose scores are log-odds: `_score` must return finite ones."""
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Estimate how likely each label is relevant.
 
         Parameters

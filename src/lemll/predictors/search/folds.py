@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.preprocessing import normalize as normalize_rows
 
-from lemll._types import FloatArray, LabelArray
+from lemll._types import Features, FloatArray, KernelLike, LabelArray, Settings, SettingsView
 from lemll.fitting import check_fits, choose_kernel, local_graph
 from lemll.metrics import METRICS
 from lemll.solvers import GridPoint, LogicalPath, MsvrSolution, solve_msvr_path
@@ -35,13 +35,13 @@ class Space(NamedTuple):
         As in `lemll.LEMLL`.
     """
 
-    kernel: Any
-    kernel_gamma: Any
+    kernel: KernelLike
+    kernel_gamma: str | float
     normalize_rows: bool
     degree: int = 3
     coef0: float = 1.0
 
-    def rows(self, X: Any) -> Any:
+    def rows(self, X: Features) -> Features:
         """Return the rows as the kernel sees them."""
         return normalize_rows(X) if self.normalize_rows else X
 
@@ -136,7 +136,7 @@ class FoldPath:
         those of the graph the labels stay as they are, and the options are of `solve_msvr_path`.
     """
 
-    def __init__(self, fold: Fold, space: Space, options: Mapping[str, Any]) -> None:
+    def __init__(self, fold: Fold, space: Space, options: SettingsView) -> None:
         self._fold, self._space = fold, space
         self._options = dict(options)
         self._n_neighbors = self._options.pop("n_neighbors", None)
@@ -193,7 +193,7 @@ class FoldPath:
 
 
 def _fixed_labels(
-    features: Any, Y: LabelArray, options: dict[str, Any], points: Sequence[GridPoint]
+    features: Features, Y: LabelArray, options: Settings, points: Sequence[GridPoint]
 ) -> Iterator[tuple[int, MsvrSolution]]:
     """Labels that may not move: nothing but the model is left to find."""
     return solve_msvr_path(features, 2.0 * Y - 1.0, [point.alpha for point in points], **options)

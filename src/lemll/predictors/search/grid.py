@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from lemll._types import FloatArray
+from lemll._types import Array, FloatArray
 from lemll.predictors.search.folds import FoldScores, Space
 from lemll.solvers import GridPoint
 
@@ -91,7 +89,7 @@ def one_standard_error(
 
 def results_table(
     tried: Sequence[tuple[Space, GridPoint]], scores: Sequence[FoldScores], measures: list[str]
-) -> dict[str, npt.NDArray[Any]]:
+) -> dict[str, Array]:
     """Lay out what was found, a column for each parameter and figure.
 
     Parameters
@@ -108,7 +106,7 @@ def results_table(
     dict of str to ndarray
         As scikit-learn's ``cv_results_``.
     """
-    table: dict[str, npt.NDArray[Any]] = {
+    table: dict[str, Array] = {
         f"param_{name}": np.array([getattr(point, name) for _, point in tried])
         for name in GridPoint._fields
     }

@@ -13,7 +13,15 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import check_cv
 
 from lemll._labels import LabelCoding
-from lemll._types import FloatArray, LabelArray
+from lemll._types import (
+    Estimator,
+    Features,
+    FloatArray,
+    KernelLike,
+    LabelArray,
+    MatrixLike,
+    Settings,
+)
 from lemll._validation import all_or_nothing, check_n_jobs, check_number, check_whole
 from lemll._warnings import warn_caller
 from lemll.fitting import inverse_variance
@@ -40,20 +48,20 @@ class PathCV(LabelScorer):
     """
 
     scoring: Any
-    cv: Any
-    search: Any = "grid"
+    cv: Estimator
+    search: str = "grid"
     one_standard_error: Any
-    kernel: Any
-    kernel_gamma: Any
+    kernel: KernelLike
+    kernel_gamma: str | float
     degree: Any
     coef0: Any
     normalize_rows: Any
-    epsilon: Any
+    epsilon: float
     tol_search: Any
     tol_final: Any
-    max_iter: Any
+    max_iter: int
     refit: Any
-    n_jobs: Any
+    n_jobs: int | None
     callback: Any
 
     @abstractmethod
@@ -61,15 +69,15 @@ class PathCV(LabelScorer):
         """Ascending values of alpha, beta and gamma to try."""
 
     @abstractmethod
-    def _model(self, point: GridPoint) -> Any:
+    def _model(self, point: GridPoint) -> Estimator:
         """Return the unfitted estimator of a point, but for what it shares with the search."""
 
-    def _graph_options(self) -> dict[str, Any]:
+    def _graph_options(self) -> Settings:
         """Options of the path that only some models have."""
         return {}
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: MatrixLike, y: MatrixLike, groups: MatrixLike = None) -> Self:
         """Choose the parameters, then learn with them from all rows.
 
         If it does not come to its end, what an earlier call has learnt stays.
@@ -94,7 +102,7 @@ class PathCV(LabelScorer):
         self.__dict__.update(found)
         return self
 
-    def _search(self, X: Any, Y: LabelArray, groups: Any) -> dict[str, Any]:
+    def _search(self, X: Features, Y: LabelArray, groups: MatrixLike) -> Settings:
         """Try the parameters; return the attributes to set, and where the best one is."""
         measures = measures_of(self.scoring)
         if self.search not in ("grid", "coarse"):
@@ -166,7 +174,7 @@ class PathCV(LabelScorer):
                 ConvergenceWarning,
             )
 
-    def _spaces(self, X: Any) -> list[Space]:
+    def _spaces(self, X: Features) -> list[Space]:
         if self.normalize_rows not in (True, False, "auto"):
             raise ValueError(f"normalize_rows={self.normalize_rows!r} must be a bool or 'auto'.")
         spaces = []
@@ -185,7 +193,7 @@ class PathCV(LabelScorer):
             )
         return spaces
 
-    def _folds(self, X: Any, Y: LabelArray, groups: Any) -> list[Fold]:
+    def _folds(self, X: Features, Y: LabelArray, groups: MatrixLike) -> list[Fold]:
         if isinstance(self.cv, Integral):
             splitter: Any = IterativeStratifiedKFold(check_whole("cv", self.cv, least=2))
             if len(Y) < splitter.n_splits:
@@ -203,7 +211,7 @@ class PathCV(LabelScorer):
         return folds
 
     def _learn(
-        self, X: Any, Y: LabelArray, best: tuple[Space, GridPoint], coding: LabelCoding
+        self, X: Features, Y: LabelArray, best: tuple[Space, GridPoint], coding: LabelCoding
     ) -> None:
         """Fit the final model, unless there is to be none."""
         self.__dict__.pop("best_estimator_", None)
@@ -224,7 +232,7 @@ class PathCV(LabelScorer):
         self.best_estimator_ = model.fit(space.rows(X), Y)
         self._store(coding, model.thresholds_)
 
-    def _score(self, X: Any) -> FloatArray:
+    def _score(self, X: Features) -> FloatArray:
         if not self.refit:
             raise NotFittedError(
                 f"this {type(self).__name__} was fitted with refit=False, so there is no model to "
@@ -233,14 +241,14 @@ class PathCV(LabelScorer):
         scores: FloatArray = self.best_estimator_._score(self._space.rows(X))
         return scores
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Features:
         """Give the final model's attributes as if they were this one's."""
         if name.endswith("_") and not name.startswith("_") and "best_estimator_" in vars(self):
             return getattr(self.best_estimator_, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-def check_axis(name: str, given: Any, *, inclusive: bool = False) -> list[float]:
+def check_axis(name: str, given: MatrixLike, *, inclusive: bool = False) -> list[float]:
     """Return values to try, ascending and each once, or say what is wrong with them.
 
     Parameters

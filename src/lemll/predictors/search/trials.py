@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 
-from lemll._types import FloatArray
+from lemll._types import FloatArray, SettingsView
 from lemll._validation import available_bytes
 from lemll.predictors.search.folds import Fold, FoldPath, FoldScores, Measure, Space
 from lemll.solvers import GridPoint, kernel_bytes, solver_bytes
@@ -71,7 +71,7 @@ class Trials:
         self,
         folds: Sequence[Fold],
         measures: Mapping[str, Measure],
-        options: Mapping[str, Any],
+        options: SettingsView,
         *,
         n_jobs: int | None,
         callback: Callable[[SearchProgress], None] | None,
@@ -141,7 +141,7 @@ class Trials:
         """Mean score of each by the first measure."""
         return np.array([scores.values[:, 0].mean() for scores in self.scores])
 
-    def _through_space(self, space: Space, options: Mapping[str, Any]) -> list[FoldPath]:
+    def _through_space(self, space: Space, options: SettingsView) -> list[FoldPath]:
         return [FoldPath(fold, space, options) for fold in self._folds]
 
     def _score(

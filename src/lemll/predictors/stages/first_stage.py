@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_memory
 
-from lemll._types import FloatArray, LabelArray
+from lemll._types import Estimator, Features, FloatArray, LabelArray
 
 __all__ = ["fit_enhancer"]
 
 
-def fit_enhancer(enhancer: Any, X: Any, Y: LabelArray, memory: Any) -> tuple[Any, FloatArray]:
+def fit_enhancer(
+    enhancer: Estimator, X: Features, Y: LabelArray, memory: Estimator
+) -> tuple[Features, FloatArray]:
     """Fit a clone of an enhancer, or find it where it has been kept.
 
     Parameters
@@ -42,5 +42,5 @@ def fit_enhancer(enhancer: Any, X: Any, Y: LabelArray, memory: Any) -> tuple[Any
     return fitted, fitted.numerical_labels_[:, -Y.shape[1] :]
 
 
-def _fit(enhancer: Any, X: Any, Y: LabelArray) -> Any:
+def _fit(enhancer: Estimator, X: Features, Y: LabelArray) -> Features:
     return enhancer.fit(X, Y)

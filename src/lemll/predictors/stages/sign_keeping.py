@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from lemll._types import FloatArray, LabelArray
+from lemll._types import Estimator, Features, FloatArray, KernelLike, LabelArray
 from lemll._validation import check_magnitude, check_number, check_whole
 from lemll.fitting import (
     WIDTHS,
@@ -28,7 +28,7 @@ __all__ = ["SignKeepingClassifier", "check_weight"]
 WEIGHTS = (1e-40, 1e40)
 
 
-def check_weight(name: str, value: Any, *, inclusive: bool = False) -> float:
+def check_weight(name: str, value: object, *, inclusive: bool = False) -> float:
     """Return the weight of a term, > 0 or, if `inclusive`, also 0; refuse what would overflow."""
     weight = check_number(name, value, above=0, inclusive=inclusive)
     if weight > 0 and not WEIGHTS[0] <= weight <= WEIGHTS[1]:
@@ -42,20 +42,20 @@ def check_weight(name: str, value: Any, *, inclusive: bool = False) -> float:
 class SignKeepingClassifier(MultilabelClassifier):
     """Base of two-stage learners with the parameters of a kernel, of a tube and of a memory."""
 
-    epsilon: Any
-    kernel: Any
-    kernel_gamma: Any
+    epsilon: float
+    kernel: KernelLike
+    kernel_gamma: str | float
     degree: Any
     coef0: Any
-    memory: Any
-    tol: Any
-    max_iter: Any
+    memory: Estimator
+    tol: float
+    max_iter: int
 
     def _fit_stages(
         self,
-        X: Any,
+        X: Features,
         Y: LabelArray,
-        enhancer: Any,
+        enhancer: Estimator,
         *,
         C1: float,
         C2: float,
@@ -93,7 +93,7 @@ class SignKeepingClassifier(MultilabelClassifier):
         self.objective_ = solution.objective
         self.n_iter_ = solution.n_iter
 
-    def _chosen_kernel(self, X: Any) -> Kernel | None:
+    def _chosen_kernel(self, X: Features) -> Kernel | None:
         if self._pairwise:
             raise ValueError(
                 f"{type(self).__name__} cannot use kernel='precomputed': its first stage needs the "
@@ -119,5 +119,5 @@ class SignKeepingClassifier(MultilabelClassifier):
             X,
         )
 
-    def _score(self, X: Any) -> FloatArray:
+    def _score(self, X: Features) -> FloatArray:
         return model_outputs(self, X)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lemll._types import LabelArray
+from lemll._types import Features, LabelArray, SparseMatrix
 from lemll.objective import DualityGap, LemllPoint
 from lemll.solvers.interface import (
     LemllSolution,
@@ -217,7 +217,7 @@ class LogicalPath:
         Logical labels, 0/1.
     """
 
-    def __init__(self, X: Any, Y: LabelArray, W: Any) -> None:
+    def __init__(self, X: Features, Y: LabelArray, W: SparseMatrix) -> None:
         coded = 2.0 * Y.astype(np.float64) - 1.0
         self._varies = Y.min(axis=0) != Y.max(axis=0)
         self._fixed = LemllPoint(coded, np.zeros((Y.shape[1], X.shape[1])), coded[0])

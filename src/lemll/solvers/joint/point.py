@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.linalg import eigh_tridiagonal
 from scipy.linalg.blas import get_blas_funcs
 
-from lemll._types import Array
+from lemll._types import Array, Features, SparseMatrix
 from lemll.objective import (
     GapParts,
     LemllPoint,
@@ -68,7 +68,7 @@ class Operators:
         Diagonal of M, in float64.
     """
 
-    def __init__(self, X: Any, Y: Array, W: Any, dtype: npt.DTypeLike) -> None:
+    def __init__(self, X: Features, Y: Array, W: SparseMatrix, dtype: npt.DTypeLike) -> None:
         self.dtype = np.dtype(dtype)
         self.model: Model = model_for(features_for(X, self.dtype))
         self.Y = Y.astype(self.dtype)

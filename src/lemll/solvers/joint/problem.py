@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from lemll._types import Array, LabelArray
+from lemll._types import Array, Features, LabelArray, MatrixLike, Settings, SparseMatrix
 from lemll._validation import is_sparse
 from lemll.objective import (
     CERTIFICATE_BLOCK_BYTES,
@@ -62,9 +62,9 @@ MARGIN = 1.1
 
 
 def solve_joint(
-    X: Any,
-    Y: Any,
-    W: Any,
+    X: Features,
+    Y: MatrixLike,
+    W: SparseMatrix,
     *,
     alpha: float,
     beta: float,
@@ -152,7 +152,7 @@ class JointProblem:
         As in `solve_joint`; never changed.
     """
 
-    def __init__(self, X: Any, Y: Any, W: Any) -> None:
+    def __init__(self, X: Features, Y: MatrixLike, W: SparseMatrix) -> None:
         self.X, self.Y, W = check_arrays(X, Y, W)
         self.M = ReconstructionOperator(W)
         self._operators: dict[Precision, Operators] = {}
@@ -233,9 +233,9 @@ class JointProblem:
 
 
 def solve_logical(
-    X: Any,
+    X: Features,
     Y: LabelArray,
-    W: Any,
+    W: SparseMatrix,
     *,
     alpha: float,
     beta: float,
@@ -268,7 +268,7 @@ def solve_logical(
         For all labels, and certified for all of them.
     """
     coded = 2.0 * Y.astype(np.float64) - 1.0
-    weights: dict[str, Any] = {"alpha": alpha, "beta": beta, "gamma": gamma, "epsilon": epsilon}
+    weights: Settings = {"alpha": alpha, "beta": beta, "gamma": gamma, "epsilon": epsilon}
     varies = Y.min(axis=0) != Y.max(axis=0)
     if varies.all():
         return solve_joint(X, coded, W, **weights, tol=tol, **options)
@@ -300,7 +300,7 @@ def solve_logical(
     )
 
 
-def solver_bytes(X: Any, n_labels: int) -> int:
+def solver_bytes(X: Features, n_labels: int) -> int:
     """Estimate the peak of what `solve_joint` allocates in float64, beside its arguments.
 
     The estimate is meant to be a little too large. It counts the features once more (centred, or

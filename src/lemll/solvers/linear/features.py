@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lemll._types import Array
+from lemll._types import Array, Features
 from lemll._validation import is_sparse
 from lemll.objective import CentredKernel
 
@@ -47,7 +47,7 @@ class CentredFeatures:
         Sum of the weights.
     """
 
-    def __init__(self, X: Any, dtype: npt.DTypeLike, weights: Array | None = None) -> None:
+    def __init__(self, X: Features, dtype: npt.DTypeLike, weights: Array | None = None) -> None:
         self.n_samples, self.n_features = X.shape
         self.dtype = np.dtype(dtype)
         self.sparse = is_sparse(X)
@@ -249,7 +249,7 @@ class KernelFeatures:
 
 
 def features_for(
-    X: Any, dtype: npt.DTypeLike, weights: Array | None = None
+    X: Features, dtype: npt.DTypeLike, weights: Array | None = None
 ) -> CentredFeatures | KernelFeatures:
     """Return the operator of features, or of a kernel in their place.
 

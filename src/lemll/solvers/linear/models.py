@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, eigh
 from scipy.linalg.lapack import get_lapack_funcs
 
-from lemll._types import Array
+from lemll._types import Array, Features
 from lemll.objective import LemllPoint
 from lemll.solvers.linear.features import CentredFeatures, KernelFeatures
 
@@ -176,7 +177,7 @@ class SampleModel:
     """V = [B; b'] with ``Theta' = Xc' B``: systems of order n, and no products with X at all."""
 
     def __init__(self, features: CentredFeatures | KernelFeatures) -> None:
-        self._features: Any = features
+        self._features: Features = features
         self.n_rows = features.n_samples + 1
         self._kernel = features.kernel.astype(features.dtype, copy=False)
         # Of the system last factorised.
@@ -322,7 +323,9 @@ class Factorised(Protocol):
 class Factor(Protocol):
     """Turns a matrix and its shift into a system ready to be solved."""
 
-    def __call__(self, matrix: Array, share: float, alpha: float, dtype: Any) -> Factorised:
+    def __call__(
+        self, matrix: Array, share: float, alpha: float, dtype: npt.DTypeLike
+    ) -> Factorised:
         """Prepare ``share * matrix + alpha I``, to be solved in this precision."""
         ...
 
@@ -330,7 +333,7 @@ class Factor(Protocol):
 class Cholesky:
     """Cholesky factor of one system."""
 
-    def __init__(self, matrix: Array, share: float, alpha: float, dtype: Any) -> None:
+    def __init__(self, matrix: Array, share: float, alpha: float, dtype: npt.DTypeLike) -> None:
         diagonal = share * matrix.diagonal() + alpha
         jitter = 0.0
         while True:
@@ -354,7 +357,7 @@ class Cholesky:
 class Spectrum:
     """Eigenvectors of the matrix, which all shares and shifts have in common."""
 
-    def __init__(self, matrix: Array, dtype: Any) -> None:
+    def __init__(self, matrix: Array, dtype: npt.DTypeLike) -> None:
         values, vectors = eigh(matrix, check_finite=False)
         # Below zero there is only rounding.
         self._values = np.maximum(values, 0.0)
@@ -373,7 +376,9 @@ class Spectrum:
         """Turn coordinates along the eigenvectors into columns."""
         return np.asarray(self._vectors @ A)
 
-    def __call__(self, matrix: Array, share: float, alpha: float, dtype: Any) -> Factorised:
+    def __call__(
+        self, matrix: Array, share: float, alpha: float, dtype: npt.DTypeLike
+    ) -> Factorised:
         """Prepare a system with the matrix that the eigenvectors are of."""
         inverse = 1 / (share * self._values + alpha)
         return _Diagonalised(self._vectors, inverse.astype(dtype)[:, None])

@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import eigh
 
 from lemll._sparse import lighter
-from lemll._types import Array, FloatArray
+from lemll._types import Array, Features, FloatArray
 from lemll._validation import is_sparse
 
 __all__ = ["STRONG_PENALTY", "SharedFeatures"]
@@ -50,7 +51,7 @@ class SharedFeatures:
         In which Newton's systems may be solved.
     """
 
-    def __init__(self, X: Any, extra: FloatArray | None, penalty: float) -> None:
+    def __init__(self, X: Features, extra: FloatArray | None, penalty: float) -> None:
         X = lighter(X)
         least = min(X.shape)
         if is_sparse(X) and penalty < STRONG_PENALTY and least <= MAX_AXES_OF_SPARSE:
@@ -137,7 +138,7 @@ class _Parts:
     """The features in one precision: the first ones, with what to subtract, and the extra ones."""
 
     def __init__(
-        self, first: Any, shift: FloatArray | None, second: FloatArray | None, dtype: Any
+        self, first: Any, shift: FloatArray | None, second: FloatArray | None, dtype: npt.DTypeLike
     ) -> None:
         self.first: Any = first.astype(dtype, copy=False)
         squared = self.first.multiply(self.first) if is_sparse(first) else self.first * self.first

@@ -7,13 +7,12 @@ own, and then leaves the block.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
-from lemll._types import FloatArray
+from lemll._types import Features, FloatArray
 from lemll.solvers.logistic.conjugate import conjugate_gradients, keep_problems
 from lemll.solvers.logistic.features import SharedFeatures
 
@@ -226,7 +225,7 @@ class NewtonBlock:
             used = np.ones(extended.shape[1], dtype=bool)
             if free is not None:
                 used[:-1] = free[:, t] > 0
-            A: Any = extended if used.all() else extended[:, used]
+            A: Features = extended if used.all() else extended[:, used]
             hessian = A.T @ (curvature[:, t, None] * A)
             hessian.flat[: -1 : len(hessian) + 1] += self.penalty
             right = -np.append(slope[:, t], slope0[t])[used]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
 
-from lemll._types import FloatArray
+from lemll._types import Features, FloatArray, MatrixLike
 from lemll._validation import is_sparse
 from lemll.solvers.interface import as_features, check_size, check_stopping
 from lemll.solvers.logistic.features import SharedFeatures
@@ -61,11 +61,11 @@ class LogisticSolution:
 
 
 def solve_logistic(
-    X: Any,
-    labels: Any,
+    X: Features,
+    labels: MatrixLike,
     *,
     C: float = 1.0,
-    sample_weight: Any = None,
+    sample_weight: MatrixLike = None,
     extra: Any = None,
     allowed: Any = None,
     tol: float = 1e-6,
@@ -193,7 +193,9 @@ def _free_axes(allowed: npt.NDArray[np.bool_], n_axes: int) -> FloatArray:
     return free
 
 
-def _checked(X: Any, labels: Any, sample_weight: Any, extra: Any, allowed: Any) -> tuple[Any, ...]:
+def _checked(
+    X: Features, labels: MatrixLike, sample_weight: MatrixLike, extra: Any, allowed: Any
+) -> tuple[Any, ...]:
     X = as_features(X.tocsr() if is_sparse(X) else X)
     check_size(X, "X", "float64")
     labels = np.asarray(labels)

@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 from scipy import sparse
 
 from lemll._sparse import dense, lighter
-from lemll._types import FloatArray, IndexArray
+from lemll._types import Array, Features, FloatArray, IndexArray
 from lemll._validation import is_sparse
 from lemll.solvers.interface import as_features, check_size, check_stopping
 from lemll.solvers.logistic.features import STRONG_PENALTY
@@ -60,8 +60,8 @@ class SubsetsSolution:
 
 
 def solve_logistic_subsets(
-    X: Any,
-    rows: Sequence[npt.NDArray[Any]],
+    X: Features,
+    rows: Sequence[Array],
     labels: Sequence[Any],
     *,
     C: float = 1.0,
@@ -168,9 +168,7 @@ def solve_logistic_subsets(
     )
 
 
-def _check_problems(
-    rows: Sequence[npt.NDArray[Any]], labels: Sequence[Any], n_samples: int
-) -> None:
+def _check_problems(rows: Sequence[Array], labels: Sequence[Any], n_samples: int) -> None:
     size = np.array([len(mine) for mine in rows], dtype=np.intp)
     given = np.array([len(wanted) for wanted in labels], dtype=np.intp)
     if len(size) != len(given):
@@ -201,7 +199,7 @@ def _check_problems(
                 raise ValueError(f"problem {t} has a row twice; give each row once.")
 
 
-def _is_large(X: Any, size: IndexArray, penalty: float) -> npt.NDArray[np.bool_]:
+def _is_large(X: Features, size: IndexArray, penalty: float) -> npt.NDArray[np.bool_]:
     """Say for which problems products with all rows cost less than a stack of their own."""
     n_samples, n_features = X.shape
     stored = X.nnz if is_sparse(X) else X.size
@@ -226,7 +224,7 @@ def _stacks(problems: IndexArray, size: IndexArray, n_features: int) -> Iterator
 
 
 def _padded(
-    rows: Sequence[npt.NDArray[Any]], labels: Sequence[Any], part: IndexArray
+    rows: Sequence[Array], labels: Sequence[Any], part: IndexArray
 ) -> tuple[IndexArray, FloatArray, FloatArray]:
     width = max(len(rows[t]) for t in part)
     index = np.zeros((len(part), width), dtype=np.intp)
@@ -240,7 +238,7 @@ def _padded(
 class _Source:
     """Centred features, and kernels of some rows of them."""
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Features) -> None:
         self._X = lighter(X)
         self.centre = np.asarray(self._X.mean(axis=0)).ravel()
         if not is_sparse(self._X):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from lemll._types import FloatArray
+from lemll._types import Features, FloatArray
 from lemll.objective import row_norms, smallest_objective, tube_loss, tube_weights
 from lemll.solvers.linear.features import features_for
 from lemll.solvers.linear.models import Model, model_for
@@ -31,7 +31,7 @@ class MsvrProblem:
     bounded = True
 
     def __init__(
-        self, X: Any, T: FloatArray, weights: FloatArray | None, alpha: float, epsilon: float
+        self, X: Features, T: FloatArray, weights: FloatArray | None, alpha: float, epsilon: float
     ) -> None:
         self.features = features_for(X, np.float64, weights)
         self.model: Model = model_for(self.features)

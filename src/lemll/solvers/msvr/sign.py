@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from lemll._types import FloatArray
+from lemll._types import Features, FloatArray, MatrixLike
 from lemll._validation import is_sparse
 from lemll.objective import exact_step
 from lemll.solvers.interface import (
@@ -78,8 +78,8 @@ class SignMsvrSolution:
 
 
 def solve_sign_msvr(
-    X: Any,
-    targets: Any,
+    X: Features,
+    targets: MatrixLike,
     *,
     C1: float = 1.0,
     C2: float = 1.0,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from lemll._types import FloatArray
+from lemll._types import Features, FloatArray
 from lemll.objective import row_norms, smallest_objective, tube_loss, tube_weights
 from lemll.solvers.linear.features import features_for
 from lemll.solvers.linear.models import Model, model_for
@@ -27,7 +27,14 @@ class SignProblem:
     bounded = False
 
     def __init__(
-        self, X: Any, T: FloatArray, *, alpha: float, epsilon: float, cost: float, gain: FloatArray
+        self,
+        X: Features,
+        T: FloatArray,
+        *,
+        alpha: float,
+        epsilon: float,
+        cost: float,
+        gain: FloatArray,
     ) -> None:
         self.features = features_for(X, np.float64)
         self.model: Model = model_for(self.features)

@@ -14,11 +14,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from lemll._types import FloatArray
+from lemll._types import Features, FloatArray, MatrixLike
 from lemll._validation import is_sparse
 from lemll.objective import CentredKernel
 from lemll.solvers.interface import (
@@ -36,12 +35,12 @@ __all__ = ["MsvrSolution", "solve_msvr", "solve_msvr_path"]
 
 
 def solve_msvr(
-    X: Any,
-    targets: Any,
+    X: Features,
+    targets: MatrixLike,
     *,
     alpha: float,
     epsilon: float = 0.1,
-    sample_weight: Any = None,
+    sample_weight: MatrixLike = None,
     tol: float = 1e-10,
     max_iter: int = 1000,
     callback: Callback | None = None,
@@ -110,8 +109,8 @@ def solve_msvr(
 
 
 def solve_msvr_path(
-    X: Any,
-    targets: Any,
+    X: Features,
+    targets: MatrixLike,
     alphas: Sequence[float],
     *,
     epsilon: float = 0.1,
@@ -158,7 +157,7 @@ def solve_msvr_path(
         V = search.point.V
 
 
-def _check_arrays(X: Any, targets: Any) -> tuple[Any, FloatArray]:
+def _check_arrays(X: Features, targets: MatrixLike) -> tuple[Features, FloatArray]:
     X, T = as_features(X.tocsr() if is_sparse(X) else X), np.asarray(targets)
     check_real(T, "targets")
     if T.ndim != 2 or T.shape[0] != X.shape[0] or T.shape[1] == 0:
@@ -170,7 +169,7 @@ def _check_arrays(X: Any, targets: Any) -> tuple[Any, FloatArray]:
     return X, np.asarray(T, dtype=np.float64)
 
 
-def _check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray | None:
+def _check_sample_weight(sample_weight: MatrixLike, n_samples: int) -> FloatArray | None:
     if sample_weight is None:
         return None
     weights = np.asarray(sample_weight, dtype=np.float64)
