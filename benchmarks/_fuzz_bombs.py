@@ -103,12 +103,14 @@ def _mat5_flipped(path: Path) -> None:
 
 
 def _mat5_nested(path: Path) -> None:
-    element = b""
-    for _ in range(10_000):
-        head = struct.pack("<IIII", 6, 8, 1, 0) + struct.pack("<IIii", 5, 8, 1, 1)
-        head += struct.pack("<HHi", 1, 1, ord("X"))
-        element = struct.pack("<II", 14, len(head) + len(element)) + head + element
-    path.write_bytes(_mat5_header() + element)
+    """Write a hundred thousand cells, each in the one before."""
+    head = struct.pack("<IIII", 6, 8, 1, 0) + struct.pack("<IIii", 5, 8, 1, 1)
+    head += struct.pack("<HHi", 1, 1, ord("X"))
+    step = 8 + len(head)
+    sizes = range(100_000 * step - 8, 0, -step)
+    path.write_bytes(
+        _mat5_header() + b"".join(struct.pack("<II", 14, size) + head for size in sizes)
+    )
 
 
 def _hdf5(create: Callable[[Any], None]) -> Callable[[Path], None]:
