@@ -82,7 +82,7 @@ def _fork_instead_of_starting() -> None:
     It runs the same code and reports in the same way.
     """
     try:
-        from lemll.datasets import _hdf5, _hdf5_child
+        from lemll.datasets.matlab import hdf5, hdf5_child
     except ImportError:  # a source tree that reads in one process
         return
 
@@ -96,7 +96,7 @@ def _fork_instead_of_starting() -> None:
                 signal.alarm(0)
                 os.dup2(writable, 1)
                 os.dup2(stderr.fileno(), 2)
-                code = _hdf5_child.main(command[3:])
+                code = hdf5_child.main(command[3:])
                 sys.stdout.flush()
                 sys.stderr.flush()
                 os._exit(code)
@@ -119,7 +119,7 @@ def _fork_instead_of_starting() -> None:
             if self.returncode is None:
                 os.kill(self.pid, signal.SIGKILL)
 
-    _hdf5.Popen = Forked  # type: ignore[misc,assignment]
+    hdf5.Popen = Forked  # type: ignore[misc,assignment]
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ ROOT = Path(lemll.__file__).parent
 GROUND = {
     "__init__",
     "_labels",
+    "_plain_files",
     "_sparse",
     "_types",
     "_validation",
@@ -47,10 +48,14 @@ ALLOWED: dict[str, set[str]] = {
         "metrics",
         "model_selection",
     },
-    "report": {"experiments", "predictors", "enhancers", "datasets", "metrics"},
+    "comparison": {"experiments", "datasets", "metrics"},
+    "paper": {"comparison", "experiments", "enhancers", "fitting", "datasets", "metrics"},
+    "report": {"comparison", "experiments", "predictors", "enhancers", "datasets", "metrics"},
     "testing": set(),
     "cli": {
         "report",
+        "paper",
+        "comparison",
         "experiments",
         "predictors",
         "enhancers",

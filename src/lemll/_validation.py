@@ -258,7 +258,7 @@ def check_n_jobs(n_jobs: object) -> int | None:
     """Return a number of processes or threads: None, or a whole number that is not 0."""
     if n_jobs is None:
         return None
-    if isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool):
+    if not isinstance(n_jobs, bool) and isinstance(n_jobs, numbers.Integral):
         whole = int(n_jobs)
         if 0 < abs(whole) <= LARGEST_WHOLE:
             return whole

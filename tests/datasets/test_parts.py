@@ -12,8 +12,8 @@ import pytest
 from scipy import sparse
 
 from lemll.datasets._compressed import compressed_matrix
-from lemll.datasets._parquet_pages import unpacked_sizes
-from lemll.datasets._thrift import CompactReader
+from lemll.datasets.tables.pages import unpacked_sizes
+from lemll.datasets.tables.thrift import CompactReader
 
 
 @pytest.mark.parametrize(

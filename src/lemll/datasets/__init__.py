@@ -1,6 +1,7 @@
 """Readers, the registry of the paper's data sets, generators and binarisation."""
 
-from lemll.datasets.arff import read_arff, write_arff
+from lemll.datasets.archive.files import read_npz, write_npz
+from lemll.datasets.arff.files import read_arff, write_arff
 from lemll.datasets.binarize import binarize_distribution
 from lemll.datasets.dataset import Dataset
 from lemll.datasets.describe import Description, describe
@@ -10,9 +11,8 @@ from lemll.datasets.generators import (
     make_artificial,
     make_artificial_surface,
 )
-from lemll.datasets.mat import read_mat
+from lemll.datasets.matlab.files import read_mat
 from lemll.datasets.mulan_xml import read_label_xml
-from lemll.datasets.npz import read_npz, write_npz
 from lemll.datasets.registry import (
     DatasetInfo,
     dataset_info,
@@ -21,7 +21,7 @@ from lemll.datasets.registry import (
     local_path,
 )
 from lemll.datasets.svmlight import read_svmlight
-from lemll.datasets.tables import read_table, write_csv, write_parquet
+from lemll.datasets.tables.files import read_table, write_csv, write_parquet
 
 __all__ = [
     "Dataset",

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from lemll.datasets._arff_header import unescape
 from lemll.datasets._streams import plain_suffix
+from lemll.datasets.arff.header import unescape
 from lemll.datasets.mulan_xml import read_label_xml
 from lemll.exceptions import DatasetFormatError
 

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from lemll._types import Array
-from lemll.datasets._mat_parts import BrokenFileError
+from lemll.datasets.matlab.parts import BrokenFileError
 
 __all__ = ["Element", "FileBytes"]
 
@@ -33,6 +33,7 @@ class FileBytes:
         self._left = size
 
     def read(self, size: int) -> bytearray:
+        """Return the next bytes, or say that the file ends before them."""
         data = bytearray(size if size <= self._left else 0)
         if self._file.readinto(data) < size:
             raise BrokenFileError("it is cut short")

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from lemll.datasets._thrift import CompactReader, Wanted
+from lemll.datasets.tables.thrift import CompactReader, Wanted
 
 __all__ = ["unpacked_sizes"]
 

@@ -14,8 +14,8 @@ from io import BufferedReader
 from typing import Any
 
 from lemll._types import Settings
-from lemll.datasets._mat5_tags import Element, FileBytes
-from lemll.datasets._mat_parts import BrokenFileError, Cost, OddVariable, sparse_variable
+from lemll.datasets.matlab.parts import BrokenFileError, Cost, OddVariable, sparse_variable
+from lemll.datasets.matlab.tags import Element, FileBytes
 
 __all__ = ["read_mat5"]
 

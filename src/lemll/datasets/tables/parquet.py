@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from lemll._types import Settings
 from lemll.datasets._budget import NAME_BYTES, Budget
-from lemll.datasets._csv import Table
-from lemll.datasets._parquet_pages import unpacked_sizes
 from lemll.datasets._streams import file_size, refuse_compression
+from lemll.datasets.tables.pages import unpacked_sizes
+from lemll.datasets.tables.text import Table
 from lemll.exceptions import DatasetFormatError, import_extra
 
 __all__ = ["METADATA_KEY", "read_parquet"]

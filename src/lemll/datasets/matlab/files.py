@@ -11,12 +11,12 @@ from scipy import sparse
 from lemll._types import Features, Settings
 from lemll._validation import is_sparse
 from lemll.datasets._budget import Budget
-from lemll.datasets._hdf5 import read_hdf5
-from lemll.datasets._mat5 import read_mat5
-from lemll.datasets._mat_parts import BrokenFileError, OddVariable
 from lemll.datasets._options import Kind, check_kind
 from lemll.datasets._streams import file_size, refuse_compression
 from lemll.datasets.dataset import Dataset
+from lemll.datasets.matlab.hdf5 import read_hdf5
+from lemll.datasets.matlab.parts import BrokenFileError, OddVariable
+from lemll.datasets.matlab.version5 import read_mat5
 from lemll.exceptions import DatasetFormatError, import_extra
 
 __all__ = ["read_mat"]

@@ -15,9 +15,9 @@ from lemll._validation import is_sparse
 from lemll.datasets._budget import NAME_BYTES, Budget
 from lemll.datasets._compressed import compressed_matrix
 from lemll.datasets._names import NumberedNames
-from lemll.datasets._npz_members import BrokenArchiveError, read_members
 from lemll.datasets._options import Missing, check_missing
 from lemll.datasets._streams import atomic_write, file_size, refuse_compression
+from lemll.datasets.archive.members import BrokenArchiveError, read_members
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError
 

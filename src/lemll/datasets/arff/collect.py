@@ -10,9 +10,9 @@ from scipy import sparse
 
 from lemll._types import BoolArray, Features, LabelArray
 from lemll._validation import is_sparse
-from lemll.datasets._arff_fast import DenseRows, Rows, SparseRows
-from lemll.datasets._arff_header import Attribute, Header
 from lemll.datasets._budget import Budget
+from lemll.datasets.arff.fast import DenseRows, Rows, SparseRows
+from lemll.datasets.arff.header import Attribute, Header
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError
 

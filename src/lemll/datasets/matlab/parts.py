@@ -29,7 +29,9 @@ class Cost(Protocol):
 
     def __call__(
         self, variable: str, shape: tuple[int, ...], *, stored: int | None = None, extra: int = 0
-    ) -> None: ...
+    ) -> None:
+        """Count a variable of this shape, or one that takes `stored` bytes."""
+        ...
 
 
 def sparse_variable(

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lemll._types import BoolArray, FloatArray
-from lemll.datasets._arff_header import Attribute
+from lemll.datasets.arff.header import Attribute
 
 __all__ = [
     "BoolArray",

@@ -11,12 +11,12 @@ import numpy as np
 
 from lemll._types import BoolArray
 from lemll._validation import is_sparse
-from lemll.datasets._arff_collect import RowCollector
-from lemll.datasets._arff_header import Header, parse_header, quote
-from lemll.datasets._arff_rows import RowParser
 from lemll.datasets._label_columns import Labels, resolve_labels
 from lemll.datasets._options import Missing, check_missing
 from lemll.datasets._streams import COMPRESSIONS, LineBlocks, atomic_write
+from lemll.datasets.arff.collect import RowCollector
+from lemll.datasets.arff.header import Header, parse_header, quote
+from lemll.datasets.arff.rows import RowParser
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError
 

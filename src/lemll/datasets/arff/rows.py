@@ -14,7 +14,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from lemll.datasets._arff_fast import (
+from lemll.datasets._numbers import to_number
+from lemll.datasets.arff.fast import (
     ColumnKinds,
     DenseRows,
     Rows,
@@ -23,8 +24,7 @@ from lemll.datasets._arff_fast import (
     parse_dense_block,
     parse_sparse_block,
 )
-from lemll.datasets._arff_header import Header, unquote
-from lemll.datasets._numbers import to_number
+from lemll.datasets.arff.header import Header, unquote
 from lemll.exceptions import DatasetFormatError
 
 __all__ = ["RowParser"]

@@ -18,11 +18,11 @@ from typing import IO, Any
 import numpy as np
 
 from lemll._types import Array, Settings
-from lemll.datasets._mat_parts import BrokenFileError, Cost, OddVariable, sparse_variable
+from lemll.datasets.matlab.parts import BrokenFileError, Cost, OddVariable, sparse_variable
 
 __all__ = ["read_hdf5"]
 
-_CHILD = Path(__file__).with_name("_hdf5_child.py")
+_CHILD = Path(__file__).with_name("hdf5_child.py")
 _MAX_DESCRIPTION = 2**16
 
 

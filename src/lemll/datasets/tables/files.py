@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from lemll._validation import is_sparse
-from lemll.datasets._csv import read_csv
 from lemll.datasets._label_columns import Labels, resolve_labels
 from lemll.datasets._options import Kind, Missing, check_kind, check_missing
-from lemll.datasets._parquet import METADATA_KEY, read_parquet
 from lemll.datasets._streams import LineBlocks, atomic_write, plain_suffix, refuse_compression
 from lemll.datasets.dataset import Dataset
+from lemll.datasets.tables.parquet import METADATA_KEY, read_parquet
+from lemll.datasets.tables.text import read_csv
 from lemll.exceptions import DatasetFormatError, import_extra
 
 __all__ = ["read_table", "write_csv", "write_parquet"]

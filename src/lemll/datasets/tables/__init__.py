@@ -1,0 +1,1 @@
+"""Tables of one row per example: CSV and Parquet."""
