@@ -17,7 +17,8 @@ from lemll import MSVRClassifier
 from lemll.cli.app import app
 from lemll.datasets import load_digit_tags
 from lemll.exceptions import ProtocolError, StoreError
-from lemll.experiments import Method, methods, register
+from lemll.experiments import Method, register
+from lemll.experiments.protocols import methods
 from lemll.experiments.protocols.protocol import Protocol
 from lemll.experiments.stores.store import Store
 

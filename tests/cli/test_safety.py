@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from lemll.cli import _console, _run
 from lemll.cli.app import app
 from lemll.datasets import Dataset, write_npz
-from lemll.experiments.execution.runner import Progress
+from lemll.experiments.execution.runner import RunProgress
 from lemll.experiments.stores.export import safe_cell
 
 LEMLL = [sys.executable, "-c", "from lemll.cli import main; main()"]
@@ -104,7 +104,7 @@ def test_a_terminal_gets_styles_and_bars_and_nothing_from_names():
     table.add_row("\x1b[2J row")
     console.print(table)
     with _run._live(console) as show:
-        show(Progress(2, 0, 0, 0, ("\x1b[2J on [red]x[/nothing]",), None, None))
+        show(RunProgress(2, 0, 0, 0, ("\x1b[2J on [red]x[/nothing]",), None, None))
     text = stream.getvalue()
     assert "\x1b[2J" not in text
     assert text.count(r"\x1b[2J") >= 3

@@ -15,7 +15,7 @@ from lemll.paper.calibration import (
     calibrated_cells,
     summarise_calibration,
 )
-from lemll.paper.reconstruction_report import make_report
+from lemll.paper.reconstruction_report import make_reconstruction_report
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_the_summary_counts_in_the_direction_of_the_measure():
 
 def test_the_report_writes_tables_and_says_what_it_lacks(finished, tmp_path):
     protocol, store = finished
-    report = make_report(protocol, store)
+    report = make_reconstruction_report(protocol, store)
     assert report.agreement == []
     assert [summary.n_rated for summary in report.calibration] == [5, 10, 20]
     files = report.write(tmp_path / "out")
@@ -86,7 +86,7 @@ def test_the_report_writes_tables_and_says_what_it_lacks(finished, tmp_path):
 
 def test_half_a_run_is_reported_as_half(finished, tmp_path):
     protocol, _ = finished
-    report = make_report(protocol, Store(tmp_path / "empty"))
+    report = make_reconstruction_report(protocol, Store(tmp_path / "empty"))
     assert report.calibration == []
     assert "8 cells have not been run yet." in report.table.to_markdown()
     assert "No block is complete." in report.summary()

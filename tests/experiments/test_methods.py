@@ -7,8 +7,9 @@ from engine_methods import Logged
 from sklearn.base import is_classifier
 
 from lemll.comparison.tables import ComparisonTable
-from lemll.experiments import Method, get_method, list_methods, methods, register
+from lemll.experiments import Method, get_method, list_methods, register
 from lemll.experiments.execution.runner import run
+from lemll.experiments.protocols import methods
 from lemll.experiments.protocols.protocol import Protocol, Splits
 from lemll.experiments.stores.store import Store
 

@@ -12,12 +12,12 @@ from lemll.experiments import (
     Store,
     Tuning,
     list_methods,
-    methods,
     paper_prediction,
     published_prediction,
     register,
     run,
 )
+from lemll.experiments.protocols import methods
 from lemll.experiments.protocols.protocol import Protocol
 from lemll.paper.prediction import PAPER_METHODS, QUICK_PREDICTION, agreement, significances
 from lemll.paper.prediction_report import make_prediction_report

@@ -296,7 +296,8 @@ def test_workers_end_with_a_runner_that_is_killed(tmp_path, log):
 
 
 def test_an_estimator_that_cannot_be_sent_to_a_worker_fails_its_cell(tmp_path):
-    from lemll.experiments import Method, methods, register
+    from lemll.experiments import Method, register
+    from lemll.experiments.protocols import methods
 
     protocol = make_protocol(1)
     kept = dict(methods._METHODS)

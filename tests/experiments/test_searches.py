@@ -12,7 +12,8 @@ from sklearn.model_selection import GridSearchCV, KFold
 from lemll import LEMLL, LEMLLCV, ML2, MSVRCV, MSVRClassifier
 from lemll.datasets import load_digit_tags
 from lemll.enhancers import ML2Enhancer
-from lemll.experiments import MethodSpec, Protocol, Splits, Store, Tuning, _execute, run
+from lemll.experiments import MethodSpec, Protocol, Splits, Store, Tuning, run
+from lemll.experiments.execution import execute as _execute
 from lemll.experiments.execution.reuse import FirstStages
 from lemll.experiments.execution.searches import make_search
 from lemll.metrics import get_scorer

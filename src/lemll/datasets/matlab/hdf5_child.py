@@ -14,8 +14,6 @@ from typing import Any, BinaryIO
 import h5py
 import numpy as np
 
-from lemll._types import Settings
-
 __all__ = ["main"]
 
 _SLAB_BYTES = 4 * 2**20
@@ -83,9 +81,9 @@ def _is_there(group: Any, name: str) -> bool:
     return link is not None
 
 
-def _describe(file: Any, name: str) -> Settings:
+def _describe(file: Any, name: str) -> dict[str, Any]:
     item = file[name]
-    about: Settings = {"name": name, "odd": None, "n_rows": None, "sets": []}
+    about: dict[str, Any] = {"name": name, "odd": None, "n_rows": None, "sets": []}
     if isinstance(item, h5py.Dataset):
         about["odd"] = _odd(item, 2)
         about["sets"] = [item] if about["odd"] is None else []
@@ -129,7 +127,7 @@ def _odd(dataset: Any, n_dimensions: int) -> str | None:
     return f"{len(dataset.shape or ())}-D, {name}"
 
 
-def _part(dataset: Any) -> Settings:
+def _part(dataset: Any) -> dict[str, Any]:
     """Describe a data set after a look at how and where it is stored."""
     name = dataset.name
     plist = dataset.id.get_create_plist()
