@@ -15,7 +15,7 @@ TOOLS := .venv-tools
 LOCK := $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-header --upgrade requirements/build.in
 
-.PHONY: demo test floor lint bench docs lock audit clean
+.PHONY: demo test quick floor lint bench docs lock audit clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/all
@@ -24,8 +24,14 @@ demo: $(STAMPS)/all
 test: lint $(STAMPS)/test floor
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
+# For the hand that is coding: no kills, browser, Dask, floor or published tables.
+quick: $(STAMPS)/test
+	$(BIN)/ruff check .
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" tests --no-header \
+	  -o faulthandler_timeout=60
+
 floor: $(FLOOR)/.stamp
-	$(FLOOR)/bin/python -m pytest -q -p no:cacheprovider $(FLOOR_TESTS)
+	$(FLOOR)/bin/python -m pytest -q -n 2 -p no:cacheprovider $(FLOOR_TESTS)
 
 lint: $(STAMPS)/test
 	$(BIN)/ruff check .
