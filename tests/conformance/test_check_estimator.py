@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -21,10 +23,13 @@ from lemll import (
     MLkNN,
     MSVRClassifier,
     TwoStage,
+    enhancers,
+    predictors,
 )
 from lemll.enhancers import ENHANCERS, LEMLLEnhancer
+from lemll.predictors import PREDICTORS
 
-PREDICTORS = [LEMLL(), MSVR(), MSVRClassifier()]
+LINEAR = [LEMLL(), MSVR(), MSVRClassifier()]
 CLASSICAL = [
     MLkNN(),
     BinaryRelevance(),
@@ -34,7 +39,7 @@ CLASSICAL = [
     CLR(),
     CLR(voting="soft"),
 ]
-WITH_KERNEL = [clone(made).set_params(kernel="rbf") for made in (*PREDICTORS, LEMLLEnhancer())]
+WITH_KERNEL = [clone(made).set_params(kernel="rbf") for made in (*LINEAR, LEMLLEnhancer())]
 SEARCHES = [
     LEMLLCV((0.25, 4.0), (1.0,), (1.0,), cv=2, search="coarse"),
     MSVRCV((0.25, 4.0), cv=2),
@@ -44,7 +49,7 @@ TWO_STAGE = [ML2(), MLFE(), RELIAB(), TwoStage()]
 
 @parametrize_with_checks(
     [
-        *PREDICTORS,
+        *LINEAR,
         *CLASSICAL,
         *(enhancer() for enhancer in ENHANCERS),
         *WITH_KERNEL,
@@ -54,3 +59,16 @@ TWO_STAGE = [ML2(), MLFE(), RELIAB(), TwoStage()]
 )
 def test_check_estimator(estimator, check):
     check(estimator)
+
+
+def test_the_lists_of_all_methods_are_complete():
+    for module, listed in ((predictors, PREDICTORS), (enhancers, ENHANCERS)):
+        public = {getattr(module, name) for name in module.__all__}
+        kinds = {kind for kind in public if isinstance(kind, type) and hasattr(kind, "get_params")}
+        assert {kind for kind in kinds if not inspect.isabstract(kind)} == set(listed)
+        assert len(set(listed)) == len(listed)
+
+
+def test_no_predictor_is_forgotten():
+    checked = {type(one) for one in (*LINEAR, *CLASSICAL, *SEARCHES, *TWO_STAGE)}
+    assert checked == set(PREDICTORS)

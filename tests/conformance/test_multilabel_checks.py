@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.multiclass import OneVsRestClassifier
 
@@ -24,6 +24,7 @@ from lemll import (
     TwoStage,
 )
 from lemll.enhancers import KMEnhancer
+from lemll.predictors import PREDICTORS
 from lemll.testing import MULTILABEL_CHECKS, check_multilabel_estimator
 
 CLASSIFIERS = [
@@ -57,6 +58,11 @@ CLASSIFIERS = [
     TwoStage(),
     TwoStage(KMEnhancer(), Ridge()),
 ]
+
+
+def test_no_classifier_is_forgotten():
+    classifiers = {kind for kind in PREDICTORS if is_classifier(kind())}
+    assert {type(one) for one in CLASSIFIERS} == classifiers
 
 
 @pytest.mark.parametrize("check", MULTILABEL_CHECKS, ids=lambda check: check.__name__)

@@ -14,6 +14,24 @@ from lemll.predictors.reliab import RELIAB
 from lemll.predictors.search.trials import SearchProgress
 from lemll.predictors.two_stage import TwoStage
 
+# Every learner, once: the conformance checks read this, and a test compares it with `__all__`.
+PREDICTORS: tuple[type, ...] = (
+    LEMLL,
+    LEMLLCV,
+    MSVR,
+    MSVRClassifier,
+    MSVRCV,
+    MLkNN,
+    BinaryRelevance,
+    LabelChain,
+    ECC,
+    CLR,
+    ML2,
+    MLFE,
+    RELIAB,
+    TwoStage,
+)
+
 __all__ = [
     "CLR",
     "ECC",
@@ -23,6 +41,7 @@ __all__ = [
     "MLFE",
     "MSVR",
     "MSVRCV",
+    "PREDICTORS",
     "RELIAB",
     "BinaryRelevance",
     "LabelChain",
