@@ -181,5 +181,8 @@ def test_errors(data, enhancer, message):
 
 def test_those_without_a_model_say_so(data):
     X, Y = data
-    with pytest.raises(NotImplementedError, match="KMEnhancer has no model of the features"):
-        KMEnhancer().fit(X, Y).enhance(X)
+    fitted = KMEnhancer().fit(X, Y)
+    assert not hasattr(fitted, "enhance")
+    with pytest.raises(AttributeError, match="has no attribute 'enhance'") as caught:
+        fitted.enhance(X)
+    assert "KMEnhancer has no model of the features" in str(caught.value.__cause__)

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from lemll._labels import check_same_rows, code_labels
-from lemll._types import Features, FloatArray, LabelArray, MatrixLike, RandomState
+from lemll._types import Estimator, Features, FloatArray, LabelArray, MatrixLike, RandomState
 from lemll._validation import all_or_nothing, check_magnitude, check_number
 from lemll.enhancers._calibrate import check_rated_rows, choose_scale
 from lemll.fitting import Normalization, check_normalization, normalize
 
 __all__ = ["BaseEnhancer"]
+
+
+def _has_model(enhancer: Estimator) -> bool:
+    """Tell whether an enhancer has a model of the features, or say that it has none."""
+    if hasattr(enhancer, "_model_outputs"):
+        return True
+    raise AttributeError(
+        f"{type(enhancer).__name__} has no model of the features: it enhances the rows it is "
+        "fitted on (label_distribution_) and no others; fit it on all rows, or use "
+        "LEMLLEnhancer or GLLEEnhancer, which enhance new rows."
+    )
 
 
 class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
@@ -27,19 +40,13 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
     """
 
     normalization: Normalization
+    # Of validated new rows, where a subclass has a model of the features.
+    _model_outputs: Callable[[Features], FloatArray]
     scale: Any
 
     @abstractmethod
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         """Compute U of shape (n_samples, n_labels) from validated X and 0/1 labels."""
-
-    def _model_outputs(self, X: Features) -> FloatArray:
-        """Compute numerical labels of validated new rows."""
-        raise NotImplementedError(
-            f"{type(self).__name__} has no model of the features: it enhances the rows it is "
-            "fitted on (label_distribution_) and no others; fit it on all rows, or use "
-            "LEMLLEnhancer or GLLEEnhancer, which enhance new rows."
-        )
 
     def make_graph(self, X: Features, n_labels: int) -> Features:
         """Compute what the method needs to know of the features alone, to be used many times.
@@ -132,6 +139,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         """
         return self.fit(X, y).label_distribution_
 
+    @available_if(_has_model)
     def enhance(self, X: MatrixLike) -> FloatArray:
         """Estimate the label distribution of new rows, where the method has a model of features.
 
@@ -145,16 +153,16 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         ndarray of shape (n_samples, n_labels)
             Non-negative, rows summing to one.
 
-        Raises
-        ------
-        NotImplementedError
-            If the method has no such model: all but LEMLL and GLLE.
+        Notes
+        -----
+        Only enhancers with such a model have this method: `hasattr(enhancer, "enhance")` tells.
         """
         check_is_fitted(self)
         rows = validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )
-        return self._distribution(self._model_outputs(rows))
+        outputs: FloatArray = self._model_outputs(rows)
+        return self._distribution(outputs)
 
     def calibrate(
         self,

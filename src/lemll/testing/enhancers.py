@@ -178,20 +178,20 @@ def check_new_rows(enhancer: Estimator) -> None:
     """Enhance new rows, or say why not; before fit, raise NotFittedError."""
     X, Y = make_data()
     one = seeded(enhancer)
-    for method, arguments in ((one.enhance, (X,)), (one.calibrate, ([0], [[1.0, 0, 0, 0]]))):
+    calls: list[tuple[Any, tuple[Any, ...]]] = [(one.calibrate, ([0], [[1.0, 0, 0, 0]]))]
+    has_model = hasattr(one, "enhance")
+    if has_model:
+        calls.append((one.enhance, (X,)))
+    for method, arguments in calls:
         try:
             method(*arguments)
         except NotFittedError:
             continue
         raise AssertionError(f"{method.__name__} answered before fit")
     one.fit(X[:40], Y[:40])
-    message = ""
-    try:
+    assert hasattr(one, "enhance") == has_model
+    if has_model:
         assert_distribution(one.enhance(X[40:]), Y[40:].shape)
-    except NotImplementedError as error:
-        message = str(error)
-    if message:
-        assert "label_distribution_" in message
 
 
 def check_calibration(enhancer: Estimator) -> None:
