@@ -1,4 +1,4 @@
-"""Multi-label learning: scikit-learn estimators, one file each."""
+"""The multi-label classifiers, as scikit-learn estimators, with one file per method."""
 
 from lemll.predictors.binary_relevance import BinaryRelevance
 from lemll.predictors.clr import CLR

@@ -1,4 +1,4 @@
-"""What all multi-label classifiers have in common: labels in and out, thresholds, top labels."""
+"""Base classes of all multi-label classifiers: label coding, thresholds and predictions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CRITERIA = ("f1", "hamming")
 
 
 class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
-    """Base of multi-label classifiers that score labels, however they learn to.
+    """Base of multi-label classifiers that compute one score per label.
 
     A subclass implements `fit` and `_score`, and has the parameter `thresholds`.
     """
@@ -36,10 +36,10 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def _score(self, X: Features) -> FloatArray:
-        """Score the labels of validated rows: (n_samples, n_labels)."""
+        """Return the scores of validated rows, of shape (n_samples, n_labels)."""
 
     def _validated(self, X: Features, y: MatrixLike) -> tuple[Any, LabelArray, LabelCoding]:
-        """Check what `fit` was given; return features, 0/1 labels and how to turn them back."""
+        """Check the arguments of `fit`; return features, 0/1 labels and their coding."""
         known = isinstance(self.thresholds, str) and self.thresholds in ("zero", *CRITERIA)
         if not known:
             raise ValueError(
@@ -56,7 +56,7 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return X, Y, coding
 
     def _store(self, coding: LabelCoding, thresholds: FloatArray) -> None:
-        """Keep what predictions need beside the scores."""
+        """Store what `predict` needs in addition to the scores."""
         self._coding = coding
         self.classes_ = coding.classes
         self.label_names_ = np.array(coding.names, dtype=object)
@@ -64,11 +64,11 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     @property
     def _pairwise(self) -> bool:
-        """Whether X holds kernel values, one column for each training row."""
+        """Whether X holds kernel values, with one column per training row."""
         return bool(getattr(self, "kernel", None) == "precomputed")
 
     def decision_function(self, X: MatrixLike) -> FloatArray:
-        """Score every label; the higher, the more relevant.
+        """Score every label. A higher score means more relevant.
 
         Parameters
         ----------
@@ -78,8 +78,8 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         ndarray of shape (n_samples, n_labels)
-            With ``thresholds="zero"`` a label is predicted where this is positive. Of shape
-            (n_samples,) for a binary 1-D target.
+            The scores. With ``thresholds="zero"`` a label is predicted if its score is positive.
+            The shape is (n_samples,) for a binary 1-D target.
         """
         scores = self._validated_scores(X)
         return self._coding.scores(scores)
@@ -95,27 +95,27 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         ndarray, csr_array or frame of shape (n_samples, n_labels)
-            0/1, in the form of the training labels; classes for a 1-D target. A pandas frame has
-            the index of X. Where X has none, as behind a transformer in a pipeline, an array is
-            returned: a frame with another index would be joined to the wrong rows.
+            0/1 in the type of the training labels, or classes for a 1-D target. A pandas frame has
+            the index of X. If X has no index, for example after a transformer in a pipeline, an
+            array is returned, because a frame with another index would be joined to wrong rows.
         """
         scores = self._validated_scores(X)
         return self._coding.labels(scores, X, self.thresholds_)
 
     def predict_top_k(self, X: MatrixLike, k: int) -> Array:
-        """Name the k highest-scoring labels of every row, the best first.
+        """Return the names of the k labels with the highest scores in each row, best first.
 
         Parameters
         ----------
         X : array-like, sparse matrix or frame of shape (n_samples, n_features)
             Features.
         k : int
-            How many, at most the number of labels.
+            Number of labels to return, at most n_labels.
 
         Returns
         -------
         ndarray of shape (n_samples, k)
-            Names as in `label_names_`; of equal scores the earlier label comes first.
+            Names as in `label_names_`. If scores are equal, the earlier label comes first.
         """
         scores = self._validated_scores(X)
         k = check_whole("k", k, least=1)
@@ -136,26 +136,26 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         ndarray of shape (n_samples, n_labels)
-            Logistic function of the scores, divided by its row sum.
+            The logistic function of the scores, divided by the sum of each row.
         """
         return normalize(self._validated_scores(X))
 
     def to_frame(self, values: Array, X: MatrixLike = None) -> MatrixLike:
-        """Put an array of one column a label into a frame with the label names.
+        """Convert an array with one column per label to a frame with the label names.
 
-        For `decision_function`, `predict_distribution` and fitted attributes, which are arrays.
+        Use it for the arrays from `decision_function`, `predict_distribution` and the attributes.
 
         Parameters
         ----------
         values : ndarray of shape (n_samples, n_labels)
             For example ``label_distribution_``.
         X : frame, optional
-            The rows they belong to; a pandas frame lends its index.
+            The rows of `values`. If it is a pandas frame, the result has its index.
 
         Returns
         -------
         frame
-            Of the library that the training labels came in.
+            A frame of the same library as the training labels.
         """
         check_is_fitted(self)
         if self._coding.frame is None:
@@ -182,7 +182,7 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
 
 class MultilabelClassifier(LabelScorer):
-    """Base of multi-label classifiers that score labels, with scores above 0 meaning relevant.
+    """Base of multi-label classifiers whose scores are above 0 for relevant labels.
 
     A subclass implements `_fit` and `_score`, and has the parameter `thresholds`.
     """
@@ -198,9 +198,9 @@ class MultilabelClassifier(LabelScorer):
         Parameters
         ----------
         X : array-like, sparse matrix or frame of shape (n_samples, n_features)
-            Features; sparse ones are never made dense.
+            Features. Sparse features are never converted to dense.
         y : array-like, sparse matrix or frame of shape (n_samples, n_labels)
-            Logical labels, 0/1; or a 1-D target as scikit-learn's classifiers take it.
+            Logical labels, 0/1. Or a 1-D target, as in the classifiers of scikit-learn.
 
         Returns
         -------
@@ -222,7 +222,7 @@ class MultilabelClassifier(LabelScorer):
                 "use thresholds='zero'."
             )
         scores = np.empty(Y.shape)
-        # A fixed seed: the same data give the same model, and no global state is touched.
+        # Use a fixed seed: the same data give the same model, and the global state is not changed.
         for seen, unseen in KFold(_FOLDS, shuffle=True, random_state=0).split(X):
             member = clone(self).set_params(thresholds="zero", **self._fold_parameters())
             known, new = (
@@ -232,27 +232,28 @@ class MultilabelClassifier(LabelScorer):
         return best_thresholds(scores, Y, self.thresholds)
 
     def _fold_parameters(self) -> Settings:
-        """Parameters that must change where only some of the rows are fitted."""
+        """Return the parameters that must change if only a part of the rows is fitted."""
         return {}
 
 
 def best_thresholds(scores: FloatArray, Y: LabelArray, criterion: Criterion) -> FloatArray:
-    """Choose for every label the threshold that would have been best.
+    """Choose the best threshold of each label for the given scores.
 
     Parameters
     ----------
     scores : ndarray of shape (n_samples, n_labels)
-        Scores of rows that had no part in the model.
+        Scores of rows that were not used to fit the model.
     Y : ndarray of shape (n_samples, n_labels)
         Their labels, 0/1.
     criterion : {"f1", "hamming"}
-        What to make best: F1 of each label, or the number of correct decisions.
+        Maximise the F1 of each label, or the number of correct decisions.
 
     Returns
     -------
     ndarray of shape (n_labels,)
-        Half-way between two scores; 0 for a label that never occurs. Of equally good thresholds
-        the one nearest to 0, which is what the objective aims at.
+        One threshold per label, in the middle between two scores. It is 0 for a label that never
+        occurs. Among equally good thresholds, the nearest to 0 is chosen, because the objective of
+        the classifiers is designed for 0.
 
     Examples
     --------
@@ -270,19 +271,19 @@ def _best_threshold(scores: FloatArray, y: MatrixLike, criterion: Criterion) -> 
         return 0.0
     order = np.argsort(-scores, kind="stable")
     ranked = scores[order]
-    # With the k highest scores predicted: k = 0 .. n.
+    # Entry k is the number of correct predictions if the k highest scores are predicted, k = 0..n.
     hits = np.concatenate(([0], np.cumsum(y[order], dtype=np.int64)))
     predicted = np.arange(len(y) + 1)
     value = (
         2 * hits / (predicted + positives)
         if criterion == "f1"
-        else 2 * hits - predicted - positives  # minus the wrong decisions
+        else 2 * hits - predicted - positives  # minus the number of wrong decisions
     )
     margin = max(1.0, float(np.ptp(ranked)))
     cuts = np.concatenate(
         ([ranked[0] + margin], (ranked[:-1] + ranked[1:]) / 2, [ranked[-1] - margin])
     )
-    # Rows with equal scores cannot be told apart by any threshold.
+    # No threshold can separate rows with equal scores.
     possible = np.concatenate(([True], ranked[:-1] > ranked[1:], [True]))
     good = possible & (value >= value[possible].max() - 1e-12)
     return float(cuts[good][np.argmin(np.abs(cuts[good]))])

@@ -1,4 +1,4 @@
-"""Binary relevance: a model for each label, whatever the others are."""
+"""Binary relevance: one independent model per label."""
 
 from __future__ import annotations
 
@@ -14,61 +14,65 @@ __all__ = ["BinaryRelevance"]
 
 
 class BinaryRelevance(ProbabilityClassifier):
-    r"""One logistic regression for each label: the baseline to beat.
+    r"""One independent logistic regression per label: the basic baseline.
 
-    For each label, with y its column of Y coded -1/+1, minimises
+    For each label, let y be its column of Y, coded -1/+1. The model minimises
 
     .. math:: \sum_i\log\bigl(1+e^{-y_i(\theta^\top x_i+b)}\bigr)+\frac1{2C}\|\theta\|^2,
 
-    all labels at once. A label is predicted where its probability is at least 1/2.
+    and all labels are solved together. A label is predicted if its probability is at least 1/2.
 
     Parameters
     ----------
     estimator : None, "weka" or classifier, default=None
-        What learns a label: the logistic regression above; the same without a penalty to speak
-        of, as Weka has it and the paper's CLR and ECC use it (features are divided by their
-        standard deviations and ``C = 5e7``, that is 1e-8 times the squared coefficients); or any
-        binary classifier of scikit-learn.
+        The model of one label. None: the logistic regression above. "weka": the same as in Weka,
+        which the paper uses in CLR and ECC, with almost no penalty (features divided by their
+        standard deviations, ``C = 5e7``, so the penalty is 1e-8 times the squared coefficients).
+        Or any binary classifier of scikit-learn.
     C : float, default=1.0
         Inverse strength of the penalty, > 0. As in scikit-learn's ``LogisticRegression``.
     thresholds : {"zero", "f1", "hamming"}, default="zero"
-        At which log-odds a label is predicted: 0 for all labels; or for each label those that are
-        best, by its F1 or by the number of correct decisions, on the training rows, scored by
-        models that have not seen them (5 folds).
+        A label is predicted if its log-odds reach its threshold. "zero" uses 0 for all labels.
+        "f1" and "hamming" choose one threshold per label: the one with the best F1, or with the
+        most correct decisions. To choose it, 5-fold cross-validation scores every training row
+        with a model that was not fitted on that row.
     tol : float, default=1e-4
-        Relative length of the gradient at which to stop.
+        The solver stops when the relative length of the gradient is at most this.
     max_iter : int, default=100
-        Cap on Newton steps.
+        Largest number of Newton steps.
     n_jobs : int, optional
-        Threads, or processes for an estimator of the user's, as joblib counts them.
+        Number of threads, as in joblib. With an estimator of the user: number of processes.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_labels, n_features)
-        :math:`\theta` of each label, of the built-in models.
+        :math:`\theta` of each label. Set only by the built-in models.
     intercept_ : ndarray of shape (n_labels,)
-        b of each label; about 37 or -37 for a label that all or no rows have.
+        b of each label. It is about 37 for a label that all rows have, and about -37 for a label
+        that no row has.
     gradient_norm_ : ndarray of shape (n_labels,)
         Relative length of each gradient at the solution.
     n_iter_ : int
-        Newton steps of the slowest model; 1 with an estimator of the user's.
+        Newton steps of the slowest model. With an estimator of the user, 1.
     estimators_ : list
-        The fitted copies of `estimator`, instead; a number for a constant label.
+        The fitted copies of an `estimator` of the user, instead of the attributes above. For a
+        constant label, a number.
     classes_ : ndarray
-        The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
+        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
     label_names_ : ndarray of str
-        The labels' names: columns of a frame, else ``y0, y1, ...``.
+        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
     thresholds_ : ndarray of shape (n_labels,)
-        A label is predicted where its log-odds exceed this: just below 0, as ties are relevant.
+        One threshold per label. A label is predicted if its log-odds are above it. A threshold of
+        0 is stored as a number slightly below 0, because a tie counts as relevant.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of str
-        Their names, if X had any.
+        Names of the features, if X has names.
 
     See Also
     --------
-    ECC : Labels one after the other, each with those before as features.
-    CLR : A model for each pair of labels.
+    ECC : Chains of models that use earlier labels as features.
+    CLR : One model per pair of labels.
 
     Examples
     --------
@@ -109,6 +113,7 @@ class BinaryRelevance(ProbabilityClassifier):
         solution = solve_logistic(own.scaled(X), Y, **own.options)
         own.warn(type(self).__name__, solution.gradient_norm)
         self.coef_ = own.unscaled(solution.coef)
+        # The optimum for a constant label is an infinite intercept; keep the scores finite.
         self.intercept_ = np.nan_to_num(solution.intercept, posinf=SURE, neginf=-SURE)
         self.gradient_norm_ = solution.gradient_norm
         self.n_iter_ = max(1, int(solution.n_iter.max()))

@@ -1,4 +1,4 @@
-"""Calibrated label ranking: all pairs of labels vote, and each label against a virtual one."""
+"""Calibrated label ranking: votes of all pairs of labels, and of labels against a virtual one."""
 
 from __future__ import annotations
 
@@ -20,70 +20,73 @@ __all__ = ["CLR"]
 class CLR(TiesAreRelevant):
     r"""Calibrated label ranking.
 
-    For every pair of labels a model tells, from the rows that have exactly one of them, which of
-    the two is more relevant; for every label another tells whether it is relevant at all, which is
-    a vote between it and a virtual label 0 [1]_. With :math:`v_p` the votes for label p and
-    :math:`v_0` those for the virtual one, the scores of the l labels are
+    There is one model per pair of labels. It is trained on the rows that have exactly one of the
+    two labels, and it votes for the more relevant one. There is also one model per label, which
+    votes between this label and a virtual label 0 [1]_. Each model minimises the logistic loss
+    plus :math:`\|\theta\|^2/(2C)`. Let :math:`v_p` be the votes for label p and :math:`v_0` the
+    votes for the virtual label. The scores of the l labels are
 
-    .. math:: f_p=(v_p-v_0)/l,
+    .. math:: f_p=(v_p-v_0)/l.
 
-    which rank labels by their votes; those with at least as many as the virtual one are predicted.
+    A label is predicted if it has at least as many votes as the virtual label.
 
     Parameters
     ----------
     estimator : None, "weka" or classifier, default=None
-        What learns a pair: a logistic regression with penalty :math:`\|\theta\|^2/(2C)`; the same
-        without a penalty to speak of, as Weka has it and with it the paper (features divided by
-        their standard deviations in all training rows, ``C = 5e7``); or any binary classifier of
-        scikit-learn.
+        The model of one pair. None: a logistic regression with the penalty
+        :math:`\|\theta\|^2/(2C)`. "weka": the same as in Weka, which the paper uses, with almost
+        no penalty (features divided by their standard deviations in all training rows,
+        ``C = 5e7``). Or any binary classifier of scikit-learn.
     voting : {"hard", "soft"}, default="hard"
-        A model gives its vote to one label, of equally probable ones to the first; or to both
-        labels their probabilities.
+        "hard": a model gives one vote to the more probable label, or to the first label in a tie.
+        "soft": a model gives each of its two labels its probability.
     mulan_compat : bool, default=False
-        Ignore all pairs after the first one that no training row distinguishes, in the order
-        (0, 1), (0, 2), ..., (1, 2), ...; as the Java library Mulan does by mistake, and with it
-        the published figures. Only for their reproduction.
+        Ignore all pairs after the first pair that no training row distinguishes, in the order
+        (0, 1), (0, 2), ..., (1, 2), .... The Java library Mulan does this by mistake, and the
+        published figures were computed with it. Use this only to reproduce them.
     C : float, default=1.0
         Inverse strength of the penalty, > 0.
     thresholds : {"zero", "f1", "hamming"}, default="zero"
-        At which score a label is predicted: 0 for all labels, as in the paper; or for each label
-        the one that is best, by its F1 or by the number of correct decisions, on the training
-        rows, scored by models that have not seen them (5 folds).
+        A label is predicted if its score reaches its threshold. "zero" uses 0 for all labels, as
+        in the paper. "f1" and "hamming" choose one threshold per label: the one with the best F1,
+        or with the most correct decisions. To choose it, 5-fold cross-validation scores every
+        training row with a model that was not fitted on that row.
     tol : float, default=1e-4
-        Relative length of the gradient at which to stop.
+        The solver stops when the relative length of the gradient is at most this.
     max_iter : int, default=100
-        Cap on Newton steps.
+        Largest number of Newton steps.
     n_jobs : int, optional
-        Threads, or processes for an estimator of the user's, as joblib counts them.
+        Number of threads, as in joblib. With an estimator of the user: number of processes.
 
     Attributes
     ----------
     pairs_ : LinearPairs or MemberPairs
-        The models of pairs.
+        The models of the pairs.
     virtual_ : BinaryRelevance
-        The models of labels against the virtual one.
+        The models of the labels against the virtual label.
     n_iter_ : int
-        Newton steps of the slowest model; 1 with an estimator of the user's.
+        Newton steps of the slowest model. With an estimator of the user, 1.
     classes_ : ndarray
-        The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
+        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
     label_names_ : ndarray of str
-        The labels' names: columns of a frame, else ``y0, y1, ...``.
+        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
     thresholds_ : ndarray of shape (n_labels,)
-        A label is predicted where its score exceeds this: just below 0, as ties are relevant.
+        One threshold per label. A label is predicted if its score is above it. A threshold of 0 is
+        stored as a number slightly below 0, because a tie counts as relevant.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of str
-        Their names, if X had any.
+        Names of the features, if X has names.
 
     See Also
     --------
-    BinaryRelevance : Only the votes against the virtual label.
+    BinaryRelevance : Uses only the votes against the virtual label.
 
     Notes
     -----
-    A pair whose training rows all have the same label always votes for it; a pair without such
-    rows has no vote. The built-in models need 4 bytes for each pair and feature, which is 140 MB
-    for the 69,751 pairs of 374 labels and 499 features.
+    If all training rows of a pair have the same one of its labels, the pair always votes for that
+    label. A pair without training rows has no vote. The built-in models need 4 bytes per pair and
+    feature. For example, 374 labels (69,751 pairs) and 499 features need 140 MB.
 
     References
     ----------
@@ -141,6 +144,7 @@ class CLR(TiesAreRelevant):
         relevant = _votes(self.virtual_._score(X), self.voting)
         votes = relevant.copy()
         n_labels = votes.shape[1]
+        # One label against all later labels at a time: all pairs at once may not fit in memory.
         for p in range(n_labels - 1):
             scores, known = self.pairs_.log_odds(X, p, self.mulan_compat)
             first = _votes(scores, self.voting)
@@ -151,5 +155,5 @@ class CLR(TiesAreRelevant):
 
 
 def _votes(scores: FloatArray, voting: str) -> FloatArray:
-    """Return the votes, or probabilities, of the first label of each pair."""
+    """Return the votes for the first label of each pair, or its probabilities."""
     return np.asarray(expit(scores) if voting == "soft" else (scores >= 0).astype(np.float64))

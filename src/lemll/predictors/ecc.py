@@ -1,4 +1,4 @@
-"""Classifier chains, and ensembles of them."""
+"""Classifier chains and ensembles of classifier chains."""
 
 from __future__ import annotations
 
@@ -26,54 +26,59 @@ SHARE = 0.67
 
 
 class LabelChain(ChainClassifier):
-    r"""A classifier chain: each label's model has the labels before it as features.
+    r"""A classifier chain: the model of each label uses the earlier labels as features.
 
-    The model of the label at place s of the chain is a logistic regression on
-    :math:`[x,y_{\pi(1)},\dots,y_{\pi(s-1)}]`, trained with the true labels; predictions feed the
-    predicted ones forward [1]_. All models of a chain are trained at once.
+    The model of the label at position s of the chain is a logistic regression on
+    :math:`[x,y_{\pi(1)},\dots,y_{\pi(s-1)}]`. It is trained with the true labels. In prediction it
+    receives the predicted labels of the earlier models [1]_. Each model minimises the logistic
+    loss plus :math:`\|\theta\|^2/(2C)`. All models of a chain are trained together.
 
     Parameters
     ----------
     estimator : None, "weka" or classifier, default=None
-        What learns a label: a logistic regression with penalty :math:`\|\theta\|^2/(2C)`; the
-        same without a penalty to speak of, as Weka has it (features divided by their standard
-        deviations, ``C = 5e7``); or any binary classifier of scikit-learn.
+        The model of one label. None: a logistic regression with the penalty
+        :math:`\|\theta\|^2/(2C)`. "weka": the same as in Weka, with almost no penalty (features
+        divided by their standard deviations, ``C = 5e7``). Or any binary classifier of
+        scikit-learn.
     order : "random" or array-like of int, default="random"
-        The labels' numbers in the order of the chain, or a random one. That depends on the labels
-        themselves and not on how they are numbered.
+        The numbers of the labels in the order of the chain, or a random order. The random order
+        depends on the values of the labels, and not on how the labels are numbered.
     C : float, default=1.0
         Inverse strength of the penalty, > 0.
     thresholds : {"zero", "f1", "hamming"}, default="zero"
-        At which log-odds a label is predicted in the end; the chain feeds forward at 0. Either 0
-        for all labels, or for each label those that are best, by its F1 or by the number of
-        correct decisions, on training rows of models that have not seen them (5 folds).
+        A label is predicted if its log-odds reach its threshold. "zero" uses 0 for all labels.
+        "f1" and "hamming" choose one threshold per label: the one with the best F1, or with the
+        most correct decisions. To choose it, 5-fold cross-validation scores every training row
+        with a model that was not fitted on that row. These thresholds apply to the final
+        predictions; the labels that the chain passes to later models always use 0.
     tol : float, default=1e-4
-        Relative length of the gradient at which to stop.
+        The solver stops when the relative length of the gradient is at most this.
     max_iter : int, default=100
-        Cap on Newton steps.
+        Largest number of Newton steps.
     n_jobs : int, optional
-        Threads, as joblib counts them.
+        Number of threads, as in joblib.
     random_state : int, RandomState or None, default=None
-        For the order.
+        Seed of the random order.
 
     Attributes
     ----------
     chain_ : Chain
         The order and the models.
     order_ : ndarray of shape (n_labels,)
-        The label of each place.
+        The label at each position of the chain.
     n_iter_ : int
-        Newton steps of the slowest model; 1 with an estimator of the user's.
+        Newton steps of the slowest model. With an estimator of the user, 1.
     classes_ : ndarray
-        The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
+        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
     label_names_ : ndarray of str
-        The labels' names: columns of a frame, else ``y0, y1, ...``.
+        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
     thresholds_ : ndarray of shape (n_labels,)
-        A label is predicted where its log-odds exceed this: just below 0, as ties are relevant.
+        One threshold per label. A label is predicted if its log-odds are above it. A threshold of
+        0 is stored as a number slightly below 0, because a tie counts as relevant.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of str
-        Their names, if X had any.
+        Names of the features, if X has names.
 
     See Also
     --------
@@ -136,7 +141,7 @@ def _checked_order(order: Any, n_labels: int) -> IndexArray:
         places = np.asarray(order)
     except ValueError as ragged:
         raise ValueError(message) from ragged
-    # Kind first: what holds no whole numbers may not even be sortable.
+    # Check the type first, because an array of other objects may not be sortable.
     if places.dtype.kind not in "iu" or places.ndim != 1:
         raise ValueError(message)
     if not np.array_equal(np.sort(places), np.arange(n_labels)):
@@ -147,64 +152,68 @@ def _checked_order(order: Any, n_labels: int) -> IndexArray:
 class ECC(ChainClassifier):
     r"""Ensemble of classifier chains, each with its own order and sample of the rows.
 
-    Each member is a chain as in `LabelChain`, of a random order, trained on a random sample of the
-    rows; the members' probabilities, or their decisions, are averaged, and a label is predicted
-    where the average is at least 1/2 [1]_. All models of all chains are trained at once.
+    Each member is a `LabelChain` with a random order, trained on a random sample of the rows. The
+    probabilities, or the decisions, of the members are averaged. A label is predicted if the
+    average is at least 1/2 [1]_. Each model minimises the logistic loss plus
+    :math:`\|\theta\|^2/(2C)`. All models of all chains are trained together.
 
     Parameters
     ----------
     estimator : None, "weka" or classifier, default=None
-        What learns a label: a logistic regression with penalty :math:`\|\theta\|^2/(2C)`; the
-        same without a penalty to speak of, as Weka has it and with it the paper (features divided
-        by their standard deviations, ``C = 5e7``); or any binary classifier of scikit-learn.
+        The model of one label. None: a logistic regression with the penalty
+        :math:`\|\theta\|^2/(2C)`. "weka": the same as in Weka, which the paper uses, with almost
+        no penalty (features divided by their standard deviations, ``C = 5e7``). Or any binary
+        classifier of scikit-learn.
     n_estimators : int, default=30
         Number of chains.
     sampling : {"bootstrap", "subset"}, default="bootstrap"
-        As many rows as there are, drawn with replacement, as Mulan does it; or 67 % of them,
-        without.
+        "bootstrap" draws n_samples rows with replacement, as Mulan does. "subset" draws 67 % of
+        the rows without replacement.
     combine : {"confidences", "votes"}, default="confidences"
-        What to average: probabilities or decisions.
+        Average the probabilities ("confidences") or the 0/1 decisions ("votes").
     C : float, default=1.0
         Inverse strength of the penalty, > 0.
     thresholds : {"zero", "f1", "hamming"}, default="zero"
-        At which log-odds of the average a label is predicted: 0 for all labels, as in the paper;
-        or for each label those that are best, by its F1 or by the number of correct decisions, on
-        the training rows, scored by models that have not seen them (5 folds).
+        A label is predicted if the log-odds of its average reach its threshold. "zero" uses 0 for
+        all labels, as in the paper. "f1" and "hamming" choose one threshold per label: the one
+        with the best F1, or with the most correct decisions. To choose it, 5-fold cross-validation
+        scores every training row with a model that was not fitted on that row.
     tol : float, default=1e-4
-        Relative length of the gradient at which to stop.
+        The solver stops when the relative length of the gradient is at most this.
     max_iter : int, default=100
-        Cap on Newton steps.
+        Largest number of Newton steps.
     n_jobs : int, optional
-        Threads, or processes for an estimator of the user's, as joblib counts them.
+        Number of threads, as in joblib. With an estimator of the user: number of processes.
     random_state : int, RandomState or None, default=None
-        For orders and samples.
+        Seed of the random orders and samples.
 
     Attributes
     ----------
     chains_ : list of Chain
         The members.
     n_iter_ : int
-        Newton steps of the slowest model; 1 with an estimator of the user's.
+        Newton steps of the slowest model. With an estimator of the user, 1.
     classes_ : ndarray
-        The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
+        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
     label_names_ : ndarray of str
-        The labels' names: columns of a frame, else ``y0, y1, ...``.
+        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
     thresholds_ : ndarray of shape (n_labels,)
-        A label is predicted where its log-odds exceed this: just below 0, as ties are relevant.
+        One threshold per label. A label is predicted if its log-odds are above it. A threshold of
+        0 is stored as a number slightly below 0, because a tie counts as relevant.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of str
-        Their names, if X had any.
+        Names of the features, if X has names.
 
     See Also
     --------
     LabelChain : A single chain.
-    BinaryRelevance : Each label on its own.
+    BinaryRelevance : One independent model per label.
 
     Notes
     -----
-    The random orders depend on the labels themselves and not on how they are numbered, so
-    permuted labels give permuted predictions.
+    The random orders depend on the values of the labels, and not on how the labels are numbered.
+    Therefore permuted labels give permuted predictions.
 
     References
     ----------

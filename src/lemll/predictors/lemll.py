@@ -1,4 +1,4 @@
-"""LEMLL, the classifier."""
+"""The LEMLL classifier, which minimises Eq. (9)."""
 
 from __future__ import annotations
 
@@ -20,64 +20,73 @@ __all__ = ["LEMLL"]
 class LEMLL(MultilabelClassifier):
     r"""Multi-label learning with label enhancement, solved to a certified global optimum.
 
-    Learns a model, linear in the features or in those of a kernel, and with it numerical labels U
-    that say how much each label matters in each training row. Both jointly minimise Eq. (9) of
-    [1]_,
+    LEMLL learns two things together. The first is a linear model of the features, or of the
+    features of a kernel. The second is the numerical labels U, which say how much each label
+    matters in each training row. The model and U jointly minimise Eq. (9) of [1]_,
 
     .. math::
         \sum_i L_\varepsilon(\|u_i-\Theta x_i-b\|)+\alpha\|\Theta\|_F^2
         +\beta\|U-Y\|_F^2+\gamma\,\mathrm{tr}(U^\top MU),
 
     with the logical labels Y in -1/+1, :math:`L_\varepsilon(r)=\max(0,r-\varepsilon)^2` and
-    :math:`M=(I-W)^\top(I-W)` from the LLE weights W (Eq. 6-8). The problem is convex; the solver
-    stops on a duality gap, so `optimality_` bounds how far `objective_` is from the minimum.
+    :math:`M=(I-W)^\top(I-W)` from the LLE weights W (Eq. 6-8). The problem is convex. The solver
+    stops when the duality gap is small. Therefore `optimality_` is a proven bound on the distance
+    between `objective_` and the minimum.
 
     Parameters
     ----------
     alpha : float, default=1.0
         Weight of :math:`\|\Theta\|_F^2`, > 0.
     beta : float, default=1.0
-        Weight of the closeness of U to the logical labels, > 0.
+        Weight of :math:`\|U-Y\|_F^2`, > 0. A large value keeps U near the logical labels.
     gamma : float, default=1.0
-        Weight of the agreement of U with the rows' local linear structure, >= 0.
+        Weight of :math:`\mathrm{tr}(U^\top MU)`, >= 0. A large value makes U follow the local
+        linear structure of the rows.
     epsilon : float, default=0.1
-        Radius of the tube inside which residuals cost nothing, >= 0.
+        Radius of the tube, >= 0. Residuals inside the tube cost nothing.
     kernel : str or callable, default="linear"
-        Inner product of two rows, in the feature space that the model is linear in: "linear",
-        "rbf", "poly", "sigmoid", "cosine" or "precomputed". In this order it is :math:`x^\top x'`,
-        :math:`\exp(-g\|x-x'\|^2)`, :math:`(g\,x^\top x'+c)^{degree}`,
-        :math:`\tanh(g\,x^\top x'+c)`, that of rows of length 1, or X itself holds the values. Or a
-        function of two arrays of rows. It must be positive semi-definite. The
-        neighbourhoods are those of X, or of a precomputed kernel's feature space.
+        Inner product of two rows in the feature space of the model. The kernel must be positive
+        semi-definite.
+
+        - "linear": :math:`x^\top x'`.
+        - "rbf": :math:`\exp(-g\|x-x'\|^2)`.
+        - "poly": :math:`(g\,x^\top x'+c)^{degree}`.
+        - "sigmoid": :math:`\tanh(g\,x^\top x'+c)`.
+        - "cosine": the inner product of the rows after scaling them to length 1.
+        - "precomputed": X itself holds the kernel values.
+        - A callable: a function of two arrays of rows.
+
+        Neighbours are searched in X, or in the feature space of a precomputed kernel.
     kernel_gamma : "variance" or float, default="variance"
-        g of the kernel, > 0; by default one over the sum of the features' variances, so that the
-        mean squared distance of two rows has the exponent -2.
+        Factor g of the kernel, > 0. "variance" means one divided by the sum of the variances of
+        the features. With it, two rows at the mean squared distance have the exponent -2.
     degree : int, default=3
-        Of the polynomial kernel.
+        Degree of the polynomial kernel.
     coef0 : float, default=1.0
-        c of the polynomial and the sigmoid kernel.
+        Constant c of the polynomial and the sigmoid kernel.
     n_neighbors : int, default=10
-        Neighbours from which a row is rebuilt; with fewer rows, all others.
+        Number of neighbours that rebuild a row. If there are fewer rows, all other rows are used.
     reg_policy : {"always", "auto"}, default="always"
-        Whether the local Gram matrices of LLE are always regularised, or only where they are
-        singular. The latter is what the published figures rest on; the solution then takes some
-        twenty times longer where neighbours nearly coincide, and predicts no better.
+        When to regularise the local Gram matrices of LLE: always, or only if they are singular.
+        The published figures were computed with "auto". It makes the solver about twenty times
+        slower on data whose neighbours almost coincide, and it does not predict better.
     graph : csr_array of shape (n_samples, n_samples), optional
-        Precomputed LLE weights W of the training rows, as
-        `lemll.topology.reconstruction_weights` gives them; `n_neighbors` and `reg_policy` are
-        then not used. It belongs to these rows, so it cannot be cross-validated.
+        Precomputed LLE weights W of the training rows, from
+        `lemll.topology.reconstruction_weights`. If given, `n_neighbors` and `reg_policy` are not
+        used. The graph is valid only for these rows, so it cannot be used in cross-validation.
     thresholds : {"zero", "f1", "hamming"}, default="zero"
-        Above which score a label is predicted: 0 for all labels, as in the paper; or for each
-        label the one that is best, by its F1 or by the number of correct decisions, on the
-        training rows, scored by models that have not seen them (5 folds).
+        A label is predicted if its score is above its threshold. "zero" uses 0 for all labels, as
+        in the paper. "f1" and "hamming" choose one threshold per label: the one with the best F1,
+        or with the most correct decisions. To choose it, 5-fold cross-validation scores every
+        training row with a model that was not fitted on that row.
     tol : float, default=1e-4
-        Certified relative duality gap at which to stop.
+        The solver stops when the certified relative duality gap is at most this.
     max_iter : int, default=1000
-        Cap on the solver's iterations.
+        Largest number of iterations of the solver.
     precision : {"float64", "float32"}, default="float64"
-        Of the iterates; the certificate is always float64.
+        Floating-point precision of the iterates. The certificate is always computed in float64.
     verbose : int, default=0
-        If positive, a progress line on standard error.
+        If positive, print a progress line to standard error.
 
     Attributes
     ----------
@@ -88,48 +97,49 @@ class LEMLL(MultilabelClassifier):
     numerical_labels_ : ndarray of shape (n_samples, n_labels)
         U of the training rows.
     label_distribution_ : ndarray of shape (n_samples, n_labels)
-        U through the logistic function, divided by its row sum.
+        The logistic function of U, divided by the sum of each row.
     dual_coef_ : ndarray of shape (n_labels, n_samples)
-        With a kernel, instead of `coef_`: the coefficients a of the outputs
-        :math:`\sum_j a_j k(x_j, x)+b`; their rows sum to zero.
+        Replaces `coef_` if a kernel is used: the coefficients a of the outputs
+        :math:`\sum_j a_j k(x_j, x)+b`. Each row sums to zero.
     X_fit_ : ndarray or csr_array
-        With a kernel that is not precomputed: a copy of the training rows.
+        A copy of the training rows. Set only for a kernel that is not precomputed.
     kernel_ : object
-        With a kernel: its name and the parameters it was used with. Of dense rows "poly" and
-        "cosine" are taken about the mean of the training rows, so that features far from the
-        origin lose no digits; this changes `intercept_` and nothing else.
+        The name of the kernel and the parameters used. Set only if a kernel is used. For dense
+        rows, "poly" and "cosine" are computed relative to the mean of the training rows, so that
+        features far from the origin do not lose digits. This changes only `intercept_`.
     objective_ : float
         Eq. (9) at the solution.
     objective_trace_ : ndarray
         Eq. (9) at the start and after each iteration.
     optimality_ : float
-        Certified relative duality gap of the solution; with a kernel, what the rounding of its
-        values adds is estimated and included.
+        Certified relative duality gap of the solution. With a kernel, it includes an estimate of
+        the error caused by the rounding of the kernel values.
     n_iter_ : int
-        Iterations done.
+        Number of iterations.
     classes_ : ndarray
-        The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
+        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
     label_names_ : ndarray of str
-        The labels' names: columns of a frame, else ``y0, y1, ...``.
+        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
     thresholds_ : ndarray of shape (n_labels,)
-        A label is predicted where its score exceeds this.
+        One threshold per label. A label is predicted if its score is above it.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of str
-        Their names, if X had any.
+        Names of the features, if X has names.
 
     See Also
     --------
-    lemll.enhancers.LEMLLEnhancer : The same optimum, for the sake of the distribution alone.
+    lemll.enhancers.LEMLLEnhancer : The same optimum, used only to get the label distribution.
 
     Notes
     -----
-    The paper adds a virtual label with logical value 0 and predicts the labels that score above
-    it. Its scores are exactly 0, so a label is predicted where its score is positive. Labels that
-    are the same in all training rows are always predicted so.
+    The paper adds a virtual label with logical value 0. It predicts the labels whose scores are
+    higher than the score of the virtual label. That score is always exactly 0. Therefore a label
+    is predicted if its score is positive. A label that has the same value in all training rows is
+    always predicted with that value.
 
-    There is no ``sample_weight``: repeating a row would change the neighbourhoods, so weights
-    could not mean what they mean elsewhere.
+    There is no ``sample_weight``. In other estimators, a weight of 2 means the same as a repeated
+    row. In LEMLL a repeated row would also change the neighbourhoods, so the two would differ.
 
     References
     ----------

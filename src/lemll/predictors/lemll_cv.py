@@ -1,4 +1,4 @@
-"""LEMLL with its parameters chosen by cross-validation, over one path a fold."""
+"""LEMLL with parameters chosen by cross-validation, with one solution path per fold."""
 
 from __future__ import annotations
 
@@ -14,48 +14,50 @@ __all__ = ["LEMLLCV"]
 
 
 class LEMLLCV(PathCV):
-    r"""LEMLL with alpha, beta and gamma, and if wanted the kernel, chosen by cross-validation.
+    r"""LEMLL with alpha, beta and gamma, and optionally the kernel, chosen by cross-validation.
 
-    For every fold and kernel all parameters are solved on one path (`lemll.solvers.solve_path`),
-    each to a certified gap of `tol_search`; then :class:`LEMLL` is fitted to all rows with the
-    best ones.
+    For each fold and each kernel, one path (`lemll.solvers.solve_path`) solves all parameters,
+    each to a certified gap of `tol_search`. Then :class:`LEMLL` is fitted to all rows with the
+    best parameters. It minimises Eq. (9).
 
     Parameters
     ----------
     alphas, betas, gammas : sequence of float, default={1/64, 1/16, 1/4, 1, 4, 16, 64}
-        Values to try, the paper's grid; all combinations are.
+        Values to try. All combinations are tried. The default is the grid of the paper.
     scoring : str, sequence of str, or callable, default="average_precision"
-        Names in ``lemll.metrics.METRICS``, of which the first decides, or a function of the true
-        labels and the scores, of which greater is better.
+        One or more names in ``lemll.metrics.METRICS``; the first one decides. Or a function of the
+        true labels and the scores; a greater value is better.
     cv : int, splitter or iterable, default=5
-        A number of folds, stratified for all labels together; or a splitter, or pairs of
-        training and test rows, as scikit-learn takes them.
+        The number of folds, which are then stratified for all labels together. Or a splitter, or
+        pairs of training and test rows, as in scikit-learn.
     search : {"grid", "coarse"}, default="grid"
-        All combinations; or every third value first, then the surroundings of the best, until
-        nothing around it is better: about a quarter of the work.
+        "grid" tries all combinations. "coarse" first tries every third value of each parameter.
+        Then it tries the neighbours of the best combination, until no neighbour is better. This
+        takes about a quarter of the work.
     one_standard_error : bool, default=False
-        Whether to take, among the parameters within one standard error of the best and with its
-        kernel, those with the largest alpha, then the largest beta, then the smallest gamma: the
-        plainest model that is as good.
+        Whether to choose the simplest model that is almost as good as the best. Candidates have
+        the same kernel as the best, and a mean score within one standard error of it. Among them
+        the largest alpha wins, then the largest beta, then the smallest gamma.
     kernel : "auto", str or callable, default="linear"
-        As in :class:`LEMLL`; "auto" tries the linear and the RBF kernel, of three widths.
+        As in :class:`LEMLL`. "auto" tries the linear kernel and the RBF kernel with three widths.
     kernel_gamma, degree, coef0 : object
-        Of the kernel, as in :class:`LEMLL`.
+        Parameters of the kernel, as in :class:`LEMLL`.
     normalize_rows : bool or "auto", default=False
-        Whether rows are divided by their lengths; "auto" tries both.
+        Whether each row is divided by its length. "auto" tries both.
     epsilon, n_neighbors, reg_policy, max_iter
         As in :class:`LEMLL`.
     thresholds : {"zero", "f1", "hamming"}, default="zero"
         As in :class:`LEMLL`, for the final model.
     tol_search, tol_final : float, default=1e-3, 1e-6
-        Certified relative gaps: while searching; and of the ten best, from which one is then
-        chosen, and of the final model.
+        Certified relative gaps. `tol_search` is used during the search. `tol_final` is used for
+        the ten best combinations, from which the winner is chosen, and for the final model.
     precision : {"float64", "float32"}, default="float64"
-        Of the iterates while searching.
+        Floating-point precision of the iterates during the search.
     refit : bool, default=True
-        Whether to fit the final model; without it there are no predictions.
+        Whether to fit the final model. Without it, the object cannot predict.
     n_jobs : int, optional
-        Folds worked on at a time, as in joblib, by threads. The result does not depend on it.
+        Number of folds that run at the same time, in threads, as in joblib. The result does not
+        depend on it.
     callback : callable, optional
         Called with a `SearchProgress` (done, expected, best_score, elapsed) after each fold.
 
@@ -64,23 +66,23 @@ class LEMLLCV(PathCV):
     best_params_ : dict
         alpha, beta, gamma, kernel, kernel_gamma and normalize_rows of the final model.
     best_score_ : float
-        Mean over the folds of the first measure, greater being better.
+        Mean of the first measure over the folds. Greater is better.
     best_index_ : int
-        Where the best parameters are in `cv_results_`.
+        Index of the best parameters in `cv_results_`.
     cv_results_ : dict of str to ndarray
-        One entry for each combination tried: the parameters (``param_...``), and for each measure
-        (``mean_test_...``, ``std_test_...``, ``split0_test_...``), losses negated; the rank; the
-        largest certified gap of the folds (``optimality``).
+        One entry per combination tried. It holds the parameters (``param_...``), and per measure
+        the scores (``mean_test_...``, ``std_test_...``, ``split0_test_...``) and the rank. Losses
+        are negated. ``optimality`` is the largest certified gap over the folds.
     best_estimator_ : LEMLL
-        The final model; its attributes (``coef_``, ``label_distribution_``, ...) are this one's
-        too. Where `normalize_rows` was chosen, it wants rows of length 1.
+        The final model. Its attributes (``coef_``, ``label_distribution_``, ...) are also
+        available on this object. If `normalize_rows` was chosen, it expects rows of length 1.
     n_splits_ : int
         Number of folds.
 
     See Also
     --------
-    LEMLL : One model.
-    MSVRCV : The same search, with the labels as they are.
+    LEMLL : A single model with given parameters.
+    MSVRCV : The same search without label enhancement.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""ML2: multi-label manifold learning."""
+"""ML2: multi-label manifold learning, in two stages."""
 
 from __future__ import annotations
 
@@ -10,57 +10,60 @@ __all__ = ["ML2"]
 
 
 class ML2(SignKeepingClassifier):
-    r"""Multi-label manifold learning [1]_: numerical labels on a manifold, then their regression.
+    r"""Multi-label manifold learning [1]_: numerical labels on a manifold, then a regression.
 
-    The first stage (`ML2Enhancer`) gives numerical labels :math:`\mu` with the signs of the logical
-    ones. The second learns outputs :math:`f_i=\Theta x_i+b` that come near them and keep their
-    signs,
+    The first stage (`ML2Enhancer`) computes numerical labels :math:`\mu` that have the same signs
+    as the logical labels. The second stage learns outputs :math:`f_i=\Theta x_i+b` that are close
+    to :math:`\mu` and have the same signs,
 
     .. math::
         \min \tfrac12\|\Theta\|_F^2+C_1\sum_iL_\varepsilon(\|\mu_i-f_i\|)
         +C_2\sum_{ij}\max(0,-\operatorname{sgn}(\mu_{ij})f_{ij}),
         \qquad L_\varepsilon(r)=\max(0,r-\varepsilon)^2,
 
-    which is convex and solved to a certified duality gap.
+    This problem is convex. It is solved to a certified duality gap.
 
     Parameters
     ----------
     C1 : float, default=1.0
         Weight of the regression, > 0. The LEMLL paper [2]_ chooses it among 1 to 10.
     C2 : float, default=1.0
-        Weight of outputs of the wrong sign, >= 0. [2]_ chooses it among 1 to 10.
+        Weight of outputs with the wrong sign, >= 0. [2]_ chooses it among 1 to 10.
     n_neighbors : int, optional
-        Neighbours from which a row is rebuilt in the first stage; by default n_labels + 1.
+        Number of neighbours that rebuild a row in the first stage. By default n_labels + 1.
     lower : float, default=1.0
         :math:`\lambda`, the smallest magnitude of a numerical label, > 0.
     ridge : float, default=1e-3
-        :math:`\rho` of the first stage, >= 0: what large numerical labels cost by themselves. In
-        few features, where neighbours rebuild a row in many ways, nothing else keeps them small;
-        the published reconstructions come from 1e-5.
+        :math:`\rho` of the first stage, >= 0: the weight of :math:`\|u\|^2`. With few features,
+        neighbours can rebuild a row in many ways, and only this term keeps the numerical labels
+        small. The published reconstructions were computed with 1e-5.
     epsilon : float, default=0.001
-        Radius of the tube inside which residuals cost nothing, >= 0; as in the authors' programs.
+        Radius of the tube, >= 0. Residuals inside the tube cost nothing. The default is the value
+        of the authors' programs.
     kernel : str or callable, default="linear"
-        Inner product of two rows, in the feature space that the outputs are linear in: "linear",
-        "rbf", "poly", "sigmoid", "cosine", or a function of two arrays of rows. [2]_ uses "linear".
+        Inner product of two rows in the feature space of the model: "linear", "rbf", "poly",
+        "sigmoid", "cosine", or a function of two arrays of rows. [2]_ uses "linear".
     kernel_gamma : "distance", "variance" or float, default="distance"
-        Factor g of the kernel, :math:`\exp(-g\|x-x'\|^2)` for "rbf". "distance" is
-        :math:`1/(2\sigma^2)` with the mean distance :math:`\sigma` of two training rows, as in the
-        authors' programs; "variance" one over the sum of the features' variances.
+        Factor g of the kernel, for example :math:`\exp(-g\|x-x'\|^2)` for "rbf". "distance" means
+        :math:`1/(2\sigma^2)`, where :math:`\sigma` is the mean distance between two training rows;
+        the authors' programs use it. "variance" means one divided by the sum of the variances of
+        the features.
     degree : int, default=3
-        Of the polynomial kernel.
+        Degree of the polynomial kernel.
     coef0 : float, default=1.0
-        Added to the inner product in the polynomial and the sigmoid kernel.
+        Constant that the polynomial and the sigmoid kernel add to the inner product.
     thresholds : {"zero", "f1", "hamming"}, default="zero"
-        Above which score a label is predicted: 0 for all labels; or for each label the one that is
-        best, by its F1 or by the number of correct decisions, on the training rows, scored by
-        models that have not seen them (5 folds).
+        A label is predicted if its score is above its threshold. "zero" uses 0 for all labels.
+        "f1" and "hamming" choose one threshold per label: the one with the best F1, or with the
+        most correct decisions. To choose it, 5-fold cross-validation scores every training row
+        with a model that was not fitted on that row.
     memory : None, str or object with the interface of joblib.Memory, default=None
-        Where to keep first stages, which do not depend on C1, C2, the tube and the kernel: a grid
-        search over these then computes one for each part of the rows.
+        Cache of the first stage, which does not depend on C1, C2, the tube and the kernel. With
+        it, a grid search over these parameters computes the first stage only once per fold.
     tol : float, default=1e-6
-        Certified relative duality gap at which to stop.
+        The solver stops when the certified relative duality gap is at most this.
     max_iter : int, default=1000
-        Cap on the Newton steps.
+        Largest number of Newton steps.
 
     Attributes
     ----------
@@ -69,25 +72,25 @@ class ML2(SignKeepingClassifier):
     enhancer_ : ML2Enhancer
         The first stage, fitted.
     coef_, intercept_ : ndarray of shape (n_labels, n_features) and (n_labels,)
-        :math:`\Theta` and b. With a kernel `dual_coef_`, `X_fit_` and `kernel_` instead of `coef_`.
+        :math:`\Theta` and b. With a kernel, `dual_coef_`, `X_fit_` and `kernel_` replace `coef_`.
     objective_, optimality_ : float
-        Of the second stage, and its certified relative duality gap.
+        The objective of the second stage, and its certified relative duality gap.
     n_iter_ : int
-        Newton steps done.
+        Number of Newton steps.
     classes_ : ndarray
-        The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
+        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
     label_names_ : ndarray of str
-        The labels' names: columns of a frame, else ``y0, y1, ...``.
+        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
     thresholds_ : ndarray of shape (n_labels,)
-        A label is predicted where its score exceeds this.
+        One threshold per label. A label is predicted if its score is above it.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of str
-        Their names, if X had any.
+        Names of the features, if X has names.
 
     See Also
     --------
-    MLFE : The same second stage with one more term, after another first one.
+    MLFE : Another first stage, and the same second stage with one more term.
     lemll.solvers.solve_sign_msvr : The solver.
 
     References

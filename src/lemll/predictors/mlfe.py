@@ -1,4 +1,4 @@
-"""MLFE: labels enriched by the structure of the features."""
+"""MLFE: a two-stage classifier that enriches the labels with the structure of the features."""
 
 from __future__ import annotations
 
@@ -16,55 +16,58 @@ __all__ = ["MLFE"]
 class MLFE(SignKeepingClassifier):
     r"""Multi-label learning with feature-induced labelling information enrichment [1]_.
 
-    The first stage (`MLFEEnhancer`) gives numerical labels :math:`\mu` with the signs of the
-    logical ones. The second learns outputs :math:`f_i=\Theta\varphi(x_i)+b`,
+    The first stage (`MLFEEnhancer`) computes numerical labels :math:`\mu` that have the same signs
+    as the logical labels. The second stage learns outputs :math:`f_i=\Theta\varphi(x_i)+b`,
 
     .. math::
         \min \tfrac12\|\Theta\|_F^2+\beta_1\sum_iL_\varepsilon(\|\mu_i-f_i\|)
         +\beta_2\sum_{ij}\max(0,-\operatorname{sgn}(\mu_{ij})f_{ij})-\beta_3\sum_{ij}z_{ij}f_{ij},
 
-    with :math:`L_\varepsilon(r)=\max(0,r-\varepsilon)^2` and :math:`z_{ij}` one over the number of
-    the row's relevant labels for these, minus one over the number of the irrelevant ones for those:
-    the last term is the mean relevant output less the mean irrelevant one. It is convex and solved
-    to a certified duality gap.
+    with :math:`L_\varepsilon(r)=\max(0,r-\varepsilon)^2`. For a relevant label, :math:`z_{ij}` is
+    one divided by the number of relevant labels of the row. For an irrelevant label, it is minus
+    one divided by the number of irrelevant labels of the row. Therefore :math:`\sum_jz_{ij}f_{ij}`
+    is the mean output of the relevant labels minus the mean output of the irrelevant labels. The
+    problem is convex. It is solved to a certified duality gap.
 
     Parameters
     ----------
     beta1 : float, default=1.0
         Weight of the regression, > 0. The LEMLL paper [2]_ chooses it among 1 to 10.
     beta2 : float, default=1.0
-        Weight of outputs of the wrong sign, >= 0. [2]_ chooses it among 1, 10 and 15.
+        Weight of outputs with the wrong sign, >= 0. [2]_ chooses it among 1, 10 and 15.
     beta3 : float, default=1.0
-        Weight of the margin between relevant and irrelevant labels, >= 0. [2]_ chooses it among 1
-        and 10.
+        Weight of the margin between relevant and irrelevant labels, >= 0. [2]_ chooses 1 or 10.
     lower, upper : float, default=1.0, 2.0
-        :math:`c_1` and :math:`c_2`, between which the magnitudes of the numerical labels lie.
+        :math:`c_1` and :math:`c_2`, the bounds of the magnitudes of the numerical labels.
     coding : {"admm", "lasso"}, default="admm"
-        How rows are rebuilt from others in the first stage, see `MLFEEnhancer`.
+        How the first stage rebuilds a row from other rows; see `MLFEEnhancer`.
     epsilon : float, default=0.001
-        Radius of the tube inside which residuals cost nothing, >= 0; as in the authors' programs.
+        Radius of the tube, >= 0. Residuals inside the tube cost nothing. The default is the value
+        of the authors' programs.
     kernel : str or callable, default="rbf"
-        Inner product of two rows, in the feature space that the outputs are linear in: "linear",
-        "rbf", "poly", "sigmoid", "cosine", or a function of two arrays of rows.
+        Inner product of two rows in the feature space of the model: "linear", "rbf", "poly",
+        "sigmoid", "cosine", or a function of two arrays of rows.
     kernel_gamma : "distance", "variance" or float, default="distance"
-        Factor g of the kernel, :math:`\exp(-g\|x-x'\|^2)` for "rbf". "distance" is
-        :math:`1/(2\sigma^2)` with the mean distance :math:`\sigma` of two training rows, as in the
-        authors' programs; "variance" one over the sum of the features' variances.
+        Factor g of the kernel, for example :math:`\exp(-g\|x-x'\|^2)` for "rbf". "distance" means
+        :math:`1/(2\sigma^2)`, where :math:`\sigma` is the mean distance between two training rows;
+        the authors' programs use it. "variance" means one divided by the sum of the variances of
+        the features.
     degree : int, default=3
-        Of the polynomial kernel.
+        Degree of the polynomial kernel.
     coef0 : float, default=1.0
-        Added to the inner product in the polynomial and the sigmoid kernel.
+        Constant that the polynomial and the sigmoid kernel add to the inner product.
     thresholds : {"zero", "f1", "hamming"}, default="zero"
-        Above which score a label is predicted: 0 for all labels; or for each label the one that is
-        best, by its F1 or by the number of correct decisions, on the training rows, scored by
-        models that have not seen them (5 folds).
+        A label is predicted if its score is above its threshold. "zero" uses 0 for all labels.
+        "f1" and "hamming" choose one threshold per label: the one with the best F1, or with the
+        most correct decisions. To choose it, 5-fold cross-validation scores every training row
+        with a model that was not fitted on that row.
     memory : None, str or object with the interface of joblib.Memory, default=None
-        Where to keep first stages, which do not depend on the weights, the tube and the kernel: a
-        grid search over these then computes one for each part of the rows.
+        Cache of the first stage, which does not depend on the weights, the tube and the kernel.
+        With it, a grid search over these parameters computes the first stage only once per fold.
     tol : float, default=1e-6
-        Certified relative duality gap at which to stop.
+        The solver stops when the certified relative duality gap is at most this.
     max_iter : int, default=1000
-        Cap on the Newton steps.
+        Largest number of Newton steps.
 
     Attributes
     ----------
@@ -73,38 +76,39 @@ class MLFE(SignKeepingClassifier):
     enhancer_ : MLFEEnhancer
         The first stage, fitted.
     dual_coef_, intercept_ : ndarray of shape (n_labels, n_samples) and (n_labels,)
-        Coefficients of the kernel of the training rows, and b; with the linear kernel `coef_`.
+        Coefficients of the kernel of the training rows, and b. With the linear kernel, `coef_`
+        replaces `dual_coef_`.
     X_fit_, kernel_ : ndarray or csr_array, object
-        A copy of the training rows, and the kernel with the parameters it was used with.
+        A copy of the training rows, and the kernel with its parameters.
     objective_, optimality_ : float
-        Of the second stage, and its certified relative duality gap.
+        The objective of the second stage, and its certified relative duality gap.
     n_iter_ : int
-        Newton steps done.
+        Number of Newton steps.
     classes_ : ndarray
-        The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
+        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
     label_names_ : ndarray of str
-        The labels' names: columns of a frame, else ``y0, y1, ...``.
+        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
     thresholds_ : ndarray of shape (n_labels,)
-        A label is predicted where its score exceeds this.
+        One threshold per label. A label is predicted if its score is above it.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of str
-        Their names, if X had any.
+        Names of the features, if X has names.
 
     See Also
     --------
-    ML2 : Without the last term, after another first stage.
+    ML2 : Another first stage, and the same second stage without the last term.
     lemll.solvers.solve_sign_msvr : The solver.
 
     Notes
     -----
-    The authors' program for the second stage is not public. The objective is an interpretation:
-    the roles of the three weights follow two sibling models of the same group, and setting
-    :math:`\beta_3` to 0 gives the second stage of ML2. That the kernel is "rbf" is one, too: [2]_
-    says of three methods that they use a linear kernel, and MLFE is none of them. The figures that
-    it prints, however, are near those of the linear kernel; with "rbf" MLFE is better than printed.
-    That was seen on one half of each data set with the test figures in view, which confirms
-    nothing.
+    The program of the authors for the second stage is not public. The objective is therefore our
+    interpretation: the roles of the three weights follow two similar models of the same group, and
+    :math:`\beta_3=0` gives the second stage of ML2. The default kernel "rbf" is also an
+    interpretation: [2]_ says that three methods use a linear kernel, and MLFE is not one of them.
+    However, the figures printed in [2]_ are near the figures of the linear kernel, and MLFE with
+    "rbf" is better than printed. We saw this on one half of each data set while we knew the test
+    figures. It is therefore not evidence for either kernel.
 
     References
     ----------
@@ -171,7 +175,7 @@ class MLFE(SignKeepingClassifier):
 
 
 def _margin_shares(Y: LabelArray) -> FloatArray:
-    """Share of each label in the mean relevant output less the mean irrelevant one."""
+    """Return the coefficients of the mean relevant output minus the mean irrelevant output."""
     relevant = Y == 1
     wanted = relevant.sum(axis=1, keepdims=True)
     others = Y.shape[1] - wanted

@@ -1,4 +1,4 @@
-"""ML-kNN: how many neighbours have a label tells how likely a row has it."""
+"""ML-kNN: the number of neighbours that have a label gives the probability of the label."""
 
 from __future__ import annotations
 
@@ -18,44 +18,46 @@ __all__ = ["MLkNN", "nearest_training_rows"]
 
 
 BLOCK_BYTES = 1 << 25
-# Sums and products of whole numbers below this are exact in float32.
+# If squared lengths are whole numbers below this, float32 computes all distances exactly.
 EXACT_SINGLE = 2.0**21
-# Two matrices with fewer nonzeros are multiplied faster as they are than with one made dense.
+# Below this share of nonzeros, a sparse-sparse product is faster than a sparse-dense product.
 RARE = 0.005
 
 
 class MLkNN(ProbabilityClassifier):
     r"""Multi-label k nearest neighbours, exactly as its authors defined it.
 
-    Among the k nearest training rows of a row let c have a label. The label's probability is that
-    of Bayes' rule [1]_,
+    ML-kNN does not minimise an objective. Let c be the number of rows that have a label, among the
+    k nearest training rows of a row. Bayes' rule gives the probability of the label [1]_,
 
     .. math::
         f=\frac{P(H_1)P(c|H_1)}{P(H_1)P(c|H_1)+P(H_0)P(c|H_0)},\quad
         P(H_1)=\frac{s+n_1}{2s+n},\quad P(c|H_b)=\frac{s+\kappa_b[c]}{s(k+1)+n_b},
 
-    with :math:`n_1` of the n training rows having the label, :math:`n_0=n-n_1` not, and
-    :math:`\kappa_b[c]` of these having exactly c neighbours with it, themselves not counted. A
-    label is predicted where :math:`f\ge1/2`.
+    where n is the number of training rows, :math:`n_1` of them have the label and
+    :math:`n_0=n-n_1` do not. Among these :math:`n_b` rows, :math:`\kappa_b[c]` have exactly c
+    neighbours with the label; a row is not its own neighbour. A label is predicted if
+    :math:`f\ge1/2`.
 
     Parameters
     ----------
     n_neighbors : int, default=10
-        k; all other rows if there are fewer.
+        k. If there are fewer other rows, all of them are used.
     smoothing : float, default=1.0
-        s: how often everything is taken to have been seen before, 1e-100 to 1e100.
+        s, from 1e-100 to 1e100: every event is counted s times in addition to its real count.
     normalize : {None, "minmax"}, default=None
-        Distances of the features as they are, or each divided by its range in the training rows,
-        as Weka's distance does it and with it Mulan.
+        None uses the features without change. "minmax" divides each feature by its range in the
+        training rows, as Weka and therefore Mulan do.
     thresholds : {"zero", "f1", "hamming"}, default="zero"
-        At which log-odds a label is predicted: 0 for all labels, as in the paper; or for each
-        label those that are best, by its F1 or by the number of correct decisions, on the
-        training rows, scored by models that have not seen them (5 folds).
+        A label is predicted if its log-odds reach its threshold. "zero" uses 0 for all labels, as
+        in the paper. "f1" and "hamming" choose one threshold per label: the one with the best F1,
+        or with the most correct decisions. To choose it, 5-fold cross-validation scores every
+        training row with a model that was not fitted on that row.
 
     Attributes
     ----------
     log_odds_ : ndarray of shape (n_labels, n_neighbors_ + 1)
-        Logarithm of f / (1 - f) of each label, for each number of neighbours that have it.
+        The logarithm of f / (1 - f), for each label and each number of neighbours that have it.
     n_neighbors_ : int
         Number of neighbours used.
     X_fit_ : ndarray or csr_array
@@ -63,20 +65,21 @@ class MLkNN(ProbabilityClassifier):
     Y_fit_ : ndarray of shape (n_samples, n_labels)
         Their labels.
     classes_ : ndarray
-        The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
+        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
     label_names_ : ndarray of str
-        The labels' names: columns of a frame, else ``y0, y1, ...``.
+        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
     thresholds_ : ndarray of shape (n_labels,)
-        A label is predicted where its log-odds exceed this: just below 0, as ties are relevant.
+        One threshold per label. A label is predicted if its log-odds are above it. A threshold of
+        0 is stored as a number slightly below 0, because a tie counts as relevant.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of str
-        Their names, if X had any.
+        Names of the features, if X has names.
 
     Notes
     -----
-    A row is never its own neighbour, by index: a twin with the same features is. Of equally near
-    rows those with the lower index count.
+    A row is never its own neighbour. Another row with the same features can be its neighbour. If
+    several rows have the same distance, those with the lower index are chosen.
 
     References
     ----------
@@ -136,26 +139,27 @@ class MLkNN(ProbabilityClassifier):
         return np.asarray(self.log_odds_[np.arange(counts.shape[1]), counts])
 
     def _scaled(self, X: Features) -> Features:
-        # Distances do not change with the smallest value, so sparse features stay sparse.
+        # Do not subtract the minimum: distances do not depend on it, and sparse rows stay sparse.
         if self._scale is None:
             return X
         return X.multiply(self._scale).tocsr() if is_sparse(X) else X * self._scale
 
 
 def _inverse_ranges(X: Features) -> FloatArray:
-    """Return one over the features' ranges; 0 for constant ones, which no distance counts."""
+    """Return one divided by the range of each feature; 0 for a constant feature."""
     low, high = (
         np.asarray(end.toarray() if is_sparse(end) else end, dtype=np.float64).ravel()
         for end in (X.min(axis=0), X.max(axis=0))
     )
     reach = high - low
-    # One over a smaller number may be infinite.
+    # One divided by a smaller number may be infinite.
     varies = reach >= np.finfo(np.float64).tiny
     return np.asarray(np.where(varies, 1 / np.where(varies, reach, 1), 0))
 
 
 def _counts(near: npt.NDArray[np.intp], Y: LabelArray) -> npt.NDArray[np.int32]:
     """Count the neighbours that have each label."""
+    # A sparse product counts for all labels at once, without a (rows, k, labels) array.
     n_rows, k = near.shape
     start = np.arange(0, near.size + 1, k)
     ones = np.ones(near.size, dtype=np.int32)
@@ -165,6 +169,7 @@ def _counts(near: npt.NDArray[np.intp], Y: LabelArray) -> npt.NDArray[np.int32]:
 
 def _log_odds(counts: npt.NDArray[np.int32], Y: LabelArray, k: int, s: float) -> FloatArray:
     n_samples, n_labels = Y.shape
+    # One bin per label and count, so that a single bincount serves all labels.
     bins = counts + np.arange(n_labels, dtype=np.int64) * (k + 1)
     shape = (n_labels, k + 1)
     seen = np.bincount(bins.ravel(), minlength=n_labels * (k + 1)).reshape(shape)
@@ -172,28 +177,29 @@ def _log_odds(counts: npt.NDArray[np.int32], Y: LabelArray, k: int, s: float) ->
     seen0 = seen - seen1
     n1 = Y.sum(axis=0, dtype=np.int64)[:, None]
     n0 = n_samples - n1
-    # Products of whole numbers below 2^53 are exact, so equal odds are exactly 1 : 1.
+    # Multiply before dividing: products of whole numbers below 2^53 are exact, so a tie gives a
+    # quotient of exactly 1 and log-odds of exactly 0.
     odds1 = (s + n1) * (s + seen1) * (s * (k + 1) + n0)
     odds0 = (s + n0) * (s + seen0) * (s * (k + 1) + n1)
     return np.asarray(np.log(odds1 / odds0))
 
 
 def nearest_training_rows(X: Features, rows: Features, n_neighbors: int) -> IndexArray:
-    """Return the K nearest rows of X for each of other rows, exactly; ties go to the lower index.
+    """Return the exact K nearest rows of X for each query row; ties go to the lower index.
 
     Parameters
     ----------
     X : ndarray or csr_array of shape (n_samples, n_features)
-        Where to search.
+        The rows to search in.
     rows : ndarray or csr_array of shape (n_queries, n_features)
-        What to search for.
+        The query rows.
     n_neighbors : int
         K, at most n_samples.
 
     Returns
     -------
     ndarray of shape (n_queries, n_neighbors)
-        In the order of the indices.
+        Indices of rows of X, in ascending order.
 
     Examples
     --------
@@ -208,12 +214,14 @@ def nearest_training_rows(X: Features, rows: Features, n_neighbors: int) -> Inde
     exact = norms.max() + lengths.max() < EXACT_SINGLE and _whole(X) and _whole(rows)
     if exact:
         X, rows, norms = X.astype(np.float32), rows.astype(np.float32), norms.astype(np.float32)
+    # A bound on the rounding error of |x|^2 - 2 x'z. Rows within it may be among the nearest.
     error = 16 * (X.shape[1] + 4) * 2.0**-53 * (norms.max() + lengths)
     found = np.empty((rows.shape[0], n_neighbors), dtype=np.intp)
     step = max(1, BLOCK_BYTES // (8 * len(norms)))
     for start in range(0, rows.shape[0], step):
         part = rows[start : start + step]
-        # Squared distances, but for the query's own length.
+        # Squared distances without the squared length of the query, which is the same for all
+        # candidates and does not change their order.
         distance = _products(part, X)
         distance *= -2
         distance += norms
@@ -224,6 +232,7 @@ def nearest_training_rows(X: Features, rows: Features, n_neighbors: int) -> Inde
         near = distance[line, column]
         if not exact:
             _compute_anew(near, X, part, line=line, column=column, n_neighbors=n_neighbors)
+        # Sort by query, then distance, then index: this sends ties to the lower index.
         order = np.lexsort((column, near, line))
         first = np.searchsorted(line, np.arange(part.shape[0]))
         best = column[order[first[:, None] + np.arange(n_neighbors)]]
@@ -232,14 +241,14 @@ def nearest_training_rows(X: Features, rows: Features, n_neighbors: int) -> Inde
 
 
 def _products(rows: Features, X: Features) -> Features:
-    """Return the products of all pairs, dense; sparse rows of X are made so block by block."""
+    """Return the dense products of all pairs; sparse X is converted to dense in blocks."""
     if not is_sparse(X) or X.nnz < RARE * np.prod(X.shape, dtype=float):
         return dense(rows @ X.T)
     rows = sparse.csr_array(rows)
     products = np.empty((rows.shape[0], X.shape[0]), dtype=X.dtype)
     step = max(1, BLOCK_BYTES // (8 * X.shape[1]))
     for start in range(0, X.shape[0], step):
-        # Made dense row by row, as the product reads it.
+        # Row-major order, because the product reads its right-hand side row by row.
         columns = X[start : start + step].T.tocsr().toarray()
         products[:, start : start + step] = rows @ columns
     return products
@@ -254,7 +263,7 @@ def _compute_anew(
     column: IndexArray,
     n_neighbors: int,
 ) -> None:
-    """Replace rounded distances by exact ones, where there are more candidates than wanted."""
+    """Recompute distances from differences, for rows with more candidates than neighbours."""
     count = np.bincount(line, minlength=rows.shape[0])
     last = np.cumsum(count)
     for i in np.flatnonzero(count > n_neighbors):

@@ -1,4 +1,4 @@
-"""Multi-output support vector regression, and the classifier made of it."""
+"""Multi-output support vector regression, and a multi-label classifier based on it."""
 
 from __future__ import annotations
 
@@ -30,74 +30,79 @@ __all__ = ["MSVR", "MSVRClassifier"]
 class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
     r"""Multi-output support vector regression, solved to a certified global optimum.
 
-    Learns a model of all outputs together, linear in the features or in those of a kernel. It
-    minimises Eq. (10) of [1]_,
+    MSVR learns one linear model for all outputs together, on the features or on the features of a
+    kernel. It minimises Eq. (10) of [1]_,
 
     .. math::
         \sum_i w_i L_\varepsilon(\|y_i-\Theta x_i-b\|)+\alpha\|\Theta\|_F^2,
         \qquad L_\varepsilon(r)=\max(0,r-\varepsilon)^2,
 
-    with the sample weights w. The outputs share one tube: a row costs nothing as long as the
-    residuals of all its outputs, taken as a vector, are no longer than :math:`\varepsilon`. The
-    intercept b is not penalised.
+    with the sample weights w. All outputs share one tube: a row costs nothing if the length of its
+    residual vector is at most :math:`\varepsilon`. The intercept b is not penalised.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        Weight of :math:`\|\Theta\|_F^2`, > 0. The usual C of [2]_, which multiplies the losses
-        beside :math:`\tfrac12\|\Theta\|_F^2`, is :math:`C=1/(2\alpha)`.
+        Weight of :math:`\|\Theta\|_F^2`, > 0. In [2]_ the objective is
+        :math:`\tfrac12\|\Theta\|_F^2` plus C times the losses; this is the same with
+        :math:`C=1/(2\alpha)`.
     epsilon : float, default=0.1
-        Radius of the tube, >= 0. With 0 this is (kernel) ridge regression.
+        Radius of the tube, >= 0. With 0, MSVR is (kernel) ridge regression.
     kernel : str or callable, default="linear"
-        Inner product of two rows, in the feature space that the model is linear in: "linear",
-        "rbf", "poly", "sigmoid", "cosine" or "precomputed". In this order it is :math:`x^\top x'`,
-        :math:`\exp(-g\|x-x'\|^2)`, :math:`(g\,x^\top x'+c)^{degree}`,
-        :math:`\tanh(g\,x^\top x'+c)`, that of rows of length 1, or X itself holds the values. Or a
-        function of two arrays of rows. It must be positive semi-definite.
+        Inner product of two rows in the feature space of the model. The kernel must be positive
+        semi-definite.
+
+        - "linear": :math:`x^\top x'`.
+        - "rbf": :math:`\exp(-g\|x-x'\|^2)`.
+        - "poly": :math:`(g\,x^\top x'+c)^{degree}`.
+        - "sigmoid": :math:`\tanh(g\,x^\top x'+c)`.
+        - "cosine": the inner product of the rows after scaling them to length 1.
+        - "precomputed": X itself holds the kernel values.
+        - A callable: a function of two arrays of rows.
     kernel_gamma : "variance" or float, default="variance"
-        g of the kernel, > 0; by default one over the sum of the features' variances, so that the
-        mean squared distance of two rows has the exponent -2.
+        Factor g of the kernel, > 0. "variance" means one divided by the sum of the variances of
+        the features. With it, two rows at the mean squared distance have the exponent -2.
     degree : int, default=3
-        Of the polynomial kernel.
+        Degree of the polynomial kernel.
     coef0 : float, default=1.0
-        c of the polynomial and the sigmoid kernel.
+        Constant c of the polynomial and the sigmoid kernel.
     tol : float, default=1e-10
-        Certified relative duality gap at which to stop.
+        The solver stops when the certified relative duality gap is at most this.
     max_iter : int, default=1000
-        Cap on the solver's Newton steps.
+        Largest number of Newton steps of the solver.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_outputs, n_features)
-        :math:`\Theta`; with one row for a 1-D target.
+        :math:`\Theta`. It has one row for a 1-D target.
     intercept_ : ndarray of shape (n_outputs,)
         b.
     dual_coef_ : ndarray of shape (n_outputs, n_samples)
-        With a kernel, instead of `coef_`: the coefficients a of the outputs
-        :math:`\sum_j a_j k(x_j, x)+b`; their rows sum to zero.
+        Replaces `coef_` if a kernel is used: the coefficients a of the outputs
+        :math:`\sum_j a_j k(x_j, x)+b`. Each row sums to zero.
     X_fit_ : ndarray or csr_array
-        With a kernel that is not precomputed: a copy of the training rows.
+        A copy of the training rows. Set only for a kernel that is not precomputed.
     kernel_ : object
-        With a kernel: its name and the parameters it was used with. Of dense rows "poly" and
-        "cosine" are taken about the mean of the training rows, so that features far from the
-        origin lose no digits; this changes `intercept_` and nothing else.
+        The name of the kernel and the parameters used. Set only if a kernel is used. For dense
+        rows, "poly" and "cosine" are computed relative to the mean of the training rows, so that
+        features far from the origin do not lose digits. This changes only `intercept_`.
     objective_ : float
         Eq. (10) at the solution.
     objective_trace_ : ndarray
         Eq. (10) at the start and after each iteration.
     optimality_ : float
-        Certified relative duality gap of the solution; with a kernel, what the rounding of its
-        values adds is estimated and included.
+        Certified relative duality gap of the solution. With a kernel, it includes an estimate of
+        the error caused by the rounding of the kernel values.
     n_iter_ : int
-        Iterations done.
+        Number of iterations.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of str
-        Their names, if X had any.
+        Names of the features, if X has names.
 
     See Also
     --------
-    MSVRClassifier : The same model, of labels.
+    MSVRClassifier : The same model, used to predict labels.
 
     References
     ----------
@@ -147,11 +152,11 @@ class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features; sparse ones are never made dense as a whole.
+            Features. Sparse features are never converted to one dense array.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Real targets.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows, >= 0; a weight of 2 is the row twice.
+            Weights of the rows, >= 0. A weight of 2 has the same effect as repeating the row.
 
         Returns
         -------
@@ -183,7 +188,7 @@ class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            As the training targets were.
+            The predictions, with the same number of dimensions as the training targets.
         """
         check_is_fitted(self)
         rows = validate_data(
@@ -202,43 +207,50 @@ class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
 class MSVRClassifier(MultilabelClassifier):
     r"""Multi-label classification by support vector regression: LEMLL without label enhancement.
 
-    Learns a model of the labels Y, coded -1/+1, linear in the features or in those of a kernel. It
-    minimises Eq. (10) of [1]_,
+    The model is linear in the features, or in the features of a kernel. It is fitted to the labels
+    Y, coded -1/+1. It minimises Eq. (10) of [1]_,
 
     .. math::
         \sum_i L_\varepsilon(\|y_i-\Theta x_i-b\|)+\alpha\|\Theta\|_F^2,
         \qquad L_\varepsilon(r)=\max(0,r-\varepsilon)^2,
 
-    which is what becomes of Eq. (9) where :math:`\beta` is so large that the numerical labels are
-    the logical ones.
+    which is the limit of Eq. (9) for a very large :math:`\beta`: then the numerical labels are
+    equal to the logical labels.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        Weight of :math:`\|\Theta\|_F^2`, > 0; :math:`C=1/(2\alpha)`.
+        Weight of :math:`\|\Theta\|_F^2`, > 0. The C of other formulations is
+        :math:`C=1/(2\alpha)`.
     epsilon : float, default=0.1
-        Radius of the tube inside which residuals cost nothing, >= 0.
+        Radius of the tube, >= 0. Residuals inside the tube cost nothing.
     kernel : str or callable, default="linear"
-        Inner product of two rows, in the feature space that the model is linear in: "linear",
-        "rbf", "poly", "sigmoid", "cosine" or "precomputed". In this order it is :math:`x^\top x'`,
-        :math:`\exp(-g\|x-x'\|^2)`, :math:`(g\,x^\top x'+c)^{degree}`,
-        :math:`\tanh(g\,x^\top x'+c)`, that of rows of length 1, or X itself holds the values. Or a
-        function of two arrays of rows. It must be positive semi-definite.
+        Inner product of two rows in the feature space of the model. The kernel must be positive
+        semi-definite.
+
+        - "linear": :math:`x^\top x'`.
+        - "rbf": :math:`\exp(-g\|x-x'\|^2)`.
+        - "poly": :math:`(g\,x^\top x'+c)^{degree}`.
+        - "sigmoid": :math:`\tanh(g\,x^\top x'+c)`.
+        - "cosine": the inner product of the rows after scaling them to length 1.
+        - "precomputed": X itself holds the kernel values.
+        - A callable: a function of two arrays of rows.
     kernel_gamma : "variance" or float, default="variance"
-        g of the kernel, > 0; by default one over the sum of the features' variances, so that the
-        mean squared distance of two rows has the exponent -2.
+        Factor g of the kernel, > 0. "variance" means one divided by the sum of the variances of
+        the features. With it, two rows at the mean squared distance have the exponent -2.
     degree : int, default=3
-        Of the polynomial kernel.
+        Degree of the polynomial kernel.
     coef0 : float, default=1.0
-        c of the polynomial and the sigmoid kernel.
+        Constant c of the polynomial and the sigmoid kernel.
     thresholds : {"zero", "f1", "hamming"}, default="zero"
-        Above which score a label is predicted: 0 for all labels, as in the paper; or for each
-        label the one that is best, by its F1 or by the number of correct decisions, on the
-        training rows, scored by models that have not seen them (5 folds).
+        A label is predicted if its score is above its threshold. "zero" uses 0 for all labels, as
+        in the paper. "f1" and "hamming" choose one threshold per label: the one with the best F1,
+        or with the most correct decisions. To choose it, 5-fold cross-validation scores every
+        training row with a model that was not fitted on that row.
     tol : float, default=1e-10
-        Certified relative duality gap at which to stop.
+        The solver stops when the certified relative duality gap is at most this.
     max_iter : int, default=1000
-        Cap on the solver's Newton steps.
+        Largest number of Newton steps of the solver.
 
     Attributes
     ----------
@@ -247,43 +259,43 @@ class MSVRClassifier(MultilabelClassifier):
     intercept_ : ndarray of shape (n_labels,)
         b.
     dual_coef_ : ndarray of shape (n_labels, n_samples)
-        With a kernel, instead of `coef_`: the coefficients a of the outputs
-        :math:`\sum_j a_j k(x_j, x)+b`; their rows sum to zero.
+        Replaces `coef_` if a kernel is used: the coefficients a of the outputs
+        :math:`\sum_j a_j k(x_j, x)+b`. Each row sums to zero.
     X_fit_ : ndarray or csr_array
-        With a kernel that is not precomputed: a copy of the training rows.
+        A copy of the training rows. Set only for a kernel that is not precomputed.
     kernel_ : object
-        With a kernel: its name and the parameters it was used with. Of dense rows "poly" and
-        "cosine" are taken about the mean of the training rows, so that features far from the
-        origin lose no digits; this changes `intercept_` and nothing else.
+        The name of the kernel and the parameters used. Set only if a kernel is used. For dense
+        rows, "poly" and "cosine" are computed relative to the mean of the training rows, so that
+        features far from the origin do not lose digits. This changes only `intercept_`.
     objective_ : float
         Eq. (10) at the solution.
     objective_trace_ : ndarray
         Eq. (10) at the start and after each iteration.
     optimality_ : float
-        Certified relative duality gap of the solution; with a kernel, what the rounding of its
-        values adds is estimated and included.
+        Certified relative duality gap of the solution. With a kernel, it includes an estimate of
+        the error caused by the rounding of the kernel values.
     n_iter_ : int
-        Iterations done.
+        Number of iterations.
     classes_ : ndarray
-        The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
+        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
     label_names_ : ndarray of str
-        The labels' names: columns of a frame, else ``y0, y1, ...``.
+        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
     thresholds_ : ndarray of shape (n_labels,)
-        A label is predicted where its score exceeds this.
+        One threshold per label. A label is predicted if its score is above it.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of str
-        Their names, if X had any.
+        Names of the features, if X has names.
 
     See Also
     --------
-    MSVR : The regression.
-    LEMLL : Learns numerical labels together with the model.
+    MSVR : The regressor.
+    LEMLL : The classifier that also learns numerical labels.
 
     Notes
     -----
-    Labels that are the same in all training rows are always predicted so: they cost nothing with
-    weights of zero, and are no part of the others' residuals.
+    A label that has the same value in all training rows is always predicted with that value: its
+    optimal coefficients are zero, its residual is zero, and it does not influence other labels.
 
     References
     ----------
@@ -333,7 +345,7 @@ class MSVRClassifier(MultilabelClassifier):
 def _fit_equation10(
     estimator: Estimator, X: Features, targets: MatrixLike, sample_weight: MatrixLike
 ) -> None:
-    """Minimise Eq. (10) with an estimator's parameters and store what was found in it."""
+    """Minimise Eq. (10) with the parameters of an estimator and store the solution in it."""
     tol = check_number("tol", estimator.tol, above=0)
     kernel = choose_kernel(estimator, X, sample_weight)
     check_fits(X, targets.shape[1], kernel)

@@ -1,4 +1,4 @@
-"""MSVR on labels with alpha, and if wanted the kernel, chosen by cross-validation."""
+"""MSVR on labels, with alpha and optionally the kernel chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from lemll.solvers import GridPoint
 
 __all__ = ["MSVRCV"]
 
-# Labels that may not move are those of an infinite beta, and then gamma has no say.
+# MSVR is Eq. (9) with an infinite beta: U is fixed at Y. Then the gamma term is a constant.
 _FIXED_LABELS = ([float("inf")], [0.0])
 
 
 class MSVRCV(PathCV):
-    """`MSVRClassifier` with alpha, and if wanted the kernel, chosen by cross-validation.
+    """`MSVRClassifier` with alpha, and optionally the kernel, chosen by cross-validation.
 
-    The same search as :class:`LEMLLCV` with the labels as they are: what label enhancement adds is
-    the difference between the two.
+    The search is the same as in :class:`LEMLLCV`, but the labels are not enhanced. Compare the two
+    to see the effect of label enhancement. The model minimises Eq. (10).
 
     Parameters
     ----------
@@ -40,11 +40,11 @@ class MSVRCV(PathCV):
     best_params_, best_score_, best_index_, cv_results_, n_splits_
         As in :class:`LEMLLCV`.
     best_estimator_ : MSVRClassifier
-        The final model; its attributes are this one's too.
+        The final model. Its attributes are also available on this object.
 
     See Also
     --------
-    LEMLLCV : The search that may move the labels too.
+    LEMLLCV : The same search with label enhancement.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""RELIAB: relative labelling importance, and a maximum entropy model of it."""
+"""RELIAB: a maximum entropy model of the relative importance of labels."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = ["RELIAB"]
 class RELIAB(MultilabelClassifier):
     r"""Relative labelling-importance aware multi-label learning [1]_.
 
-    A virtual label with the degree :math:`\tau` joins the labels of every row. Label propagation
-    (`LabelPropagationEnhancer`) and division by the row sums give the relative importance
-    :math:`\lambda_{ik}` of the labels k = 0 (the virtual one), ..., l. A maximum entropy model
-    :math:`f_k(x)\propto\exp(\theta_k^\top x+b_k)` is fitted to it,
+    RELIAB adds a virtual label with the degree :math:`\tau` to every row. Label propagation
+    (`LabelPropagationEnhancer`) followed by division by the row sums gives the relative importance
+    :math:`\lambda_{ik}` of the labels k = 0 (the virtual label), ..., l. A maximum entropy model
+    :math:`f_k(x)\propto\exp(\theta_k^\top x+b_k)` is fitted to it. It minimises
 
     .. math::
         \min_\Theta \sum_{ik}\lambda_{ik}\ln\frac{\lambda_{ik}}{f_k(x_i)}+\beta V_{emp}
@@ -33,66 +33,68 @@ class RELIAB(MultilabelClassifier):
         \qquad V_{emp}=\sum_i\Big[\sum_{j\in Y_i}(f_0-f_j)
         +\tfrac{|Y_i|}{|\bar Y_i|}\sum_{k\in\bar Y_i}(f_k-f_0)\Big],
 
-    and a label is predicted where its degree exceeds that of the virtual label.
+    and a label is predicted if its degree is higher than the degree of the virtual label.
 
     Parameters
     ----------
     beta : float, default=0.1
         Weight of :math:`V_{emp}`, >= 0. The LEMLL paper [2]_ chooses it among .001, .01, ..., 10.
     tau : float, default=0.3
-        Degree of the virtual label, > 0; the larger, the fewer labels are predicted. [2]_ chooses
-        it among .1, .15, ..., .5.
+        Degree of the virtual label, > 0. A larger value predicts fewer labels. [2]_ chooses it
+        among .1, .15, ..., .5.
     alpha : float, default=0.5
-        Share of what comes from other rows in the propagation, >= 0 and < 1.
+        Share of the result that comes from other rows in the propagation, >= 0 and < 1.
     sigma : float, default=1.0
-        Width of the similarity of rows in the propagation, > 0.
+        Width of the similarity between rows in the propagation, > 0.
     transition : {"column", "row", "symmetric"}, default="column"
-        How similarities are normalised, see `LabelPropagationEnhancer`.
+        How similarities are normalised; see `LabelPropagationEnhancer`.
     emp : {"virtual", "pairwise"}, default="virtual"
-        The form of :math:`V_{emp}`: as above; or relevant and irrelevant labels compared with each
-        other, :math:`\sum_i\frac1{|Y_i||\bar Y_i|}\sum_{j\in Y_i,k\in\bar Y_i}(f_k-f_j)`.
+        The form of :math:`V_{emp}`. "virtual" is the formula above. "pairwise" compares relevant
+        labels with irrelevant labels:
+        :math:`\sum_i\frac1{|Y_i||\bar Y_i|}\sum_{j\in Y_i,k\in\bar Y_i}(f_k-f_j)`.
     clip : bool, default=False
-        Count positive differences in :math:`V_{emp}` only. The loss then has kinks, at which the
-        solver may stall before `tol`, and warn.
+        Whether :math:`V_{emp}` counts only positive differences. Then the loss is not smooth, and
+        the solver may stop before it reaches `tol`, with a warning.
     ridge : float, default=0.1
-        :math:`\rho`, >= 0. [1]_ has none, but without one the optimum fits rows of many features
-        too closely, and is far from the figures in [2]_.
+        :math:`\rho`, >= 0. [1]_ does not have this term. Without it the model overfits rows with
+        many features, and the results are far from the figures in [2]_.
     thresholds : {"zero", "f1", "hamming"}, default="zero"
-        Above which score :math:`\ln f_j-\ln f_0` a label is predicted: 0 for all labels, as above;
-        or for each label the one that is best, by its F1 or by the number of correct decisions, on
-        the training rows, scored by models that have not seen them (5 folds).
+        A label is predicted if its score :math:`\ln f_j-\ln f_0` is above its threshold. "zero"
+        uses 0 for all labels. "f1" and "hamming" choose one threshold per label: the one with the
+        best F1, or with the most correct decisions. To choose it, 5-fold cross-validation scores
+        every training row with a model that was not fitted on that row.
     memory : None, str or object with the interface of joblib.Memory, default=None
-        Where to keep propagations, which depend neither on `tau` nor on the second stage: a grid
-        search over these then computes one for each part of the rows.
+        Cache of the propagation, which does not depend on `tau` or on the second stage. With it, a
+        grid search over these parameters computes the propagation only once per fold.
     tol : float, default=1e-5
-        Largest entry of the gradient, for the mean over the rows and by scaled weights, at which to
-        stop.
+        The solver stops when the largest entry of the gradient is at most this. The gradient is
+        that of the mean over the rows, with respect to scaled weights.
     max_iter : int, default=2000
-        Cap on the iterations of L-BFGS.
+        Largest number of iterations of L-BFGS.
 
     Attributes
     ----------
     importance_ : ndarray of shape (n_samples, n_labels + 1)
-        :math:`\lambda` of the training rows, the virtual label's first.
+        :math:`\lambda` of the training rows. The first column is the virtual label.
     enhancer_ : LabelPropagationEnhancer
-        The first stage, fitted to the labels behind a label that all rows have, of which the
-        virtual one is a multiple.
+        The fitted first stage. Its first label is one that all rows have; the virtual label is a
+        multiple of it.
     coef_, intercept_ : ndarray of shape (n_labels + 1, n_features) and (n_labels + 1,)
-        :math:`\theta` and b, the virtual label's first.
+        :math:`\theta` and b. The first row and the first entry belong to the virtual label.
     objective_, residual_ : float
-        Of the second stage, and the largest entry of its gradient.
+        The objective of the second stage, and the largest entry of its gradient.
     n_iter_ : int
-        Iterations of L-BFGS.
+        Number of iterations of L-BFGS.
     classes_ : ndarray
-        The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
+        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
     label_names_ : ndarray of str
-        The labels' names: columns of a frame, else ``y0, y1, ...``.
+        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
     thresholds_ : ndarray of shape (n_labels,)
-        A label is predicted where its score exceeds this.
+        One threshold per label. A label is predicted if its score is above it.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of str
-        Their names, if X had any.
+        Names of the features, if X has names.
 
     See Also
     --------
@@ -100,11 +102,11 @@ class RELIAB(MultilabelClassifier):
 
     Notes
     -----
-    The authors' program is not public. Which form :math:`V_{emp}` has is an interpretation, hence
-    the choice; as stated its differences may be negative, hence `clip`. The objective is not
-    convex for :math:`\beta>0`; L-BFGS starts from :math:`\Theta=0`. The default of `ridge` was
-    chosen with the test figures of one half of each data set in view, so that figures on these sets
-    are no confirmation of it.
+    The program of the authors is not public, and the exact form of :math:`V_{emp}` is not clear.
+    This is why `emp` offers two forms. In the formula above the differences may be negative; `clip`
+    excludes that. The objective is not convex for :math:`\beta>0`; L-BFGS starts from
+    :math:`\Theta=0`. We chose the default of `ridge` while we knew the test figures of one half of
+    each data set. Results on these data sets are therefore not evidence for it.
 
     References
     ----------
@@ -161,7 +163,8 @@ class RELIAB(MultilabelClassifier):
         propagation = LabelPropagationEnhancer(
             self.alpha, sigma=self.sigma, transition=self.transition
         )
-        # Propagation is linear: that of a label which all rows have, times tau, is the virtual one.
+        # Propagation is linear. Propagate a label that all rows have and multiply it by tau
+        # afterwards: then a cached propagation serves every value of tau.
         wide = np.column_stack([np.ones(len(Y), dtype=Y.dtype), Y])
         self.enhancer_, F = fit_enhancer(propagation, X, wide, self.memory)
         importance = F * np.append(tau, np.ones(Y.shape[1]))
@@ -190,7 +193,7 @@ class RELIAB(MultilabelClassifier):
 
     def _score(self, X: Features) -> FloatArray:
         exponents = np.asarray(X @ self.coef_.T + self.intercept_, dtype=np.float64)
-        # What all degrees are divided by cancels.
+        # The normalising constant of the softmax cancels in ln f_j - ln f_0.
         return exponents[:, 1:] - exponents[:, :1]
 
     def predict_distribution(self, X: MatrixLike) -> FloatArray:
@@ -204,7 +207,7 @@ class RELIAB(MultilabelClassifier):
         Returns
         -------
         ndarray of shape (n_samples, n_labels)
-            The model's degrees without the virtual label's, divided by their row sum.
+            The degrees of the model without the virtual label, divided by the sum of each row.
         """
         degrees: FloatArray = softmax(self._validated_scores(X), axis=1)
         return degrees

@@ -1,4 +1,4 @@
-"""Any enhancer with any regressor."""
+"""A classifier in two stages: any enhancer, followed by any regressor."""
 
 from __future__ import annotations
 
@@ -16,52 +16,56 @@ __all__ = ["TwoStage"]
 
 
 class TwoStage(MultilabelClassifier):
-    r"""Enhance the labels, then regress on them: any enhancer with any regressor.
+    r"""Enhance the labels, then fit a regressor to them: any enhancer with any regressor.
 
-    The enhancer turns the logical labels of the training rows into numerical ones, U. The regressor
-    learns to predict U from the features, and a label is predicted where its output is positive.
+    The enhancer turns the logical labels of the training rows into numerical labels U. The
+    regressor learns to predict U from the features. A label is predicted if its output is
+    positive. Each stage minimises the objective of its own estimator.
 
     Parameters
     ----------
     enhancer : BaseEnhancer, optional
-        By default `LEMLLEnhancer`.
+        The first stage. By default `LEMLLEnhancer`.
     regressor : regressor, optional
-        With several outputs, as scikit-learn's have them, or in a
-        `sklearn.multioutput.MultiOutputRegressor`; by default `MSVR`.
+        The second stage. It must support several outputs, as many regressors of scikit-learn do;
+        if not, put it into a `sklearn.multioutput.MultiOutputRegressor`. By default `MSVR`.
     thresholds : {"zero", "f1", "hamming"}, default="zero"
-        Above which score a label is predicted: 0 for all labels; or for each label the one that is
-        best, by its F1 or by the number of correct decisions, on the training rows, scored by
-        models that have not seen them (5 folds).
+        A label is predicted if its score is above its threshold. "zero" uses 0 for all labels.
+        "f1" and "hamming" choose one threshold per label: the one with the best F1, or with the
+        most correct decisions. To choose it, 5-fold cross-validation scores every training row
+        with a model that was not fitted on that row.
     memory : None, str or object with the interface of joblib.Memory, default=None
-        Where to keep first stages: a grid search over the regressor's parameters then computes one
-        for each part of the rows.
+        Cache of the first stage. With it, a grid search over the parameters of the regressor
+        computes the first stage only once per fold.
 
     Attributes
     ----------
     enhancer_, regressor_ : estimator
-        Fitted clones.
+        The fitted clones of `enhancer` and `regressor`.
     numerical_labels_ : ndarray of shape (n_samples, n_labels)
         U of the training rows.
     origin_ : ndarray of shape (n_labels,)
-        What is subtracted from the regressor's outputs. Zero where U has a sign; see the notes.
+        Subtracted from the outputs of the regressor. Zero if the sign of U has a meaning; see the
+        notes.
     classes_ : ndarray
-        The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
+        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
     label_names_ : ndarray of str
-        The labels' names: columns of a frame, else ``y0, y1, ...``.
+        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
     thresholds_ : ndarray of shape (n_labels,)
-        A label is predicted where its score exceeds this.
+        One threshold per label. A label is predicted if its score is above it.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of str
-        Their names, if X had any.
+        Names of the features, if X has names.
 
     Notes
     -----
-    The sign of memberships and degrees (`FCMEnhancer`, `KMEnhancer`, `LabelPropagationEnhancer`,
-    `GLLEEnhancer`) says nothing. Where the irrelevant entries of U are not negative, in the mean of
-    them all, the origin of a label is the middle between its mean in the rows that have it and in
-    those that do not; of a label that does not vary, it is on the side on which that label is
-    predicted so.
+    Some enhancers (`FCMEnhancer`, `KMEnhancer`, `LabelPropagationEnhancer`, `GLLEEnhancer`) give
+    memberships or degrees, whose sign has no meaning. They are recognised by the mean of the
+    irrelevant entries of U, which is then not negative. In this case the origin of a label is the
+    middle between two means: the mean of U over the rows that have the label, and the mean over
+    the rows that do not. For a label with the same value in all rows, the origin is placed so that
+    the label is always predicted with that value.
 
     Examples
     --------
@@ -124,7 +128,8 @@ class TwoStage(MultilabelClassifier):
         Returns
         -------
         ndarray of shape (n_samples, n_labels)
-            The regressor's outputs, normalised as the enhancer does with its numerical labels.
+            The outputs of the regressor, normalised in the same way as the enhancer normalises its
+            numerical labels.
         """
         outputs = self._validated_scores(X) + self.origin_
         distribution: FloatArray = self.enhancer_._distribution(outputs)
@@ -150,14 +155,16 @@ def _fitted(regressor: Estimator, X: Features, U: FloatArray) -> Features:
 
 
 def _origin(U: FloatArray, Y: LabelArray) -> FloatArray:
-    """Where on the scale of its numerical labels a label begins to be relevant."""
+    """Return the numerical value of each label above which it counts as relevant."""
     having = Y.sum(axis=0)
     lacking = len(Y) - having
     sums = np.array([(U * part).sum(axis=0) for part in (Y == 1, Y == 0)])
+    # Enhancers with signed labels make irrelevant entries negative: then 0 is the right origin.
     if sums[1].sum() < 0:
         return np.zeros(U.shape[1])
     relevant, irrelevant = sums / np.maximum(np.array([having, lacking]), 1)
-    # A label that does not vary has one mean: stay away from it.
+    # A constant label has only one mean, so there is no middle. Put the origin far enough on one
+    # side of it that the regressor always predicts the constant value.
     away = max(float(np.abs(U).max()), np.finfo(np.float64).tiny) / 2
     return np.select(
         [having == 0, lacking == 0],

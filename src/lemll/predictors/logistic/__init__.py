@@ -1,1 +1,1 @@
-"""What binary relevance, classifier chains and calibrated label ranking share."""
+"""Shared parts of binary relevance, classifier chains and calibrated label ranking."""

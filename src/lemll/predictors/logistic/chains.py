@@ -1,4 +1,4 @@
-"""Classifier chains: what one of them and an ensemble have in common."""
+"""Training and prediction of classifier chains, for a single chain and for an ensemble."""
 
 from __future__ import annotations
 
@@ -19,31 +19,32 @@ from lemll.solvers import solve_logistic
 
 __all__ = ["Chain", "ChainClassifier", "by_content", "mean_probabilities"]
 
-# Labels decided before their part of all later scores is added in one product.
+# After this many labels, one matrix product adds their contribution to all later scores. This is
+# faster than one product per label.
 BLOCK = 32
 
 
 def by_content(Y: LabelArray) -> IndexArray:
-    """Return an order of the labels that does not depend on how they were numbered."""
+    """Return an order of the labels that does not depend on how they are numbered."""
     return np.asarray(np.lexsort(Y))
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """One chain, its models by their place in it.
+    """One chain, with one model per position.
 
     Attributes
     ----------
     order : ndarray of shape (n_labels,)
-        The label of each place.
+        The label at each position.
     coef : ndarray of shape (n_labels, n_features) or None
-        Coefficients of the features, of built-in models.
+        Coefficients of the features, for the built-in models.
     label_coef : ndarray of shape (n_labels, n_labels) or None
-        Coefficients of the labels at earlier places.
+        Coefficients of the labels at earlier positions.
     intercept : ndarray of shape (n_labels,) or None
         Intercepts.
     members : list or None
-        Fitted classifiers of the user's.
+        Fitted classifiers of the user.
     """
 
     order: IndexArray
@@ -53,7 +54,7 @@ class Chain:
     members: list[Any] | None = None
 
     def log_odds(self, X: Features) -> FloatArray:
-        """Score the labels, each given those that were predicted before it; in label order."""
+        """Score each label, given the predictions of the earlier ones; columns in label order."""
         scores = np.empty((X.shape[0], len(self.order)))
         scores[:, self.order] = self._by_member(X) if self.members is not None else self._linear(X)
         return scores
@@ -91,7 +92,7 @@ def with_labels(X: Features, labels: MatrixLike) -> Features:
 
 
 class ChainClassifier(ProbabilityClassifier):
-    """Base of classifiers made of chains; needs the parameters that `built_in` names."""
+    """Base of classifiers made of chains. Subclasses have the parameters that `built_in` reads."""
 
     estimator: Estimator
     n_jobs: int | None
@@ -99,7 +100,7 @@ class ChainClassifier(ProbabilityClassifier):
     def _fit_chains(
         self, X: Features, Y: LabelArray, orders: list[IndexArray], counts: list[IndexArray] | None
     ) -> list[Chain]:
-        """Train chains, each on the rows that `counts` says how often it has."""
+        """Train the chains; `counts` says how often each chain uses each row."""
         own = built_in(self, X)
         self.n_iter_ = 1
         if own is None:
@@ -112,7 +113,7 @@ class ChainClassifier(ProbabilityClassifier):
         n_labels = Y.shape[1]
         weights = None
         if counts is not None:
-            # One for each row and model: in the smallest type that holds them.
+            # One weight per row and model is a large array, so use the smallest integer type.
             drawn = np.array(counts).T
             weights = np.repeat(drawn.astype(np.min_scalar_type(drawn.max())), n_labels, axis=1)
         solution = solve_logistic(
@@ -135,7 +136,7 @@ class ChainClassifier(ProbabilityClassifier):
 
 
 def _earlier(order: IndexArray) -> npt.NDArray[np.bool_]:
-    """Say which labels come before the one at each place."""
+    """Return a mask of the labels that come before the one at each position."""
     place = np.empty(len(order), dtype=np.intp)
     place[order] = np.arange(len(order))
     return np.asarray(place < np.arange(len(order))[:, None])
@@ -155,7 +156,7 @@ def _fit_by_member(
 
 
 def mean_probabilities(chains: list[Chain], X: Features, votes: bool) -> FloatArray:
-    """Average the chains' probabilities, or their decisions."""
+    """Return the mean of the probabilities, or of the decisions, of the chains."""
     total: Any = 0.0
     for chain in chains:
         scores = chain.log_odds(X)

@@ -1,4 +1,4 @@
-"""The binary models that labels, chains and pairs are made of: built in, or the user's."""
+"""The binary models inside the classifiers: built-in logistic regression, or the user's own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lemll.predictors.logistic.probability import SURE, log_odds
 
 __all__ = ["BuiltIn", "built_in", "fit_member", "member_log_odds"]
 
-# Weka's Logistic minimises the loss plus 1e-8 |theta|^2, of standardised features.
+# Logistic in Weka minimises the loss plus 1e-8 |theta|^2, on standardised features.
 WEKA_C = 1 / (2 * 1e-8)
 
 
@@ -27,22 +27,22 @@ class BuiltIn:
     Attributes
     ----------
     scale : ndarray of shape (n_features,) or None
-        What features are multiplied with before the fit.
+        Factors of the features before the fit.
     options : dict
-        For `lemll.solvers.solve_logistic` and `solve_logistic_subsets`.
+        Options of `lemll.solvers.solve_logistic` and `solve_logistic_subsets`.
     """
 
     scale: FloatArray | None
     options: Settings
 
     def scaled(self, X: Features) -> Features:
-        """Return the features as the penalty is to see them."""
+        """Return the scaled features, to which the penalty applies."""
         if self.scale is None:
             return X
         return X.multiply(self.scale).tocsr() if is_sparse(X) else X * self.scale
 
     def unscaled(self, coef: Any) -> Features:
-        """Return the coefficients of the features as given."""
+        """Convert coefficients of the scaled features to coefficients of the original ones."""
         return coef if self.scale is None else coef * self.scale
 
     def warn(self, name: str, gradient_norm: FloatArray) -> None:
@@ -59,12 +59,12 @@ class BuiltIn:
 
 
 def built_in(classifier: Any, X: Features) -> BuiltIn | None:
-    """Return the settings of the built-in model, or None if the user brought his own.
+    """Return the settings of the built-in model, or None if the user gave an estimator.
 
     Parameters
     ----------
     classifier : estimator
-        With the parameters `estimator`, `C`, `tol`, `max_iter` and `n_jobs`.
+        It has the parameters `estimator`, `C`, `tol`, `max_iter` and `n_jobs`.
     X : ndarray or csr_array
         Training features, for their standard deviations.
     """
@@ -74,7 +74,7 @@ def built_in(classifier: Any, X: Features) -> BuiltIn | None:
     if own:
         known = estimator in (None, "weka")
     else:
-        # Numbers that a regressor predicts are neither classes nor log-odds.
+        # Refuse regressors: their predictions are not classes and not log-odds.
         known = hasattr(estimator, "fit") and not is_regressor(estimator)
     if not known:
         raise ValueError(
@@ -93,7 +93,7 @@ def built_in(classifier: Any, X: Features) -> BuiltIn | None:
 
 
 def _inverse_deviations(X: Features) -> FloatArray:
-    """Return one over the features' standard deviations, 1 for constant features."""
+    """Return one divided by the standard deviation of each feature; 1 for constant features."""
     check_magnitude(X)
     centre = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
     if is_sparse(X):
@@ -102,20 +102,20 @@ def _inverse_deviations(X: Features) -> FloatArray:
         square = np.square(X - centre).mean(axis=0)
     n_samples = X.shape[0]
     square *= n_samples / max(1, n_samples - 1)
-    # Less than this is rounding.
+    # A smaller variance is only rounding error, and the feature is constant.
     constant = square <= 1e-14 * (centre**2 + np.finfo(np.float64).tiny)
     return np.asarray(np.where(constant, 1, 1 / np.sqrt(np.where(constant, 1, square))))
 
 
 def fit_member(estimator: Estimator, X: Features, y: MatrixLike) -> Features:
-    """Fit a copy of the user's estimator; where all labels are the same, return their log-odds."""
+    """Fit a copy of the user's estimator; if all labels are equal, return their log-odds."""
     if y.all() or not y.any():
         return SURE if len(y) and y.all() else -SURE
     return clone(estimator).fit(X, y.astype(np.int64))
 
 
 def member_log_odds(member: Any, X: Features) -> FloatArray:
-    """Score rows by a fitted member: probabilities if it has any, else its decisions."""
+    """Score rows with a fitted member: use its probabilities if possible, else its decisions."""
     if isinstance(member, float):
         return np.full(X.shape[0], member)
     if hasattr(member, "predict_proba"):

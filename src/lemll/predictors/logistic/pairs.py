@@ -1,4 +1,4 @@
-"""Models of all pairs of labels, kept by the first label of the pair."""
+"""Models of all pairs of labels, ordered by the first label of the pair."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from lemll.solvers import solve_logistic_subsets
 
 __all__ = ["LinearPairs", "MemberPairs"]
 
-# Rows of pairs that are listed at the same time: 4 bytes each.
+# Pairs are trained in groups with about this many rows in total, which need 4 bytes per row.
 CHUNK_ROWS = 1 << 24
 
 
 def rows_of_pairs(Y: LabelArray) -> Iterator[tuple[npt.NDArray[np.int32], LabelArray]]:
-    """Yield the rows that have exactly one label of each pair, and whether it is the first."""
+    """Yield, per pair, the rows with exactly one of its labels, and if it is the first label."""
     for p in range(Y.shape[1] - 1):
         for q in range(p + 1, Y.shape[1]):
             rows = np.flatnonzero(Y[:, p] != Y[:, q])
@@ -41,12 +41,13 @@ class LinearPairs:
     coef : ndarray of shape (n_pairs, n_features), float32
         Coefficients of the scaled features, in the order (0, 1), (0, 2), ..., (1, 2), ...
     intercept : ndarray of shape (n_pairs,)
-        Intercepts; NaN for a pair that no training row distinguishes.
+        Intercepts. NaN for a pair that no training row distinguishes.
     n_iter : int
         Newton steps of the slowest model.
     own : BuiltIn
-        How the features were scaled. Coefficients of features as given would have to be rounded
-        once more, and then not fit to their intercepts.
+        How the features were scaled. The coefficients are stored for scaled features, because
+        conversion to the original features would round them again, and then they would not match
+        their intercepts.
     """
 
     n_labels: int
@@ -57,7 +58,7 @@ class LinearPairs:
 
     @classmethod
     def fit(cls, X: MatrixLike, Y: LabelArray, own: BuiltIn) -> Self:
-        """Train all pairs, some at a time."""
+        """Train all pairs, in groups."""
         n_labels = Y.shape[1]
         n_pairs = n_labels * (n_labels - 1) // 2
         check_memory(
@@ -73,7 +74,7 @@ class LinearPairs:
             solution = solve_logistic_subsets(scaled, rows, labels, **own.options)
             part = slice(start, start + len(rows))
             coef[part] = solution.coef
-            # Only a constant model is infinitely sure.
+            # Only a constant model has an infinite intercept; keep the scores finite.
             intercept[part] = np.nan_to_num(
                 solution.intercept, nan=np.nan, posinf=SURE, neginf=-SURE
             )
@@ -84,7 +85,7 @@ class LinearPairs:
         return cls(n_labels, coef, intercept, n_iter, own)
 
     def log_odds(self, X: Features, p: int, until_empty: bool) -> tuple[FloatArray, FloatArray]:
-        """Score label p against each later label; say which of the pairs have a vote."""
+        """Score label p against each later label; also return which of the pairs have a vote."""
         part = _pairs_of(self.n_labels, p)
         empty = np.isnan(self.intercept)
         known = _known(empty, part, until_empty)
@@ -94,15 +95,15 @@ class LinearPairs:
 
 @dataclass(frozen=True, slots=True)
 class MemberPairs:
-    """The user's classifiers of all pairs.
+    """Classifiers of the user for all pairs.
 
     Attributes
     ----------
     n_labels : int
         Number of labels.
     members : list
-        In the order (0, 1), (0, 2), ..., (1, 2), ...; None for a pair that no training row
-        distinguishes.
+        One classifier per pair, in the order (0, 1), (0, 2), ..., (1, 2), .... None for a pair
+        that no training row distinguishes.
     """
 
     n_labels: int
@@ -118,7 +119,7 @@ class MemberPairs:
         return cls(Y.shape[1], members)
 
     def log_odds(self, X: Features, p: int, until_empty: bool) -> tuple[FloatArray, FloatArray]:
-        """Score label p against each later label; say which of the pairs have a vote."""
+        """Score label p against each later label; also return which of the pairs have a vote."""
         part = _pairs_of(self.n_labels, p)
         empty = np.array([member is None for member in self.members])
         scores = [
@@ -145,7 +146,7 @@ def _chunks(
 
 
 def _pairs_of(n_labels: int, p: int) -> slice:
-    """Return where the pairs (p, p + 1), (p, p + 2), ... are kept."""
+    """Return the positions of the pairs (p, p + 1), (p, p + 2), ...."""
     start = p * n_labels - p * (p + 1) // 2
     return slice(start, start + n_labels - 1 - p)
 

@@ -1,4 +1,4 @@
-"""Classifiers for which a label as likely as not is relevant, and those that know how likely."""
+"""Bases of classifiers that count a tie as relevant, and of those that give probabilities."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lemll.predictors._base import MultilabelClassifier
 
 __all__ = ["SURE", "ProbabilityClassifier", "TiesAreRelevant", "log_odds"]
 
-# Log-odds of the last probability before 1 in float64: a constant model says no more than this.
+# Log-odds of the largest probability below 1 in float64. Constant models use it, not infinity.
 SURE = float(np.log(2.0**53))
 
 
@@ -30,10 +30,11 @@ def log_odds(p: FloatArray) -> FloatArray:
 
 
 class TiesAreRelevant(MultilabelClassifier):
-    """Base of classifiers that predict a label where its score is at least the threshold."""
+    """Base of classifiers that predict a label if its score is at least the threshold."""
 
     def _store(self, coding: LabelCoding, thresholds: FloatArray) -> None:
-        # Predictions need a score above the threshold; none is between this and 0.
+        # `predict` requires a score above the threshold. Subtract the smallest normal number, so
+        # that a score of exactly 0 is above a threshold of 0.
         super()._store(coding, thresholds - np.finfo(np.float64).tiny)
 
     def __sklearn_tags__(self) -> Tags:
@@ -45,10 +46,10 @@ class TiesAreRelevant(MultilabelClassifier):
 
 
 class ProbabilityClassifier(TiesAreRelevant):
-    """Base of classifiers whose scores are log-odds: `_score` must return finite ones."""
+    """Base of classifiers whose scores are log-odds. `_score` must return finite numbers."""
 
     def predict_proba(self, X: MatrixLike) -> FloatArray:
-        """Estimate how likely each label is relevant.
+        """Estimate the probability that each label is relevant.
 
         Parameters
         ----------
@@ -58,8 +59,8 @@ class ProbabilityClassifier(TiesAreRelevant):
         Returns
         -------
         ndarray of shape (n_samples, n_labels)
-            Probabilities, one for each label on its own; of a 1-D target those of its classes,
-            which sum to 1.
+            One probability per label, independent of the other labels. For a 1-D target, the
+            probabilities of its classes, which sum to 1.
         """
         scores = self._validated_scores(X)
         if self._coding.multilabel:
@@ -68,6 +69,8 @@ class ProbabilityClassifier(TiesAreRelevant):
             return np.ones((len(scores), 1))
         if len(self.classes_) == 2:
             return np.column_stack([expit(-scores[:, 0]), expit(scores[:, 0])])
+        # One model per class: normalise their probabilities. Logarithms avoid 0 / 0 if all of the
+        # probabilities underflow.
         logarithm = -np.logaddexp(0, -scores)
         p = np.exp(logarithm - logarithm.max(axis=1, keepdims=True))
         return np.asarray(p / p.sum(axis=1, keepdims=True))

@@ -1,4 +1,4 @@
-"""Scores of many parameters on rows that had no part in the models: one path a fold."""
+"""Cross-validation scores of many parameters, with one solution path per fold."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Path = Callable[[Sequence[GridPoint]], Iterator[tuple[int, Any]]]
 
 
 class Space(NamedTuple):
-    """Where the model is linear: a kernel, and whether rows are scaled to length 1 before.
+    """The feature space of the model: a kernel, and whether rows are scaled to length 1 first.
 
     Attributes
     ----------
@@ -42,20 +42,20 @@ class Space(NamedTuple):
     coef0: float = 1.0
 
     def rows(self, X: Features) -> Features:
-        """Return the rows as the kernel sees them."""
+        """Return the rows to which the kernel is applied."""
         return normalize_rows(X) if self.normalize_rows else X
 
 
 @dataclass(frozen=True)
 class Fold:
-    """One division of the rows.
+    """One split of the rows into training rows and test rows.
 
     Attributes
     ----------
     X, Y : arrays
-        All rows; of a precomputed kernel X has as many columns.
+        All rows. For a precomputed kernel, X has one column per row.
     train, test : ndarray of int
-        Which rows are learnt from, and which are scored.
+        Indices of the rows to fit, and of the rows to score.
     """
 
     X: Any
@@ -65,12 +65,12 @@ class Fold:
 
 
 class FoldScores(NamedTuple):
-    """What became of one fold.
+    """The scores of one fold.
 
     Attributes
     ----------
     values : ndarray of shape (n_points, n_measures)
-        Each measure, greater being better.
+        The value of each measure. Greater is better.
     optimality : ndarray of shape (n_points,)
         Certified relative gaps.
     """
@@ -80,7 +80,7 @@ class FoldScores(NamedTuple):
 
 
 def measures_of(scoring: Any) -> dict[str, Measure]:
-    """Return measures by name, each of true labels and scores, greater being better.
+    """Return measures by name: functions of true labels and scores, where greater is better.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def measures_of(scoring: Any) -> dict[str, Measure]:
     Returns
     -------
     dict of str to callable
-        The first decides.
+        The first measure decides.
     """
     if callable(scoring):
         return {"score": scoring}
@@ -115,7 +115,7 @@ def _measure(name: str) -> Measure:
         if metric.prediction == "labels":
             return sign * float(metric(Y, (scores > 0).astype(np.int8)))
         if Y.shape[1] == 1:
-            # One label has no order; but it has its opposite.
+            # A ranking needs at least two labels: add the complement of the single label.
             Y, scores = np.hstack([1 - Y, Y]), np.hstack([-scores, scores])
         return sign * float(metric(Y, scores))
 
@@ -123,17 +123,18 @@ def _measure(name: str) -> Measure:
 
 
 class FoldPath:
-    """One fold in one space: prepared at its first points, and ready for more.
+    """One fold in one space. It is prepared at the first call and can be used again.
 
     Parameters
     ----------
     fold : Fold
         The rows.
     space : Space
-        Where the model is linear.
+        The feature space of the model.
     options : mapping
-        ``n_neighbors`` and ``reg_policy`` of the graph, and options of `solve_path`; without
-        those of the graph the labels stay as they are, and the options are of `solve_msvr_path`.
+        ``n_neighbors`` and ``reg_policy`` of the graph, and options of `solve_path`. Without
+        ``n_neighbors`` the labels are not enhanced, and the options are those of
+        `solve_msvr_path`.
     """
 
     def __init__(self, fold: Fold, space: Space, options: SettingsView) -> None:
@@ -153,9 +154,9 @@ class FoldPath:
         points : sequence of GridPoint
             The weights to try.
         measures : mapping of str to callable
-            Of `measures_of`.
+            From `measures_of`.
         keep : bool, default=False
-            Whether to keep what was prepared, for more points.
+            Whether to keep the prepared data for later calls.
 
         Returns
         -------
@@ -174,7 +175,7 @@ class FoldPath:
         return FoldScores(values, optimality)
 
     def _prepare(self) -> tuple[Any, _Path]:
-        """Return what turns coefficients into scores of the test rows, and the path."""
+        """Return the features (or kernel values) of the test rows, and the path to solve."""
         fold, space = self._fold, self._space
         pairwise = space.kernel == "precomputed"
         known, new = (
@@ -195,5 +196,5 @@ class FoldPath:
 def _fixed_labels(
     features: Features, Y: LabelArray, options: Settings, points: Sequence[GridPoint]
 ) -> Iterator[tuple[int, MsvrSolution]]:
-    """Labels that may not move: nothing but the model is left to find."""
+    """Solve for the model only, with the numerical labels fixed at the logical labels."""
     return solve_msvr_path(features, 2.0 * Y - 1.0, [point.alpha for point in points], **options)

@@ -1,4 +1,4 @@
-"""Which parameters to try, and which of those tried to take."""
+"""Choose which parameters to try, and select the best of them."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ __all__ = ["coarse_to_fine", "one_standard_error", "results_table"]
 
 Place = tuple[int, int, int]
 
-# Every third value is tried first: of the paper's seven, the ends and the middle.
+# Every third value is tried first. Of the seven values of the paper: both ends and the middle.
 _STRIDE = 3
 
 
 def coarse_to_fine(
     axes: Sequence[Sequence[float]], evaluate: Callable[[list[GridPoint]], FloatArray]
 ) -> None:
-    """Try every third value of each axis, then what surrounds the best, until nothing is better.
+    """Try every third value of each axis, then neighbours of the best until none is better.
 
     Parameters
     ----------
     axes : sequence of three sequences of float
         Ascending values of alpha, beta and gamma.
     evaluate : callable
-        Returns the scores of points, greater being better; never called twice for a point.
+        Returns the scores of points; greater is better. It is called only once per point.
     """
     scores: dict[Place, float] = {}
 
     def look_at(places: Sequence[Place]) -> Place:
-        """Evaluate what has not been; return the best place so far."""
+        """Evaluate the places that are new; return the best place so far."""
         new = [place for place in dict.fromkeys(places) if place not in scores]
         if new:
             points = [GridPoint(*(axis[i] for axis, i in zip(axes, p, strict=True))) for p in new]
@@ -62,22 +62,22 @@ def _product(axes: Sequence[Sequence[int]]) -> list[Place]:
 def one_standard_error(
     tried: Sequence[tuple[Space, GridPoint]], values: Sequence[FloatArray]
 ) -> int:
-    """Choose the plainest of those that are within one standard error of the best.
+    """Choose the simplest combination within one standard error of the best.
 
-    Plainest is the largest alpha, then the largest beta, which leaves the labels as they are, then
-    the smallest gamma; in the best one's space.
+    Only combinations in the same space as the best are considered. The simplest one has the
+    largest alpha, then the largest beta (which keeps the labels near Y), then the smallest gamma.
 
     Parameters
     ----------
     tried : sequence of (Space, GridPoint)
-        What was tried.
+        The combinations.
     values : sequence of ndarray of shape (n_splits,)
-        Its scores, greater being better.
+        Their scores. Greater is better.
 
     Returns
     -------
     int
-        Place in `tried`.
+        Index in `tried`.
     """
     means = np.array([value.mean() for value in values])
     best = int(means.argmax())
@@ -90,21 +90,21 @@ def one_standard_error(
 def results_table(
     tried: Sequence[tuple[Space, GridPoint]], scores: Sequence[FoldScores], measures: list[str]
 ) -> dict[str, Array]:
-    """Lay out what was found, a column for each parameter and figure.
+    """Return a table of the results, with one column per parameter and per figure.
 
     Parameters
     ----------
     tried : sequence of (Space, GridPoint)
-        What was tried.
+        The combinations.
     scores : sequence of FoldScores
-        Of each, over the folds: values of shape (n_splits, n_measures).
+        The scores of each combination, with values of shape (n_splits, n_measures).
     measures : list of str
-        Their names.
+        Names of the measures.
 
     Returns
     -------
     dict of str to ndarray
-        As scikit-learn's ``cv_results_``.
+        In the form of ``cv_results_`` of scikit-learn.
     """
     table: dict[str, Array] = {
         f"param_{name}": np.array([getattr(point, name) for _, point in tried])

@@ -1,4 +1,4 @@
-"""Parameters chosen by cross-validation, over one path a fold: what the estimators share."""
+"""Base of the classifiers that choose parameters by cross-validation, one path per fold."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from lemll.solvers import GridPoint
 __all__ = ["PAPER_GRID", "PathCV", "check_axis"]
 
 PAPER_GRID = tuple(4.0**power for power in range(-3, 4))
-# Widths to try, as multiples of one over the sum of the features' variances.
+# Values of kernel_gamma to try, as multiples of one divided by the sum of the feature variances.
 _WIDTHS = (0.25, 1.0, 4.0)
-# How many of the best are solved as exactly as the final model before one is chosen.
+# This many of the best combinations are solved again to `tol_final` before one is chosen.
 _FINALISTS = 10
 
 
@@ -66,30 +66,30 @@ class PathCV(LabelScorer):
 
     @abstractmethod
     def _axes(self) -> list[list[float]]:
-        """Ascending values of alpha, beta and gamma to try."""
+        """Return the values of alpha, beta and gamma to try, in ascending order."""
 
     @abstractmethod
     def _model(self, point: GridPoint) -> Estimator:
-        """Return the unfitted estimator of a point, but for what it shares with the search."""
+        """Return the unfitted estimator of a point, without the parameters set by the search."""
 
     def _graph_options(self) -> Settings:
-        """Options of the path that only some models have."""
+        """Return the options of the path that only some models have."""
         return {}
 
     @all_or_nothing
     def fit(self, X: MatrixLike, y: MatrixLike, groups: MatrixLike = None) -> Self:
-        """Choose the parameters, then learn with them from all rows.
+        """Choose the parameters, then fit the final model to all rows.
 
-        If it does not come to its end, what an earlier call has learnt stays.
+        If a call fails, the results of an earlier call remain.
 
         Parameters
         ----------
         X : array-like, sparse matrix or frame of shape (n_samples, n_features)
             Features.
         y : array-like, sparse matrix or frame of shape (n_samples, n_labels)
-            Logical labels, 0/1; or a 1-D target as scikit-learn's classifiers take it.
+            Logical labels, 0/1. Or a 1-D target, as in the classifiers of scikit-learn.
         groups : array-like of shape (n_samples,), optional
-            For splitters that keep groups together.
+            The group of each row, for splitters that keep groups together.
 
         Returns
         -------
@@ -103,7 +103,7 @@ class PathCV(LabelScorer):
         return self
 
     def _search(self, X: Features, Y: LabelArray, groups: MatrixLike) -> Settings:
-        """Try the parameters; return the attributes to set, and where the best one is."""
+        """Try the parameters; return the attributes to set and the best combination."""
         measures = measures_of(self.scoring)
         if self.search not in ("grid", "coarse"):
             raise ValueError(f"search={self.search!r} must be 'grid' or 'coarse'.")
@@ -146,9 +146,10 @@ class PathCV(LabelScorer):
         }
 
     def _final(self, trials: Trials) -> int:
-        """Return the place of the best, and see to it that it was solved to `tol_final`.
+        """Return the index of the best combination, after solving it to `tol_final`.
 
-        Neighbours on the grid differ by less than what a loose gap leaves undecided.
+        Scores of neighbours on the grid differ by less than the error that a loose gap allows.
+        Therefore the best combinations are compared again at the tight gap.
         """
         tol = check_number("tol_final", self.tol_final, above=0)
         exact = set(range(len(trials.tried))) if tol >= self.tol_search else set()
@@ -158,6 +159,8 @@ class PathCV(LabelScorer):
             if best in exact:
                 return best
             order = np.argsort(-means, kind="stable").tolist()
+            # The scores change when they are refined, so another combination may lead now. Go on
+            # until the leader is one of those solved to `tol_final`.
             finalists = [place for place in order if place not in exact][:_FINALISTS]
             trials.refine(finalists, tol)
             exact.update(finalists)
@@ -213,7 +216,7 @@ class PathCV(LabelScorer):
     def _learn(
         self, X: Features, Y: LabelArray, best: tuple[Space, GridPoint], coding: LabelCoding
     ) -> None:
-        """Fit the final model, unless there is to be none."""
+        """Fit the final model, unless `refit` is False."""
         self.__dict__.pop("best_estimator_", None)
         if not self.refit:
             self._store(coding, np.zeros(Y.shape[1]))
@@ -242,19 +245,19 @@ class PathCV(LabelScorer):
         return scores
 
     def __getattr__(self, name: str) -> Features:
-        """Give the final model's attributes as if they were this one's."""
+        """Return an attribute of the final model as if it belonged to this object."""
         if name.endswith("_") and not name.startswith("_") and "best_estimator_" in vars(self):
             return getattr(self.best_estimator_, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def check_axis(name: str, given: MatrixLike, *, inclusive: bool = False) -> list[float]:
-    """Return values to try, ascending and each once, or say what is wrong with them.
+    """Return the values to try, ascending and without duplicates, or raise a ValueError.
 
     Parameters
     ----------
     name : str
-        What the caller calls them.
+        Name of the parameter, for the error message.
     given : sequence of float
         The values, > 0.
     inclusive : bool, default=False

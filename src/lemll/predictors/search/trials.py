@@ -1,4 +1,4 @@
-"""What a search has tried: paths through the folds, side by side, with their scores."""
+"""The combinations that a search has tried, with their scores in all folds."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from lemll.solvers import GridPoint, kernel_bytes, solver_bytes
 
 __all__ = ["SearchProgress", "Trials"]
 
-# About what a search from coarse to fine tries, of the paper's grid.
+# Roughly the number of points that a coarse search tries on the grid of the paper.
 _USUAL_TRIALS = 60
-# Share of the memory that may be taken by folds kept for more points.
+# Share of the free memory that prepared folds may occupy between two calls.
 _KEPT_SHARE = 0.5
 
 
 class SearchProgress(NamedTuple):
-    """How far a search is, after each path through a fold.
+    """The progress of a search, reported after each path through a fold.
 
     Attributes
     ----------
     done : int
-        Models fitted so far, counting each fold.
+        Number of models fitted so far, over all folds.
     expected : int
-        How many there will be: exact for a grid, else an estimate that is corrected on the way.
+        Total number of models: exact for a grid, otherwise an estimate that is corrected later.
     best_score : float
-        Best mean score so far; NaN before the first points have been through all folds.
+        Best mean score so far. NaN until the first points have been scored in all folds.
     elapsed : float
         Seconds since the search began.
     """
@@ -44,27 +44,27 @@ class SearchProgress(NamedTuple):
 
 
 class Trials:
-    """Scores of parameters in several spaces, over folds that are prepared once a space.
+    """Scores of parameters in several spaces. Folds are prepared once per space.
 
     Parameters
     ----------
     folds : sequence of Fold
         The rows.
     measures : mapping of str to callable
-        Of `measures_of`; the first decides.
+        From `measures_of`. The first measure decides.
     options : mapping
-        Of `FoldPath`.
+        Options of `FoldPath`.
     n_jobs : int or None
-        Folds worked on at a time, as in joblib.
+        Number of folds that run at the same time, as in joblib.
     callback : callable or None
         Called with a `SearchProgress` after each path through a fold.
 
     Attributes
     ----------
     tried : list of (Space, GridPoint)
-        In the order in which they were.
+        All combinations, in the order in which they were tried.
     scores : list of FoldScores
-        Of each, values of shape (n_splits, n_measures).
+        The scores of each combination, with values of shape (n_splits, n_measures).
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Trials:
         self._clock = time.perf_counter()
 
     def expect(self, n_points: int | None, n_spaces: int) -> None:
-        """Note how many points each of the spaces left will try; None where nobody knows."""
+        """Set how many points each remaining space will try; None if this is not known."""
         n_points = n_points or max(_USUAL_TRIALS, len(self.tried) // max(1, self._n_spaces()))
         self._expected = self._done + n_points * n_spaces * len(self._folds)
 
@@ -98,7 +98,7 @@ class Trials:
         Parameters
         ----------
         space : Space
-            Where the model is linear; the same until `forget` is called.
+            The feature space of the model. It must stay the same until `forget` is called.
         points : sequence of GridPoint
             The weights to try.
         keep : bool, default=False
@@ -119,12 +119,12 @@ class Trials:
         return means
 
     def refine(self, places: Sequence[int], tol: float) -> None:
-        """Score some of those tried again, solved to another certified gap.
+        """Score some of the tried combinations again, solved to another certified gap.
 
         Parameters
         ----------
         places : sequence of int
-            Where they are in `tried`.
+            Their indices in `tried`.
         tol : float
             Certified relative gap.
         """
@@ -138,7 +138,7 @@ class Trials:
         self._best_score = float(self.means().max())
 
     def means(self) -> FloatArray:
-        """Mean score of each by the first measure."""
+        """Return the mean score of each combination by the first measure."""
         return np.array([scores.values[:, 0].mean() for scores in self.scores])
 
     def _through_space(self, space: Space, options: SettingsView) -> list[FoldPath]:
@@ -148,8 +148,8 @@ class Trials:
         self, paths: Sequence[FoldPath], points: Sequence[GridPoint], *, keep: bool
     ) -> list[FoldScores]:
         """Score points in every fold."""
-        # Threads, so that what was prepared is there for the next points; the work is done by
-        # BLAS and loops over sparse arrays, which let other threads run.
+        # Threads share memory, so a prepared fold can be used again for the next points. They run
+        # in parallel, because BLAS and the sparse loops of SciPy release the GIL.
         parallel = Parallel(self._n_jobs, prefer="threads", return_as="generator")
         by_fold = []
         for scores in parallel(
@@ -162,7 +162,7 @@ class Trials:
         return [FoldScores(*entry) for entry in zip(values, gaps, strict=True)]
 
     def forget(self) -> None:
-        """Give the memory of this space back."""
+        """Free the memory of the current space."""
         self._paths = []
 
     def _n_spaces(self) -> int:

@@ -1,1 +1,1 @@
-"""What the learners in two stages share: enhanced labels first, then a regression on them."""
+"""Shared parts of the two-stage classifiers, which enhance labels and then fit a regression."""

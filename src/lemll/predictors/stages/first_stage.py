@@ -1,4 +1,4 @@
-"""The first stage of learners that have two: numerical labels by an enhancer."""
+"""The first stage of the two-stage classifiers: an enhancer computes numerical labels."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["fit_enhancer"]
 def fit_enhancer(
     enhancer: Estimator, X: Features, Y: LabelArray, memory: Estimator
 ) -> tuple[Features, FloatArray]:
-    """Fit a clone of an enhancer, or find it where it has been kept.
+    """Fit a clone of an enhancer, or load it from a cache.
 
     Parameters
     ----------
     enhancer : BaseEnhancer
-        Not fitted itself.
+        The enhancer. A clone is fitted; this object is not changed.
     X : ndarray or csr_array of shape (n_samples, n_features)
         Validated features.
     Y : ndarray of shape (n_samples, n_labels)
         Logical labels, 0/1.
     memory : None, str or object with the interface of joblib.Memory
-        Where fits of the same enhancer to the same rows are kept.
+        The cache of fits of the same enhancer to the same rows.
 
     Returns
     -------
@@ -34,9 +34,9 @@ def fit_enhancer(
     numerical_labels : ndarray of shape (n_samples, n_labels)
         U.
     """
-    # One label alone is no distribution: its complement is the other, as of a binary target.
+    # Enhancers need at least two labels. Add the complement of a single label as the other one.
     labels = Y if Y.shape[1] > 1 else np.column_stack([1 - Y, Y])
-    # Without a memory joblib is not called either: warnings then point at the user's line.
+    # Without a cache, do not go through joblib: then warnings point at the line of the user.
     run = _fit if memory is None else check_memory(memory).cache(_fit)
     fitted = run(clone(enhancer), X, labels)
     return fitted, fitted.numerical_labels_[:, -Y.shape[1] :]

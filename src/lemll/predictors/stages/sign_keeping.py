@@ -1,4 +1,4 @@
-"""What ML2 and MLFE share: a regression on numerical labels that keeps their signs."""
+"""The second stage of ML2 and MLFE: a regression on numerical labels that keeps their signs."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from lemll.solvers import solve_sign_msvr
 
 __all__ = ["SignKeepingClassifier", "check_weight"]
 
-# Weights between these can be divided by each other and squared.
+# Quotients and squares of weights in this range do not overflow.
 WEIGHTS = (1e-40, 1e40)
 
 
 def check_weight(name: str, value: object, *, inclusive: bool = False) -> float:
-    """Return the weight of a term, > 0 or, if `inclusive`, also 0; refuse what would overflow."""
+    """Return the weight of a term; refuse values that would overflow, and 0 unless `inclusive`."""
     weight = check_number(name, value, above=0, inclusive=inclusive)
     if weight > 0 and not WEIGHTS[0] <= weight <= WEIGHTS[1]:
         raise ValueError(
@@ -40,7 +40,7 @@ def check_weight(name: str, value: object, *, inclusive: bool = False) -> float:
 
 
 class SignKeepingClassifier(MultilabelClassifier):
-    """Base of two-stage learners with the parameters of a kernel, of a tube and of a memory."""
+    """Base of two-stage classifiers with a kernel, a tube and a cache of the first stage."""
 
     epsilon: float
     kernel: KernelLike
@@ -61,7 +61,7 @@ class SignKeepingClassifier(MultilabelClassifier):
         C2: float,
         gain: FloatArray | None = None,
     ) -> None:
-        """Enhance the labels, regress on them, keep the model."""
+        """Enhance the labels, fit the regression to them, and store the model."""
         epsilon = check_number("epsilon", self.epsilon, above=0, inclusive=True)
         tol = check_number("tol", self.tol, above=0)
         max_iter = check_whole("max_iter", self.max_iter, least=1)
@@ -107,6 +107,7 @@ class SignKeepingClassifier(MultilabelClassifier):
                     f"two rows of X differ by {width:.1e} in the mean, too little to be squared; "
                     "rescale the features first, or pass a number as kernel_gamma."
                 )
+            # If all rows are equal, every kernel value is 1 and gamma has no effect.
             gamma = 1 / (2 * width**2) if width > 0 else 1.0
         elif isinstance(gamma, str) and gamma not in ("distance", "variance"):
             raise ValueError(
