@@ -45,8 +45,8 @@ def test_list_names_every_set():
 
 def test_check_loads_28_sets_and_finds_the_known_differences_only(data_dir):
     output = run("datasets", "check")
-    assert "28 sets loaded; not at hand: msra, Human_Gene" in output
-    assert "every figure equals Tables I and V, but for the known differences shown" in output
+    assert "28 sets loaded; not available: msra, Human_Gene" in output
+    assert "every figure equals Tables I and V, except for the known differences shown" in output
     assert "labels: 6 here, 5 in the paper (known)" in output
 
 
@@ -64,7 +64,7 @@ def test_check_fails_on_a_difference_nobody_knew(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     result = CliRunner().invoke(app, ["datasets", "check"])
     assert result.exit_code == 1
-    assert "figures differ from the paper in ways not known before" in result.output
+    assert "figures differ from the paper, and these differences are new" in result.output
 
 
 def test_info_of_a_registered_set_and_of_a_file(data_dir, tmp_path):
@@ -103,7 +103,7 @@ def test_convert_options_and_refusals(tmp_path):
     assert read_dataset(out).label_names == ("sea",)
     with pytest.raises(LemllError, match="files of this format take no --labels"):
         run("datasets", "convert", out, tmp_path / "c.npz", "--labels", "2")
-    with pytest.raises(LemllError, match="--labels given, but yeast is no file"):
+    with pytest.raises(LemllError, match="--labels given, but yeast is not a file"):
         run("datasets", "convert", "yeast", tmp_path / "c.npz", "--labels", "2")
 
 
@@ -161,9 +161,9 @@ def test_reproduce_misses_what_the_page_needs_before_the_work(
 def test_reproduce_without_data_says_what_to_do(monkeypatch, tmp_path):
     monkeypatch.delenv("LEMLL_DATA_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(DatasetNotFoundError, match="none of the data sets is at hand"):
+    with pytest.raises(DatasetNotFoundError, match="none of the data sets is available"):
         run("reproduce", "reconstruction")
-    with pytest.raises(DatasetNotFoundError, match="none of the data sets is at hand"):
+    with pytest.raises(DatasetNotFoundError, match="none of the data sets is available"):
         run("reproduce", "prediction", "--quick")
 
 

@@ -50,7 +50,7 @@ def test_degrees_are_written_with_the_labels_names(file, tmp_path):
     expected = LEMLLEnhancer(reg_policy="auto", max_iter=5000).fit_enhance(X, Y)
     np.testing.assert_allclose(values[:, 1:], expected, rtol=1e-4)
     assert "30 rows, 3 labels" in output
-    assert "Rate a few rows (--rate 10, or --rated FILE) to fix it." in output
+    assert "Rate a few rows (--rate 10, or --rated FILE) to fix the scale." in output
 
 
 @pytest.mark.parametrize("method", ["KM", "Uniform", "GLLE"])
@@ -83,8 +83,8 @@ def test_rows_can_be_rated_by_answering(file, tmp_path):
         answers=answers,
     )  # fmt: skip
     assert "from 2 rated rows" in output
-    assert "want 3 numbers, got 2." in output
-    assert "want a number, got 'five'." in output
+    assert "expected 3 numbers, got 2." in output
+    assert "expected a number, got 'five'." in output
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,12 @@ def test_rows_can_be_rated_by_answering(file, tmp_path):
     [
         ("row,sky,sea\n0,1,2\n", "lacks the columns sand"),
         ("row,sky,sea,sand\n", "holds no rated row"),
-        ("row,sky,sea,sand\n0,1,x,2\n", "line 2: want a number, got 'x'"),
+        ("row,sky,sea,sand\n0,1,x,2\n", "line 2: expected a number, got 'x'"),
         ("row,sky,sea,sand\n0,0,0,0\n", "not negative and not all zero"),
-        ("row,sky,sea,sand\n99,1,1,2\n", "line 2: row 99 is none of 30; rows are counted from 0"),
+        ("row,sky,sea,sand\n99,1,1,2\n", "row 99 is not one of 30; rows are counted from 0"),
         ("row,sky,sea,sand\n1,1,1,2\n1,2,2,1\n", "line 3: row 1 is rated twice"),
         ("row,sky,sea,sand\n1,1,1,nan\n", "not negative and not all zero"),
-        ('row,sky,sea,sand\n1,1,1,"' + 200_000 * "x" + '"\n', "is no CSV file in UTF-8"),
+        ('row,sky,sea,sand\n1,1,1,"' + 200_000 * "x" + '"\n', "is not a CSV file in UTF-8"),
     ],
 )
 def test_bad_ratings_are_named(file, tmp_path, content, message):
@@ -115,7 +115,7 @@ def test_a_file_of_a_spreadsheet_and_answers_that_end_early_will_do(file, tmp_pa
     rated = tmp_path / "rated.csv"
     rated.write_text("row,sky,sea,sand\n1,5,3,2\n", encoding="utf-8-sig")
     common = ["enhance", file[0], "--labels", ",".join(NAMES), "-o", tmp_path / "d.csv"]
-    assert "from 1 rated rows (how sure that is, one row cannot tell)" in run(
+    assert "from 1 rated rows (one row gives no interval)" in run(
         *common, "--rated", rated
     )
     assert "from 2 rated rows" in run(*common, "--rate", 9, answers="5 3 2\n4 4 2\n")

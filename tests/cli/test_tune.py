@@ -101,7 +101,7 @@ def test_ctrl_c_ends_without_a_traceback_and_without_files(file, tmp_path, monke
         ),
         (["--labels", -2, "--kernel", "cubic"], ValueError, "kernel='cubic' must be one of"),
         (["--labels", -2, "--folds", 41], ValueError, "cv=41 folds need at least as many rows"),
-        (["--labels", -2, "--holdout", 21], LemllError, "wants at least 42 rows, and"),
+        (["--labels", -2, "--holdout", 21], LemllError, "needs at least 42 rows, and"),
         ([], LemllError, "On the command line: --labels"),
     ],
 )

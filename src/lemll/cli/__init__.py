@@ -1,4 +1,4 @@
-"""The command ``lemll``: parses, calls the library, prints; no mathematics."""
+"""The command ``lemll``. It parses options, calls the library and prints; it does not compute."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; errors meant for the user end in one line, not in a traceback."""
+    """Run the command line. An error meant for the user is one line, not a traceback."""
     try:
         import_extra("typer", "cli", "The command line")
         import_extra("rich", "cli", "The command line")
@@ -21,7 +21,7 @@ def main() -> None:
     from lemll.cli._console import safe_text
     from lemll.cli.app import app
 
-    # Warnings name what is in files, too.
+    # Warnings can also quote text from files, so they must not control the terminal.
     plain = warnings.formatwarning
     warnings.formatwarning = lambda *parts, **options: safe_text(plain(*parts, **options))
     try:

@@ -11,25 +11,25 @@ from rich.segment import Segment
 __all__ = ["make_console", "safe_text"]
 
 _PIPE_WIDTH = 140
-# All but tab and line feed that a terminal obeys instead of showing it, signs that turn the
-# direction of writing, and halves of characters, which cannot be written at all.
+# These characters are unsafe: those that control a terminal (except tab and line feed), those that
+# change the direction of writing, and lone surrogates, which cannot be encoded.
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
 def safe_text(text: str) -> str:
-    r"""Show control characters, so that no name in a file can command the terminal.
+    r"""Replace control characters by escapes, so that a name in a file cannot control the terminal.
 
     Parameters
     ----------
     text : str
-        Anything.
+        Any text.
 
     Returns
     -------
     str
-        The same, with escapes in their place.
+        The same text with escapes instead of control characters.
 
     Examples
     --------
@@ -40,12 +40,12 @@ def safe_text(text: str) -> str:
 
 
 class _SafeConsole(Console):
-    """A console on which only its own styles are control sequences."""
+    """A console that prints no control sequences except those of its own styles."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Render anything; all that is printed goes through here, tables and progress bars too."""
+        """Render anything; all output passes here, also tables and progress bars."""
         for segment in super().render(renderable, options):
             if segment.control or not _UNSAFE.search(segment.text):
                 yield segment
@@ -54,8 +54,8 @@ class _SafeConsole(Console):
 
 
 def make_console() -> Console:
-    """Return a console that prints text as it is: names of labels and files are not markup."""
+    """Return a console that prints text unchanged: names of labels and files are not markup."""
     console = _SafeConsole(markup=False, emoji=False, highlight=False)
     if not console.is_terminal:
-        console.width = _PIPE_WIDTH  # a pipe has no width; tables must not be folded to 80 columns
+        console.width = _PIPE_WIDTH  # a pipe has no width, and 80 columns would wrap tables
     return console

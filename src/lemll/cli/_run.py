@@ -1,4 +1,4 @@
-"""A run of the experiment engine as a user sees it: progress, and a clean end when stopped."""
+"""Run the experiment engine for a user: show the progress, and end cleanly when stopped."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ _SIGNAL_EXIT = 128  # by convention, a process ended by signal n exits with 128 
 def run_with_progress(
     console: Console, protocol: Protocol, store: Store, *, command: str, **options: Any
 ) -> RunProgress:
-    """Run a protocol, showing how far it is; end without a traceback when stopped.
+    """Run a protocol and show its progress. When it is stopped, end without a traceback.
 
     Parameters
     ----------
     console : Console
-        Where to show it.
+        Where to show the progress.
     protocol : Protocol
         What to run.
     store : Store
         Where results go.
     command : str
-        What goes on with a run that was stopped.
+        The command that continues a stopped run; it is printed when the run is stopped.
     **options
-        Of `lemll.experiments.run`.
+        Options of `lemll.experiments.run`.
 
     Returns
     -------
     RunProgress
-        At the end.
+        The progress at the end of the run.
     """
     try:
         with _sigterm_raises(), _live(console) as show:
             return run(protocol, store, callback=show, **options)
     except (KeyboardInterrupt, _Terminated) as error:
-        console.print(f"stopped; what was finished is stored. To go on: {command}", soft_wrap=True)
+        console.print(f"stopped; finished cells are stored. To continue: {command}", soft_wrap=True)
         number = signal.SIGTERM if isinstance(error, _Terminated) else signal.SIGINT
         raise typer.Exit(code=_SIGNAL_EXIT + number) from None
 
 
 class _Terminated(BaseException):
-    """SIGTERM has come; like KeyboardInterrupt no `except Exception` may take it for a fault."""
+    """SIGTERM arrived. Like KeyboardInterrupt, it must pass every `except Exception`."""
 
 
 @contextmanager
@@ -68,14 +68,14 @@ def _sigterm_raises() -> Iterator[None]:
 
 @contextmanager
 def _live(console: Console) -> Iterator[Callable[[RunProgress], None]]:
-    """Show a run's progress as it goes: a bar on a terminal, a line a failure elsewhere."""
+    """Show a bar on a terminal, and one line per failure in any case."""
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
-        # Names of data sets and methods: no markup.
+        # Names of data sets and methods may contain brackets, which are not markup.
         TextColumn("{task.fields[running]}", markup=False),
         console=console,
         disable=not console.is_terminal,

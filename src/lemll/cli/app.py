@@ -1,4 +1,4 @@
-"""Puts the commands together."""
+"""Combine the commands into one application."""
 
 from __future__ import annotations
 
@@ -35,4 +35,4 @@ def _options(
         False, "--version", callback=_print_version, is_eager=True, help="Print the version."
     ),
 ) -> None:
-    del version  # handled by its callback, before any command
+    del version  # its callback has already handled it

@@ -1,4 +1,4 @@
-"""``lemll bench``: run a protocol, look at it, go on with it, print its table."""
+"""``lemll bench``: run a protocol, show its status, continue it, print its table."""
 
 from __future__ import annotations
 
@@ -26,28 +26,32 @@ app = typer.Typer(help="Experiments that can be stopped and resumed.", no_args_i
 File = Annotated[Path, typer.Argument(help="The protocol, a TOML file.", metavar="P.toml")]
 Folder = Annotated[
     Path | None,
-    typer.Option("--store", help="Results; by default lemll-results/P, after the file."),
+    typer.Option("--store", help="Folder for the results; by default lemll-results/P for P.toml."),
 ]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Cells to run at a time.")]
-Seconds = Annotated[float | None, typer.Option("--time-limit", help="Seconds for a cell.")]
-Gibibytes = Annotated[float | None, typer.Option("--memory-limit", help="GiB for a cell.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Number of cells to run at the same time.")]
+Seconds = Annotated[
+    float | None, typer.Option("--time-limit", help="Time limit per cell, in seconds.")
+]
+Gibibytes = Annotated[
+    float | None, typer.Option("--memory-limit", help="Memory limit per cell, in GiB.")
+]
 Dask = Annotated[
     str | None,
     typer.Option(
         "--dask",
-        help="A Dask scheduler's address, or local:N for N workers here. Only a cluster that you "
-        "trust: what its workers send back is unpickled here. tls://HOST:PORT takes the "
-        "certificates of Dask's own configuration (distributed.comm.tls).",
+        help="The address of a Dask scheduler, or local:N for N workers on this machine. Use only "
+        "a cluster that you trust: this process unpickles what its workers send. tls://HOST:PORT "
+        "uses the certificates of Dask's own configuration (distributed.comm.tls).",
     ),
 ]
 
 
-# Cells without a record that `verify` names.
+# `verify` names at most this number of cells without a record, to keep its output readable.
 _MAX_ABSENT = 20
 
 
 class Format(StrEnum):
-    """Of a printed table."""
+    """Format of a printed table."""
 
     MARKDOWN = "markdown"
     LATEX = "latex"
@@ -58,7 +62,7 @@ class Format(StrEnum):
 def _options(
     modules: Annotated[
         list[str] | None,
-        typer.Option("--import", help="A Python module that registers methods of your own."),
+        typer.Option("--import", help="A Python module that registers your own methods."),
     ] = None,
 ) -> None:
     for module in modules or ():
@@ -78,7 +82,7 @@ def run_command(
     *,
     dask: Dask = None,
 ) -> None:
-    """Run what the store does not hold yet, and print how it went."""
+    """Run the cells that are not in the store yet, and print a summary."""
     _run(file, _folder(file, store), jobs, time_limit, memory_limit, dask=dask, create=True)
 
 
@@ -92,7 +96,7 @@ def resume_command(
     *,
     dask: Dask = None,
 ) -> None:
-    """Go on with a run that was stopped; the store must exist."""
+    """Continue a stopped run; the store must exist."""
     _run(file, _folder(file, store), jobs, time_limit, memory_limit, dask=dask, create=False)
 
 
@@ -105,10 +109,10 @@ def retry_command(
     memory_limit: Gibibytes = None,
     *,
     dask: Dask = None,
-    failed: Annotated[bool, typer.Option("--failed", help="Those that failed.")] = False,
-    timeout: Annotated[bool, typer.Option("--timeout", help="Those out of time.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Run failed cells.")] = False,
+    timeout: Annotated[bool, typer.Option("--timeout", help="Run cells out of time.")] = False,
 ) -> None:
-    """Run cells once more that failed, or took too long; by default both."""
+    """Run again the cells that failed or took too long; by default both."""
     statuses: list[Status] = []
     if failed or not timeout:
         statuses.append("failed")
@@ -161,7 +165,7 @@ def _run(
 
 
 def _refuse_beside_dask(jobs: int, time_limit: float | None, memory_limit: float | None) -> None:
-    """Refuse what a cluster would not heed."""
+    """Refuse options that a cluster would ignore."""
     given: dict[str, float | None] = {"--jobs": jobs if jobs != 1 else None}
     given |= {"--time-limit": time_limit, "--memory-limit": memory_limit}
     for option, value in given.items():
@@ -174,7 +178,7 @@ def _refuse_beside_dask(jobs: int, time_limit: float | None, memory_limit: float
 
 @app.command("status")
 def status_command(file: File, store: Folder = None) -> None:
-    """Count what is done, under way and to do, and list the failures."""
+    """Count the cells that are done, running and pending, and list the failures."""
     protocol, opened = _open(file, store)
     overview = opened.overview(protocol.cells())
     console = make_console()
@@ -226,9 +230,9 @@ def verify_command(
 def table_command(
     file: File,
     store: Folder = None,
-    form: Annotated[Format, typer.Option("--format", help="Of the output.")] = Format.MARKDOWN,
+    form: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.MARKDOWN,
     metric: Annotated[
-        list[str] | None, typer.Option(help="Only this metric; may be given repeatedly.")
+        list[str] | None, typer.Option(help="Print only this metric; may be repeated.")
     ] = None,
 ) -> None:
     """Print the comparison: mean ± std, marks against the control, average ranks."""
@@ -239,7 +243,7 @@ def table_command(
         Format.CSV: table.to_csv,
     }
     typer.echo(safe_text(writers[form]()), nl=False)
-    if form is not Format.MARKDOWN:  # which has them below its tables
+    if form is not Format.MARKDOWN:  # Markdown already has the notes below its tables
         for note in table.notes:
             typer.echo(safe_text(note), err=True)
 
@@ -252,7 +256,7 @@ def report_command(
         Path | None, typer.Option(help="The page; by default report.html in the store.")
     ] = None,
 ) -> None:
-    """Write a page to open or send around: tables, tests, pictures, also of a run under way."""
+    """Write a page with tables, tests and pictures; the run may still be under way."""
     protocol, opened = _open(file, store)
     page = output or opened.folder / "report.html"
     write_comparison(page, protocol, opened)
@@ -262,10 +266,10 @@ def report_command(
 @app.command("export")
 def export_command(
     file: File,
-    out: Annotated[Path, typer.Argument(help="Where to: .csv or .parquet.")],
+    out: Annotated[Path, typer.Argument(help="File to write: .csv or .parquet.")],
     store: Folder = None,
 ) -> None:
-    """Write all records of the store, also of other protocols, as one flat table."""
+    """Write all records of the store, also those of other protocols, as one flat table."""
     _, opened = _open(file, store)
     rows = opened.export(out)
     console = make_console()
@@ -284,6 +288,6 @@ def methods_command() -> None:
 
 
 def _open(file: Path, store: Path | None) -> tuple[Protocol, Store]:
-    # The protocol first: a slip in its name must not look like a store that is not there.
+    # The protocol first: otherwise a mistyped file name would be reported as a missing store.
     protocol = Protocol.from_toml(file)
     return protocol, Store(_folder(file, store), create=False)

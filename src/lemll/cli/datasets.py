@@ -36,11 +36,11 @@ __all__ = ["Labels", "Missing", "Nominal", "app", "load_named"]
 Labels = Annotated[
     str | None,
     typer.Option(
-        help="Label columns: an XML file, names with commas between, or a count: 3 for the first "
-        "three columns, -3 for the last three."
+        help="Label columns: an XML file, names separated by commas, or a count: 3 means the "
+        "first three columns, -3 the last three."
     ),
 ]
-Nominal = Annotated[str | None, typer.Option(help="ARFF: codes or onehot.")]
+Nominal = Annotated[str | None, typer.Option(help="Nominal features of ARFF: codes or onehot.")]
 Missing = Annotated[str | None, typer.Option(help="Missing values: error or nan.")]
 
 app = typer.Typer(help="The paper's data sets, and your own files.", no_args_is_help=True)
@@ -64,7 +64,7 @@ def _number(value: float | None) -> str:
 
 @app.command("list")
 def list_command() -> None:
-    """List the registered data sets, with the paper's figures and where they would come from."""
+    """List the registered data sets, the paper's figures, and where each set comes from."""
     table = Table(title="Registered data sets (figures as the paper prints them)")
     for heading in ("name", "table", "labels are"):
         table.add_column(heading)
@@ -84,7 +84,7 @@ def list_command() -> None:
 def _whereabouts(info: DatasetInfo) -> str:
     if local_path(info) is not None:
         return "LEMLL_DATA_DIR"
-    return "download" if info.upstream else "not at hand"
+    return "download" if info.upstream else "not available"
 
 
 @app.command("info")
@@ -125,7 +125,7 @@ def _shorten(names: Any, most: int = 8) -> str:
 
 @app.command("check")
 def check_command() -> None:
-    """Load all data sets at hand and compare them with the paper's Tables I and V."""
+    """Load all available data sets and compare them with the paper's Tables I and V."""
     console = make_console()
     table = Table(title="Data sets of Tables I and V, as loaded")
     table.add_column("name")
@@ -147,18 +147,18 @@ def check_command() -> None:
         unexpected += sum(not difference.known for difference in summary.differences)
         table.add_row(info.name, *_figures(summary), _verdict(summary))
     console.print(table)
-    console.print(f"{loaded} sets loaded; not at hand: {', '.join(absent) or 'none'}")
+    console.print(f"{loaded} sets loaded; not available: {', '.join(absent) or 'none'}")
     for complaint in broken:
         console.print(complaint)
     if loaded == 0 and not broken:
         raise DatasetNotFoundError(
-            "no data set at hand: set LEMLL_DATA_DIR to the folder that holds them, or load one "
-            "by name to download it"
+            "no data set is available: set LEMLL_DATA_DIR to the folder that holds them, or load "
+            "one by name to download it"
         )
     console.print(
-        "every figure equals Tables I and V, but for the known differences shown"
+        "every figure equals Tables I and V, except for the known differences shown"
         if unexpected == 0
-        else f"{unexpected} figures differ from the paper in ways not known before"
+        else f"{unexpected} figures differ from the paper, and these differences are new"
     )
     raise typer.Exit(code=1 if unexpected or broken else 0)
 
@@ -174,7 +174,7 @@ def _verdict(summary: Description) -> str:
 @app.command("convert")
 def convert_command(
     file: Annotated[str, typer.Argument(help="A file, or the name of a registered data set.")],
-    out: Annotated[Path, typer.Argument(help="Where to: .arff, .csv, .npz, .parquet.")],
+    out: Annotated[Path, typer.Argument(help="File to write: .arff, .csv, .npz, .parquet.")],
     *,
     labels: Labels = None,
     nominal: Nominal = None,
@@ -190,7 +190,7 @@ def convert_command(
     console.print(f"wrote {out}: {dataset!r}")
     if out.name.endswith((".csv", ".csv.gz", ".csv.bz2", ".csv.xz")):
         count = len(dataset.label_names)
-        console.print(f"the labels are its last {count} columns: read it with labels=-{count}")
+        console.print(f"the labels are the last {count} columns: read it with labels=-{count}")
 
 
 def _parse_labels(text: str | None) -> str | int | list[str] | None:
@@ -205,7 +205,7 @@ def _parse_labels(text: str | None) -> str | int | list[str] | None:
 def load_named(
     name: str, *, labels: str | None, nominal: str | None, missing: str | None
 ) -> Dataset:
-    """Take a file if there is one of that name, or it looks like one; else a registered set."""
+    """Read a file if the name is or looks like a file; otherwise load a registered set."""
     options = {"labels": _parse_labels(labels), "nominal": nominal, "missing": missing}
     given = {key: value for key, value in options.items() if value is not None}
     path = Path(name)
@@ -223,5 +223,5 @@ def load_named(
                 raise LemllError(f"{error}. On the command line: --labels") from error
             raise
     if given:
-        raise LemllError(f"--{', --'.join(sorted(given))} given, but {name} is no file")
+        raise LemllError(f"--{', --'.join(sorted(given))} given, but {name} is not a file")
     return load_dataset(name)

@@ -1,4 +1,4 @@
-"""``lemll demo``: the main job on embedded data, ending with a page to open."""
+"""``lemll demo``: label enhancement and a comparison on embedded data, shown on a page."""
 
 from __future__ import annotations
 
@@ -20,10 +20,14 @@ def demo(
     output: Annotated[
         Path, typer.Option(help="Folder for the pages, pictures and results.")
     ] = Path("demo-output"),
-    splits: Annotated[int, typer.Option(help="Random halves of the comparison.", min=2)] = 10,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Cells to run at a time.")] = 1,
+    splits: Annotated[
+        int, typer.Option(help="Number of random halves in the comparison.", min=2)
+    ] = 10,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", help="Number of cells to run at the same time.")
+    ] = 1,
 ) -> None:
-    """Recover label distributions, compare learners on embedded data; ends with a page to open."""
+    """Recover label distributions, compare learners on embedded data, and write a page."""
     from lemll.report import make_demo
 
     console = make_console()

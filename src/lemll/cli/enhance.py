@@ -34,12 +34,12 @@ def enhance(
     ] = "LEMLL",
     rated: Annotated[
         Path | None,
-        typer.Option(help="CSV of rated rows: a column 'row', from 0, and one for each label."),
+        typer.Option(help="CSV of rated rows: a column 'row', from 0, and one column per label."),
     ] = None,
     *,
     rate: Annotated[
         int,
-        typer.Option(min=0, help="Ask for the degrees of so many random rows; they fix the scale."),
+        typer.Option(min=0, help="Ask for the degrees of this number of rows; they fix the scale."),
     ] = 0,
     labels: Labels = None,
     nominal: Nominal = None,
@@ -55,22 +55,22 @@ def enhance(
             f"{name} has a label called 'row', as the column of row numbers; rename it."
         )
     enhancer = get_method("enhancer", method).make()
-    # Before the fit: a mistake in the ratings should not cost it.
+    # Before the fit, so that a mistake in the ratings is reported without a long wait.
     ratings = {} if rated is None else _read_ratings(rated, dataset)
     if rate:
         ratings |= _ask(console, dataset, rate)
     enhancer.fit(dataset.X, dataset.Y)
     if ratings:
         enhancer.calibrate(list(ratings), np.array(list(ratings.values())), random_state=0)
-        sure = "how sure that is, one row cannot tell"
+        sure = "one row gives no interval"
         if enhancer.scale_interval_ is not None:
             low, high = enhancer.scale_interval_
-            sure = f"95 % of samples of them: {low:.3g} to {high:.3g}"
+            sure = f"95 % interval {low:.3g} to {high:.3g}"
         console.print(f"scale {enhancer.scale_:.3g} from {len(ratings)} rated rows ({sure})")
     else:
         console.print(
-            "scale 1: which label matters more is recovered, how much more is a convention. "
-            "Rate a few rows (--rate 10, or --rated FILE) to fix it."
+            "scale 1: the result shows which label matters more; how much more is a convention. "
+            "Rate a few rows (--rate 10, or --rated FILE) to fix the scale."
         )
     _write(output, dataset, enhancer.label_distribution_)
     _show(console, dataset, enhancer.label_distribution_)
@@ -82,15 +82,15 @@ def _read_ratings(path: Path, dataset: Dataset) -> dict[int, FloatArray]:
     try:
         return _parse_ratings(path, dataset)
     except (csv.Error, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is no CSV file in UTF-8: {error}.") from error
+        raise ValueError(f"{path} is not a CSV file in UTF-8: {error}.") from error
 
 
 def _parse_ratings(path: Path, dataset: Dataset) -> dict[int, FloatArray]:
-    # With the mark that spreadsheets put at the beginning, or without.
+    # Spreadsheets may put a byte order mark at the beginning.
     with path.open(newline="", encoding="utf-8-sig") as stream:
         reader = csv.DictReader(stream)
         columns = reader.fieldnames or []
-        # A label whose name looks like a formula has another in the files that lemll writes.
+        # lemll writes a label name that looks like a formula with an apostrophe before it.
         named = {
             name: name if name in columns else str(safe_cell(name)) for name in dataset.label_names
         }
@@ -98,19 +98,19 @@ def _parse_ratings(path: Path, dataset: Dataset) -> dict[int, FloatArray]:
         if absent:
             raise ValueError(
                 f"{path} lacks the columns {', '.join(absent)}; it needs 'row', counted from 0, "
-                "and one for each label."
+                "and one column per label."
             )
         ratings: dict[int, FloatArray] = {}
         for line, entry in enumerate(reader, start=2):
             where = f"{path}, line {line}"
             row = _number(entry["row"], where, int)
             if not 0 <= row < len(dataset) or row in ratings:
-                problem = "is rated twice" if row in ratings else f"is none of {len(dataset)}"
+                problem = "is rated twice" if row in ratings else f"is not one of {len(dataset)}"
                 raise ValueError(f"{where}: row {row} {problem}; rows are counted from 0.")
             degrees = [_number(entry[named[name]], where, float) for name in dataset.label_names]
             ratings[row] = _shares(degrees, where)
     if not ratings:
-        raise ValueError(f"{path} holds no rated row; give one line for each.")
+        raise ValueError(f"{path} holds no rated row; write one line per rated row.")
     return ratings
 
 
@@ -118,7 +118,7 @@ def _number(text: Any, where: str, kind: Any) -> Any:
     try:
         return kind(text)
     except (TypeError, ValueError):
-        raise ValueError(f"{where}: want a number, got {text!r}.") from None
+        raise ValueError(f"{where}: expected a number, got {text!r}.") from None
 
 
 def _shares(degrees: list[float], where: str) -> FloatArray:
@@ -131,11 +131,11 @@ def _shares(degrees: list[float], where: str) -> FloatArray:
 
 
 def _ask(console: Console, dataset: Dataset, n_rows: int) -> dict[int, FloatArray]:
-    """Ask for the degrees of random rows; they may be given on any scale, 10 or 100 in all."""
+    """Ask for the degrees of random rows; their sum may be any positive number, as 10 or 100."""
     assert dataset.Y is not None
     names = dataset.label_names
     console.print(
-        f"Degrees of {', '.join(names)}, with blanks between; an empty line skips the row."
+        f"Type the degrees of {', '.join(names)}, separated by blanks; an empty line skips the row."
     )
     ratings: dict[int, FloatArray] = {}
     for row in np.random.RandomState(0).permutation(len(dataset))[:n_rows].tolist():
@@ -147,14 +147,14 @@ def _ask(console: Console, dataset: Dataset, n_rows: int) -> dict[int, FloatArra
                     default="",
                     show_default=False,
                 )
-            except typer.Abort:  # the answers end here; those given count
+            except typer.Abort:  # no more answers; use those given so far
                 return ratings
             if not answer.strip():
                 break
             try:
                 degrees = [_number(text, f"row {row}", float) for text in answer.split()]
                 if len(degrees) != len(names):
-                    raise ValueError(f"want {len(names)} numbers, got {len(degrees)}.")
+                    raise ValueError(f"expected {len(names)} numbers, got {len(degrees)}.")
                 ratings[row] = _shares(degrees, f"row {row}")
             except ValueError as error:
                 console.print(str(error), soft_wrap=True)

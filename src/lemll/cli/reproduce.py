@@ -1,4 +1,4 @@
-"""``lemll reproduce``: the paper's experiments, our figures beside the published ones."""
+"""``lemll reproduce``: the paper's experiments, with our figures beside the published ones."""
 
 from __future__ import annotations
 
@@ -33,14 +33,21 @@ from lemll.report import template_environment, write_comparison, write_table
 
 __all__ = ["app"]
 
-app = typer.Typer(help="The paper's experiments, ours beside the published.", no_args_is_help=True)
+app = typer.Typer(
+    help="The paper's experiments, with our figures beside the published ones.",
+    no_args_is_help=True,
+)
 
-Names = Annotated[list[str] | None, typer.Argument(help="Data sets; by default all at hand.")]
-Folder = Annotated[
-    Path, typer.Option(help="Where results are kept; a stopped run goes on from there.")
+Names = Annotated[
+    list[str] | None, typer.Argument(help="Data sets; by default all available ones.")
 ]
-Output = Annotated[Path | None, typer.Option(help="Tables; by default beside the store.")]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Cells to run at a time.")]
+Folder = Annotated[
+    Path, typer.Option(help="Folder for the results; a stopped run continues from there.")
+]
+Output = Annotated[
+    Path | None, typer.Option(help="Folder for the tables; by default next to the store.")
+]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Number of cells to run at the same time.")]
 
 _QUICK_THRESHOLDS = (0.1, 0.5)
 _QUICK_SPLITS = 2
@@ -57,12 +64,12 @@ def reconstruction(
     output: Output = None,
     jobs: Jobs = 1,
 ) -> None:
-    """Recover known distributions from 0/1 labels by every method (Tables VI to VIII)."""
+    """Recover known distributions from 0/1 labels with every method (Tables VI to VIII)."""
     console = make_console()
     wanted = datasets or (list(QUICK_RECONSTRUCTION) if quick else None)
     names, absent = _at_hand(wanted, "V", download=datasets is not None)
     protocol = paper_reconstruction(names, thresholds=_QUICK_THRESHOLDS if quick else THRESHOLDS)
-    template_environment()  # what the page needs is missed now, not after hours
+    template_environment()  # report a missing library now, not after hours of work
     opened = Store(store)
     command = ["lemll", "reproduce", "reconstruction", *(datasets or ())]
     command += ["--quick"] * quick + ["--store", str(store), "--jobs", str(jobs)]
@@ -85,24 +92,27 @@ def prediction(
     quick: Annotated[
         bool,
         typer.Option(
-            "--quick", help="Two sets, two halves, default parameters: about a minute by -j 2."
+            "--quick", help="Two sets, two halves, default parameters: about a minute with -j 2."
         ),
     ] = False,
     methods: Annotated[
         str | None, typer.Option(help="Learners, separated by commas; by default all registered.")
     ] = None,
     splits: Annotated[
-        int | None, typer.Option(help=f"Halves; by default {N_SPLITS}, or {_QUICK_SPLITS}.")
+        int | None,
+        typer.Option(help=f"Halves; by default {N_SPLITS}, with --quick {_QUICK_SPLITS}."),
     ] = None,
     tune: Annotated[
         bool | None,
-        typer.Option("--tune/--no-tune", help="Tune each method's grid; by default unless quick."),
+        typer.Option(
+            "--tune/--no-tune", help="Tune each method's grid; by default yes, with --quick no."
+        ),
     ] = None,
     store: Folder = Path("lemll-results/prediction"),
     output: Output = None,
     jobs: Jobs = 1,
 ) -> None:
-    """Predict labels by every learner (Tables II and III)."""
+    """Predict labels with every learner (Tables II and III)."""
     console = make_console()
     wanted = datasets or (list(QUICK_PREDICTION) if quick else None)
     names, absent = _at_hand(wanted, "I", download=datasets is not None)
@@ -113,7 +123,7 @@ def prediction(
         n_splits=splits or (_QUICK_SPLITS if quick else N_SPLITS),
         tuned=not quick if tune is None else tune,
     )
-    template_environment()  # what the page needs is missed now, not after hours
+    template_environment()  # report a missing library now, not after hours of work
     opened = Store(store)
     command = ["lemll", "reproduce", "prediction", *(datasets or ()), *["--quick"] * quick]
     command += ["--methods", methods] if methods else []
@@ -141,11 +151,11 @@ def prediction(
 
 @app.command()
 def statistics(
-    output: Annotated[Path, typer.Option(help="The page.")] = Path(
+    output: Annotated[Path, typer.Option(help="The page to write.")] = Path(
         "lemll-results/printed/report.html"
     ),
 ) -> None:
-    """Put the paper's printed Tables II and III through tests it does not use."""
+    """Apply tests that the paper does not use to its printed Tables II and III."""
     console = make_console()
     template_environment()
     table = printed_prediction()
@@ -183,7 +193,7 @@ def _at_hand(
             absent.append(name)
     if not names:
         raise DatasetNotFoundError(
-            f"none of the data sets is at hand ({', '.join(absent)}): set LEMLL_DATA_DIR to the "
+            f"none of the data sets is available ({', '.join(absent)}): set LEMLL_DATA_DIR to the "
             "folder that holds them, or name one to download it"
         )
     return names, absent
@@ -191,7 +201,7 @@ def _at_hand(
 
 def _print_files(console: Console, files: list[Path], absent: list[str]) -> None:
     if absent:
-        console.print(f"not at hand: {', '.join(absent)}")
+        console.print(f"not available: {', '.join(absent)}")
     names = ", ".join(file.name for file in files)
     console.print(f"tables: {names} in {files[0].parent}", soft_wrap=True)
 

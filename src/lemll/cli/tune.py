@@ -1,4 +1,4 @@
-"""``lemll tune``: parameters for a data file by cross-validation, with what they predict."""
+"""``lemll tune``: choose parameters for a data file by cross-validation, and predict."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from lemll.report import draw_label_movement, draw_scores, score_surface
 
 __all__ = ["tune"]
 
-_INTERRUPTED = 130  # by convention, what a process ended by Ctrl-C returns
+_INTERRUPTED = 130  # by convention, the exit code of a process that Ctrl-C ended
 
 
 class SearchKind(StrEnum):
-    """Which points are tried."""
+    """The points that the search tries."""
 
     GRID = "grid"
     COARSE = "coarse"
@@ -46,31 +46,34 @@ def tune(
     missing: Missing = None,
     kernel: Annotated[str, typer.Option(help="auto, linear, rbf, poly, sigmoid, cosine.")] = "auto",
     scoring: Annotated[
-        str, typer.Option(help="Measures with commas between; the first decides.")
+        str, typer.Option(help="Measures, separated by commas; the first one decides.")
     ] = "average_precision",
-    search: Annotated[SearchKind, typer.Option(help="All points, or from coarse to fine.")] = (
-        SearchKind.COARSE
-    ),
+    search: Annotated[
+        SearchKind, typer.Option(help="All points, or a search from coarse to fine.")
+    ] = (SearchKind.COARSE),
     folds: Annotated[int, typer.Option(help="Number of folds.", min=2)] = 5,
     holdout: Annotated[
-        int, typer.Option(help="One row in so many is kept out of the search, to score it.", min=2)
+        int,
+        typer.Option(help="One row in this number stays out of the search, to score it.", min=2),
     ] = 5,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Folds to work on at a time.")] = 1,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", help="Number of folds to run at the same time.")
+    ] = 1,
     output: Annotated[Path, typer.Option(help="Folder for tables and pictures.")] = Path(
         "tune-output"
     ),
 ) -> None:
     """Choose alpha, beta, gamma and the kernel by cross-validation, and score the choice.
 
-    The score is that of rows which had no part in the search: the folds that chose the best of
-    many points would flatter it.
+    The score is that of rows that had no part in the search. The score of the folds would be too
+    optimistic, because the folds chose the best of many points.
     """
     dataset = load_named(file, labels=labels, nominal=nominal, missing=missing)
     if dataset.Y is None:
         raise LemllError(f"{file} has no logical labels to learn from")
     if len(dataset.Y) < 2 * holdout:
         raise LemllError(
-            f"--holdout {holdout} wants at least {2 * holdout} rows, and {file} has "
+            f"--holdout {holdout} needs at least {2 * holdout} rows, and {file} has "
             f"{len(dataset.Y)}; pass a smaller --holdout, or more rows"
         )
     searched, held_out = next(IterativeStratifiedKFold(holdout).split(dataset.X, dataset.Y))
@@ -102,7 +105,7 @@ def tune(
 
 @contextmanager
 def _progress(console: Console) -> Iterator[Callable[[SearchProgress], None]]:
-    """Show how many fits are done and how long the rest may take; only on a terminal."""
+    """Show, on a terminal only, how many fits are done and how long the rest may take."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} fits"),
                TimeElapsedColumn(), TextColumn("left about"), TimeRemainingColumn())  # fmt: skip
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
@@ -136,7 +139,7 @@ def _write(
     movement: tuple[list[tuple[float, float]], list[float]],
     measure: str,
 ) -> None:
-    """Write the table and the pictures of the search, once all of it is there."""
+    """Write the table and the pictures of the search when all of them are complete."""
     surface = draw_scores(score_surface(model.cv_results_, model.best_index_, measure))
     moved = draw_label_movement(*movement)
     output.mkdir(parents=True, exist_ok=True)
@@ -161,7 +164,7 @@ def _write_csv(path: Path, header: list[str], rows: Features) -> None:
 
 
 def _print_summary(console: Console, model: LEMLLCV) -> None:
-    """Print the best parameters, and what was tried."""
+    """Print the best parameters, and how many points were tried."""
     best = Table("parameter", "value", title="Best of the points tried")
     for name, value in model.best_params_.items():
         best.add_row(name, f"{value:.6g}" if isinstance(value, float) else str(value))
@@ -174,7 +177,7 @@ def _print_summary(console: Console, model: LEMLLCV) -> None:
 def _print_scores(
     console: Console, Y: MatrixLike, scores: MatrixLike, frequency: Any, measures: list[str]
 ) -> None:
-    """Print how well the best parameters predict new rows, beside labels by frequency."""
+    """Print how well the best parameters predict new rows, beside prediction by frequency."""
     title = f"{len(Y)} rows that had no part in the search"
     table = Table("measure", "LEMLL", "labels by frequency", title=title)
     for name in measures:
