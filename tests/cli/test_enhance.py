@@ -115,9 +115,7 @@ def test_a_file_of_a_spreadsheet_and_answers_that_end_early_will_do(file, tmp_pa
     rated = tmp_path / "rated.csv"
     rated.write_text("row,sky,sea,sand\n1,5,3,2\n", encoding="utf-8-sig")
     common = ["enhance", file[0], "--labels", ",".join(NAMES), "-o", tmp_path / "d.csv"]
-    assert "from 1 rated rows (one row gives no interval)" in run(
-        *common, "--rated", rated
-    )
+    assert "from 1 rated rows (one row gives no interval)" in run(*common, "--rated", rated)
     assert "from 2 rated rows" in run(*common, "--rate", 9, answers="5 3 2\n4 4 2\n")
 
 

@@ -69,7 +69,7 @@ def enhance(
         console.print(f"scale {enhancer.scale_:.3g} from {len(ratings)} rated rows ({sure})")
     else:
         console.print(
-            "scale 1: the result shows which label matters more; how much more is a convention. "
+            "scale 1 by convention: labels tell which matters more, not how much more. "
             "Rate a few rows (--rate 10, or --rated FILE) to fix the scale."
         )
     _write(output, dataset, enhancer.label_distribution_)
