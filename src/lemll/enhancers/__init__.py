@@ -1,4 +1,4 @@
-"""Label enhancement: logical labels in, numerical labels and a label distribution out."""
+"""Label enhancement: methods that turn logical labels into a label distribution."""
 
 from lemll.enhancers._base import BaseEnhancer
 from lemll.enhancers._calibrate import choose_scale
@@ -13,7 +13,7 @@ from lemll.enhancers.mlfe import MLFEEnhancer
 from lemll.enhancers.uniform import UniformEnhancer
 from lemll.fitting import normalize
 
-# Every method, once: the conformance checks and whoever offers a choice read this.
+# The list of all methods. The conformance checks and the tests read it.
 ENHANCERS: tuple[type[BaseEnhancer], ...] = (
     LEMLLEnhancer,
     FCMEnhancer,

@@ -1,4 +1,4 @@
-"""The one interface of all label enhancers."""
+"""The common interface of all label enhancers."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def _has_model(enhancer: Estimator) -> bool:
 
 
 class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
-    """Base of label enhancers: logical labels in, numerical labels and a distribution out.
+    """Base of label enhancers, which turn logical labels into numerical labels and a distribution.
 
-    A subclass implements `_numerical_labels` and has the parameters `normalization` and `scale`;
-    one with a model of the features implements `_model_outputs`, too.
+    A subclass implements `_numerical_labels` and has the parameters `normalization` and `scale`. A
+    subclass with a model of the features also implements `_model_outputs`.
     """
 
     normalization: Normalization
@@ -49,20 +49,20 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         """Compute U of shape (n_samples, n_labels) from validated X and 0/1 labels."""
 
     def make_graph(self, X: Features, n_labels: int) -> Features:
-        """Compute what the method needs to know of the features alone, to be used many times.
+        """Compute the graph, which depends only on the features and can be used many times.
 
         Parameters
         ----------
         X : ndarray or csr_array of shape (n_samples, n_features)
             Features.
         n_labels : int
-            How many labels there will be.
+            Number of labels.
 
         Returns
         -------
         array or None
-            For the parameter `graph`, with which fits to other labels of the same rows are the
-            same but faster; None where the method has no such parameter.
+            The value for the parameter `graph`. With it, fits to other labels of the same rows
+            give the same result in less time. None if the method does not have this parameter.
         """
         return None
 
@@ -75,12 +75,13 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Features.
         y : array-like or sparse matrix of shape (n_samples, n_labels)
-            Logical labels, 0/1; or a 1-D target, one label a class.
+            Logical labels, 0/1. Or a 1-D target, which becomes one label per class.
 
         Returns
         -------
         self
-            With `numerical_labels_`, `label_distribution_`, `scale_` and `label_names_`.
+            The fitted enhancer, with `numerical_labels_`, `label_distribution_`, `scale_` and
+            `label_names_`.
         """
         scale = check_number("scale", self.scale, above=0)
         check_normalization(self.normalization)
@@ -100,7 +101,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
             )
         self.numerical_labels_ = self._checked_labels(X, Y)
         self.scale_ = scale
-        # Of an earlier calibration nothing stays.
+        # An earlier calibration does not apply to the new data.
         self.scale_interval_: tuple[float, float] | None = None
         self.label_distribution_ = self._distribution(self.numerical_labels_)
         self.classes_ = coding.classes
@@ -108,9 +109,9 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         return self
 
     def _checked_labels(self, X: Features, Y: LabelArray) -> FloatArray:
-        """Compute U, or say that numbers have left the range in which that can be done."""
+        """Compute U, or raise a ValueError if numbers overflow or a system is singular."""
         try:
-            # What overflows shows itself in the result.
+            # An overflow makes the result infinite or NaN, which is checked below.
             with np.errstate(over="ignore", invalid="ignore"):
                 found = self._numerical_labels(X, Y)
         except np.linalg.LinAlgError as error:
@@ -135,13 +136,13 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         ndarray of shape (n_samples, n_labels)
-            Non-negative, rows summing to one.
+            The label distribution: non-negative, each row sums to one.
         """
         return self.fit(X, y).label_distribution_
 
     @available_if(_has_model)
     def enhance(self, X: MatrixLike) -> FloatArray:
-        """Estimate the label distribution of new rows, where the method has a model of features.
+        """Estimate the label distribution of new rows, if the method has a model of features.
 
         Parameters
         ----------
@@ -151,7 +152,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         ndarray of shape (n_samples, n_labels)
-            Non-negative, rows summing to one.
+            The label distribution: non-negative, each row sums to one.
 
         Notes
         -----
@@ -172,37 +173,38 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         n_bootstrap: int = 200,
         random_state: RandomState = None,
     ) -> Self:
-        r"""Fix the scale from a few training rows whose label distribution is known.
+        r"""Choose the scale from a few training rows whose label distribution is known.
 
-        The scale cannot be learned from features and logical labels: where every row has one
-        label, a distribution D and its power :math:`D^t` (renormalised) give the same logical
-        labels for every t > 0, hence the same numerical labels, though one is flat and the other
-        steep. A handful of rated rows tells which. Over the rated rows R, with their distributions
-        :math:`d_i`, the scale minimises the mean squared error
+        The scale cannot be learned from features and logical labels. For example, if every row has
+        one label, a distribution D and its renormalised power :math:`D^t` give the same logical
+        labels for every t > 0. Therefore they also give the same numerical labels, although one
+        distribution is flat and the other is steep. A few rated rows are enough to decide. Let R
+        be the rated rows and :math:`d_i` their distributions. The scale minimises the mean squared
+        error
 
         .. math:: \frac1{|R|} \sum_{i \in R} \| d_i - \hat d_i(s) \|_2^2 , \qquad
             2^{-6} \le s \le 2^{6},
 
-        where :math:`\hat d_i(s)` is the normalised row of U at scale s. It is smooth, so that few
-        rows suffice, and stays finite where a recovered degree is 0, which divergences do not.
+        where :math:`\hat d_i(s)` is the normalised row of U at scale s. This error is smooth, so
+        a few rows are enough. It is finite even if a recovered degree is 0; divergences are not.
 
         Parameters
         ----------
         rows : array-like of shape (n_rated,), int
-            Which of the training rows are rated; none twice.
+            Indices of the rated training rows, without duplicates.
         distributions : array-like of shape (n_rated, n_labels)
-            Their true label distributions: non-negative, rows summing to one.
+            Their true label distributions: non-negative, each row sums to one.
         n_bootstrap : int, default=200
-            Samples of the rated rows, with replacement, behind `scale_interval_`.
+            Number of bootstrap samples of the rated rows, used to compute `scale_interval_`.
         random_state : int, RandomState or None, default=None
-            Of these samples.
+            Seed of the bootstrap samples.
 
         Returns
         -------
         self
-            With `scale_` as found, `label_distribution_` (and what `enhance` returns) at that
-            scale, and `scale_interval_`, the 2.5 and 97.5 percentiles of the scale over the
-            samples. The parameter `scale` stays what it was.
+            The enhancer with the new `scale_`. `label_distribution_` and the result of `enhance`
+            use it. `scale_interval_` holds the 2.5 and 97.5 percentiles of the scale over the
+            samples. The parameter `scale` does not change.
         """
         check_is_fitted(self)
         index, known = check_rated_rows(rows, distributions, self.numerical_labels_.shape)

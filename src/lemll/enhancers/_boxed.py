@@ -1,4 +1,4 @@
-"""Numerical labels that keep the signs of the logical ones: what MLFE and ML2 share."""
+"""Numerical labels with the signs of the logical labels, as MLFE and ML2 compute them."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def boxed_labels(
     Parameters
     ----------
     estimator : estimator
-        Has tol and max_iter; gets kkt_residual_ and n_iter_.
+        It has tol and max_iter. This function sets kkt_residual_ and n_iter_.
     W : ndarray or csr_array of shape (n_samples, n_samples)
-        Weights that rebuild a row from others.
+        Weights that rebuild each row from other rows.
     Y : ndarray of shape (n_samples, n_labels)
         Logical labels, 0/1.
     lower, upper : float
-        Bounds of the magnitudes; `upper` may be infinite.
+        Bounds of the magnitudes. `upper` may be infinite.
     ridge : float
-        Not negative.
+        Weight of |u|^2, >= 0.
 
     Returns
     -------
@@ -51,6 +51,7 @@ def boxed_labels(
     else:
         A = np.negative(W)
         A[np.diag_indices(len(A))] += 1
+    # lower <= y u <= upper is a box: [lower, upper] if y = +1, and [-upper, -lower] if y = -1.
     relevant = Y == 1
     solution = solve_box_qp(
         A,

@@ -1,4 +1,4 @@
-"""The scale of a label distribution, from a few rows whose distribution is known."""
+"""Choose the scale of a label distribution from a few rows whose distribution is known."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from lemll.fitting import Normalization, normalize
 __all__ = ["ChosenScale", "check_rated_rows", "choose_scale", "rated_losses"]
 
 
-# Between all but uniform and all but one-hot; the loss may have two valleys, so all of it is seen.
+# The smallest scale gives an almost uniform distribution, the largest an almost one-hot one. The
+# loss may have two local minima, so a grid over the whole range is searched.
 SMALLEST, LARGEST = 2.0**-6, 2.0**6
 GRID = np.linspace(np.log2(SMALLEST), np.log2(LARGEST), 385)
 INTERVAL = (2.5, 97.5)
-# So near to an end of the range a scale is the end.
+# A scale this close to an end of the range counts as the end. The value is relative.
 EDGE = 1e-3
 
 
 class ChosenScale(NamedTuple):
-    """A scale and how sure it is.
+    """A scale and its confidence interval.
 
     Attributes
     ----------
     scale : float
         The minimiser of the mean loss over the rated rows.
     interval : tuple of float or None
-        Its 2.5 and 97.5 percentiles over samples of these rows; None for a single row, of which
-        there are no samples.
+        The 2.5 and 97.5 percentiles over bootstrap samples of these rows. None if there is only
+        one rated row, because then all samples are equal.
     """
 
     scale: float
@@ -43,7 +44,7 @@ class ChosenScale(NamedTuple):
 def check_rated_rows(
     rows: Features, distributions: Any, shape: tuple[int, ...]
 ) -> tuple[IndexArray, FloatArray]:
-    """Return the rated rows and their distributions as arrays, or say what is wrong with them.
+    """Return the rated rows and their distributions as arrays, or raise a ValueError.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ def choose_scale(
     n_bootstrap: int,
     random_state: RandomState,
 ) -> ChosenScale:
-    """Choose the scale at which numerical labels come nearest to known distributions.
+    """Choose the scale at which normalised numerical labels are nearest to known distributions.
 
     Parameters
     ----------
@@ -109,9 +110,9 @@ def choose_scale(
     normalization : {"sigmoid", "softmax", "sum"}
         How U becomes a distribution.
     n_bootstrap : int
-        Samples of the rows.
+        Number of bootstrap samples of the rows.
     random_state : int, RandomState or None
-        Of these samples.
+        Seed of the bootstrap samples.
 
     Returns
     -------
@@ -127,6 +128,8 @@ def choose_scale(
             'or choose normalization="sigmoid" or "softmax".'
         )
     rng = check_random_state(random_state)
+    # A bootstrap sample only changes how often each row counts. So draw the counts, and one matrix
+    # product gives the losses of all samples at all scales.
     samples = rng.multinomial(len(known), np.full(len(known), 1 / len(known)), size=n_bootstrap)
     found = GRID[np.argmin(samples @ losses.T, axis=1)]
     scale = _refine(numerical_labels, known, normalization, losses.mean(axis=1))
@@ -139,7 +142,8 @@ def choose_scale(
         )
     if len(known) == 1:
         return ChosenScale(scale, None)
-    # The samples are compared on a grid, the scale lies between its points.
+    # The samples use only points of the grid, but the scale is refined between them. Extend the
+    # interval if necessary, so that it contains the scale.
     low, high = 2.0 ** np.percentile(found, INTERVAL)
     return ChosenScale(scale, (min(float(low), scale), max(float(high), scale)))
 
@@ -147,7 +151,7 @@ def choose_scale(
 def rated_losses(
     numerical_labels: FloatArray, known: FloatArray, normalization: Normalization, scale: float
 ) -> FloatArray:
-    """Return the squared error of each row's distribution, at a scale."""
+    """Return the squared error of the distribution of each row, at a given scale."""
     off: FloatArray = normalize(numerical_labels, normalization, scale=scale) - known
     return np.asarray(np.einsum("ij,ij->i", off, off))
 
@@ -158,7 +162,7 @@ def _refine(
     normalization: Normalization,
     mean_loss: FloatArray,
 ) -> float:
-    """Search between the neighbours of the best point of the grid."""
+    """Search between the two neighbours of the best grid point."""
     best = int(np.argmin(mean_loss))
     found = minimize_scalar(
         lambda log: rated_losses(numerical_labels, known, normalization, 2.0**log).mean(),

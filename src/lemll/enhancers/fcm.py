@@ -1,4 +1,4 @@
-"""FCM: labels carried over by fuzzy clusters."""
+"""FCM: label enhancement by fuzzy c-means clusters."""
 
 from __future__ import annotations
 
@@ -25,61 +25,63 @@ STOPS = ("memberships", "objective")
 class FCMEnhancer(BaseEnhancer):
     r"""Recover label distributions by fuzzy c-means (FCM) clusters and fuzzy composition [1]_.
 
-    Fuzzy c-means finds centres :math:`c_k` and memberships :math:`m_{ik}`, rows summing to one,
-    that minimise :math:`\sum_{ik} m_{ik}^\beta \|x_i - c_k\|^2`. The connection of label j with
-    cluster k is :math:`A_{jk} = \sum_{i: y_{ij}=1} m_{ik}`, brought to [0, 1]; then
+    Fuzzy c-means finds centres :math:`c_k` and memberships :math:`m_{ik}` that minimise
+    :math:`\sum_{ik} m_{ik}^\beta \|x_i - c_k\|^2`. The memberships of each row sum to one. The
+    connection of label j with cluster k is :math:`A_{jk} = \sum_{i: y_{ij}=1} m_{ik}`, scaled to
+    [0, 1]. The numerical labels are
 
     .. math:: u_{ij} = \max_k A_{jk} m_{ik} .
 
     Parameters
     ----------
     n_clusters : int, default=3
-        Number of clusters, >= 1. The LEMLL paper [2]_ does not give it; its figures come from 3.
+        Number of clusters, >= 1. The LEMLL paper [2]_ does not state it; 3 reproduces its figures.
     fuzzifier : float, default=2.0
         :math:`\beta`, > 1.
     connection : {"minmax", "label", "none"}, default="minmax"
-        A minus its smallest entry, divided by its range; each label's row divided by its sum; or
-        A as it is.
+        How A is scaled. "minmax" subtracts the smallest entry of A and divides by the range.
+        "label" divides the row of each label by its sum. "none" does not change A.
     composition : {"product", "minimum"}, default="product"
         :math:`\max_k A_{jk} m_{ik}` or :math:`\max_k \min(A_{jk}, m_{ik})`.
     stop : {"memberships", "objective"}, default="memberships"
-        What has to change by less than `tol`: every membership, or the objective.
+        The quantity whose change must be below `tol`: every membership, or the objective.
     normalization : {"sum", "sigmoid", "softmax"}, default="sum"
         How U becomes a distribution.
     scale : float, default=1.0
-        Factor on U before normalising, > 0; with "sum" a power.
+        U is multiplied by this before it is normalised, > 0. With "sum" it is an exponent.
     tol : float, default=1e-7
-        See `stop`. MATLAB's `fcm`, behind the published figures, stops at 1e-5 of the objective.
+        See `stop`. The published figures come from `fcm` of MATLAB, which stops when the objective
+        changes by less than 1e-5.
     max_iter : int, default=10000
-        Cap on the iterations.
+        Largest number of iterations.
     random_state : int, RandomState or None, default=None
-        Of the memberships to start from. With None every fit starts from others, and its result
-        may differ: clusters are a local minimum. Pass an int for results that can be repeated.
+        Seed of the initial memberships. Fuzzy c-means finds a local minimum, so with None two fits
+        may give different results. Pass an int for reproducible results.
 
     Attributes
     ----------
     numerical_labels_ : ndarray of shape (n_samples, n_labels)
         U.
     label_distribution_ : ndarray of shape (n_samples, n_labels)
-        Non-negative, rows summing to one.
+        The label distribution: non-negative, each row sums to one.
     memberships_ : ndarray of shape (n_samples, n_clusters)
-        Of the rows in the clusters.
+        Memberships of the rows in the clusters.
     n_iter_ : int
-        Iterations done.
+        Number of iterations.
     scale_ : float
-        The scale used: the parameter, or what `calibrate` found.
+        The scale in use: the parameter, or the value found by `calibrate`.
     scale_interval_ : tuple of float or None
-        From `calibrate`.
+        The confidence interval of the scale, set by `calibrate`. None before that.
     classes_ : ndarray
-        The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
+        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
     label_names_ : ndarray of str
-        The labels' names.
+        The names of the labels.
 
     Notes
     -----
-    The logical labels of a row enter only through its memberships: rows that belong to the same
-    clusters get the same distribution, whatever their labels. In many dimensions all memberships
-    tend to 1 / n_clusters, and the distribution says nothing about single rows.
+    The logical labels of a row have no direct influence on its distribution: rows with the same
+    memberships get the same distribution, even if their labels differ. With many features, all
+    memberships are close to 1 / n_clusters, and then all rows get almost the same distribution.
 
     References
     ----------
@@ -135,7 +137,7 @@ class FCMEnhancer(BaseEnhancer):
                     f"{name}={getattr(self, name)!r} must be one of {', '.join(known)}."
                 )
         rows = lighter(X)
-        # Distances do not see a shift of all rows, but products lose digits to it.
+        # Distances do not change if all rows are shifted. Centring keeps digits in the products.
         self.memberships_ = self._cluster(rows if is_sparse(rows) else rows - rows.mean(axis=0))
         A = self._connected(Y.T.astype(np.float64) @ self.memberships_)
         if self.composition == "product":
@@ -162,10 +164,11 @@ class FCMEnhancer(BaseEnhancer):
         while True:
             self.n_iter_ += 1
             weights = memberships**fuzzifier
-            # A cluster that no row belongs to any more keeps out of the way, at 0.
+            # If no row belongs to a cluster any more, its centre becomes 0 instead of 0 / 0.
             total = weights.sum(axis=0)
             centres = np.asarray((weights / np.where(total > 0, total, 1)).T @ X)
-            # Thousands of steps may follow: no more than this is computed in each.
+            # |x|^2 - 2 x'c + |c|^2. There may be thousands of iterations, so reuse |x|^2 and work
+            # in place.
             squared = np.asarray(X @ centres.T)
             squared *= -2
             squared += lengths
@@ -198,10 +201,10 @@ class FCMEnhancer(BaseEnhancer):
 
 
 def _memberships(squared: FloatArray, fuzzifier: float) -> FloatArray:
-    """Return 1 / sum_k' (d_k / d_k')^(2 / (fuzzifier - 1)); a row on a centre belongs to it."""
+    """Return 1 / sum_k' (d_k / d_k')^(2 / (fuzzifier - 1)), also for a row equal to a centre."""
     nearest = squared.min(axis=1, keepdims=True)
-    # Relative to the nearest centre nothing overflows, and a row on a centre gives 0 / 0 only
-    # for that centre.
+    # Divide by the distance to the nearest centre, so that nothing overflows. A row equal to a
+    # centre gives 0 / 0 for this centre only; `out` sets that ratio to 1, and the others are 0.
     ratio = np.divide(nearest, squared, out=np.ones_like(squared), where=squared > 0)
     if fuzzifier != 2:
         ratio **= 1 / (fuzzifier - 1)

@@ -1,4 +1,4 @@
-"""GLLE: a kernel model whose outputs vary little along the graph of near rows."""
+"""GLLE: label enhancement by a kernel model with outputs that are smooth on a graph of rows."""
 
 from __future__ import annotations
 
@@ -28,9 +28,11 @@ BLOCK_COLUMNS = 64
 class GLLEEnhancer(BaseEnhancer):
     r"""Recover label distributions by graph Laplacian label enhancement (GLLE) [1]_.
 
-    With Y in 0/1, the kernel :math:`K_{ij}=\exp(-\|x_i-x_j\|^2/(2\sigma^2))` and the Laplacian G of
-    the graph of near rows, :math:`A_{ij}=\exp(-\|x_i-x_j\|^2/(2\tau^2))` where j is among the
-    nearest rows of i or i among those of j, the outputs :math:`D = KB + 1b^\top` minimise
+    Let Y be the logical labels in 0/1 and K the kernel
+    :math:`K_{ij}=\exp(-\|x_i-x_j\|^2/(2\sigma^2))`. Let G be the Laplacian of a graph of near
+    rows. Its weights are :math:`A_{ij}=\exp(-\|x_i-x_j\|^2/(2\tau^2))` if j is one of the nearest
+    rows of i, or i is one of the nearest rows of j; otherwise 0. The outputs
+    :math:`D = KB + 1b^\top` minimise
 
     .. math:: \|D-Y\|_F^2 + \lambda\,\mathrm{tr}(D^\top GD) + \eta\,\mathrm{tr}(B^\top KB) .
 
@@ -39,29 +41,31 @@ class GLLEEnhancer(BaseEnhancer):
     smoothness : float, default=0.01
         :math:`\lambda`, >= 0.
     n_neighbors : int, default=19
-        Nearest rows in the graph; with fewer rows, all others. (The authors' code takes 20, the
-        row itself among them.)
+        Number of nearest rows in the graph. If there are fewer rows, all other rows are used. The
+        code of the authors uses 20, but it counts the row itself.
     sigma : float, optional
-        Width of the kernel, > 0; by default the mean distance of two rows.
+        Width of the kernel, > 0. By default the mean distance between two rows.
     graph_sigma : float, default=10.0
-        Width :math:`\tau` of the graph's weights, > 0.
+        Width :math:`\tau` of the weights of the graph, > 0.
     ridge : float, default=0.1
-        :math:`\eta`, > 0. The paper has none: its optimum then does not depend on the kernel, for
-        an invertible K can take on any outputs; what its iterations reach before they stop does.
-        With a ridge the model is determined, and new rows can be enhanced.
+        :math:`\eta`, > 0. The paper does not have this term. Without it, an invertible K can
+        produce any outputs, so the optimum does not depend on the kernel; only the point where the
+        iterations stop depends on it. With this term the model is unique, and it can enhance new
+        rows.
     standardize : bool, default=True
-        Divide the features by their standard deviations first, as the authors' code does.
+        Whether to divide the features by their standard deviations first, as the code of the
+        authors does.
     normalization : {"softmax", "sigmoid", "sum"}, default="softmax"
         How D becomes a distribution.
     scale : float, default=1.0
-        Factor on D before normalising, > 0; with "sum" a power.
+        D is multiplied by this before it is normalised, > 0. With "sum" it is an exponent.
 
     Attributes
     ----------
     numerical_labels_ : ndarray of shape (n_samples, n_labels)
         D.
     label_distribution_ : ndarray of shape (n_samples, n_labels)
-        Non-negative, rows summing to one.
+        The label distribution: non-negative, each row sums to one.
     dual_coef_ : ndarray of shape (n_samples, n_labels)
         B.
     intercept_ : ndarray of shape (n_labels,)
@@ -69,17 +73,17 @@ class GLLEEnhancer(BaseEnhancer):
     sigma_ : float
         Width of the kernel.
     X_fit_ : ndarray or csr_array of shape (n_samples, n_features)
-        The training rows, scaled; needed for new ones.
+        The scaled training rows. They are needed to enhance new rows.
     feature_scale_ : ndarray of shape (n_features,)
-        What the features were divided by.
+        The divisors of the features.
     scale_ : float
-        The scale used: the parameter, or what `calibrate` found.
+        The scale in use: the parameter, or the value found by `calibrate`.
     scale_interval_ : tuple of float or None
-        From `calibrate`.
+        The confidence interval of the scale, set by `calibrate`. None before that.
     classes_ : ndarray
-        The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
+        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
     label_names_ : ndarray of str
-        The labels' names.
+        The names of the labels.
 
     Notes
     -----
@@ -139,13 +143,14 @@ class GLLEEnhancer(BaseEnhancer):
         S = _smoother(self.X_fit_, squared, min(n_neighbors, len(Y) - 1), graph_sigma, smoothness)
         kernel = np.multiply(squared, -0.5 / self.sigma_**2, out=squared)
         np.exp(kernel, out=kernel)
-        # S K S is symmetric, so that its transpose will do: no copy turns it round again.
+        # S (S K)' = S K S, because S and K are symmetric. No second transpose is needed.
         system = _times(S, _times(S, kernel).T)
         rows = np.repeat(np.arange(len(Y)), np.diff(S.indptr))
         system[rows, S.indices] += ridge * S.data
         factor = linalg.cho_factor(system.T, lower=True, overwrite_a=True, check_finite=False)
         targets = np.column_stack([Y.astype(np.float64), np.ones(len(Y))])
         solved = linalg.cho_solve(factor, targets, check_finite=False)
+        # The constraint 1'C = 0 determines b: solve for Y and for the ones, then combine the two.
         of_labels, of_ones = solved[:, :-1], solved[:, -1:]
         self.intercept_ = of_labels.sum(axis=0) / of_ones.sum()
         self.dual_coef_ = np.asarray(S @ (of_labels - of_ones * self.intercept_))
@@ -158,14 +163,14 @@ class GLLEEnhancer(BaseEnhancer):
         return np.asarray(kernel @ self.dual_coef_ + self.intercept_)
 
     def _scaled(self, X: Features) -> Features:
-        # Distances do not see the shift that standardising adds, and sparse rows stay sparse.
+        # Do not subtract the mean: distances do not depend on it, and sparse rows stay sparse.
         if is_sparse(X):
             return sparse.csr_array(X @ sparse.diags_array(1 / self.feature_scale_))
         return X / self.feature_scale_
 
 
 def _times(S: Any, matrix: FloatArray) -> FloatArray:
-    """Return S times a dense matrix, by blocks of columns that stay in the cache."""
+    """Return S times a dense matrix, computed in blocks of columns that fit into the cache."""
     product = np.empty(matrix.shape)
     for start in range(0, matrix.shape[1], BLOCK_COLUMNS):
         part = slice(start, start + BLOCK_COLUMNS)
@@ -174,17 +179,17 @@ def _times(S: Any, matrix: FloatArray) -> FloatArray:
 
 
 def _deviations(X: Features) -> FloatArray:
-    """Return the features' standard deviations, 1 for constant ones."""
+    """Return the standard deviation of each feature, or 1 for a constant feature."""
     if is_sparse(X):
         mean = np.asarray(X.mean(axis=0)).ravel()
-        # What is stored, about the mean; and the zeros, each of which is a mean away from it.
+        # Sum the squared deviations of the stored entries, and add mean^2 for each zero entry.
         off = np.square(X.data - mean[X.indices])
         squares = np.bincount(X.indices, weights=off, minlength=len(mean))
         zeros = X.shape[0] - np.bincount(X.indices, minlength=len(mean))
         deviations = np.sqrt((squares + zeros * mean**2) / X.shape[0])
     else:
         mean, deviations = X.mean(axis=0), X.std(axis=0)
-    # What is constant up to rounding must not be blown up.
+    # A deviation that is only rounding error must not be scaled up to 1.
     constant = deviations <= 1e-12 * np.maximum(np.abs(mean), np.finfo(np.float64).tiny)
     return np.where(constant, 1.0, deviations)
 
@@ -198,6 +203,7 @@ def _smoother(
     rows = np.repeat(np.arange(n_samples), n_neighbors)
     weights = np.exp(squared[rows, near] * (-0.5 / sigma**2))
     directed = sparse.csr_array((weights, (rows, near)), shape=(n_samples, n_samples))
+    # Two rows are connected if at least one of them is a neighbour of the other.
     A = directed.maximum(directed.T)
     degrees = np.asarray(A.sum(axis=1)).ravel()
     return sparse.csr_array(sparse.diags_array(1 + smoothness * degrees) - smoothness * A)

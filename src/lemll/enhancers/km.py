@@ -1,4 +1,4 @@
-"""KM: kernel distances to the centre of a label's rows."""
+"""KM: label enhancement by the kernel distance of a row to the centre of each label."""
 
 from __future__ import annotations
 
@@ -16,53 +16,54 @@ __all__ = ["KMEnhancer"]
 
 KERNELS = ("linear", "rbf")
 RADII = ("positives", "all")
-# Of the kernel, at a time.
+# Number of kernel rows that are computed at a time.
 BLOCK_ROWS = 128
 
 
 class KMEnhancer(BaseEnhancer):
     r"""Recover label distributions by the kernel method (KM): degrees fall with the distance.
 
-    Each label has a centre :math:`\psi_j`, the mean of the rows that have it, in the kernel's
-    feature space. With the squared distance :math:`s_{ij}^2=\|\varphi(x_i)-\psi_j\|^2` and the
-    squared radius :math:`r_j^2`, the largest of these distances, a row that has the label gets
+    KM does not minimise an objective. The centre :math:`\psi_j` of label j is the mean of the rows
+    that have the label, in the feature space of the kernel. Let
+    :math:`s_{ij}^2=\|\varphi(x_i)-\psi_j\|^2` be the squared distance of row i to this centre, and
+    :math:`r_j^2` the largest of these squared distances. A row that has the label gets
 
-    .. math:: u_{ij} = 1 - \sqrt{s_{ij}^2 / (r_j^2 + \delta)},
+    .. math:: u_{ij} = 1 - \sqrt{s_{ij}^2 / (r_j^2 + \delta)}.
 
-    and 0 where it has it not. This is the membership function of fuzzy support vector machines
-    [1]_, used for label enhancement in [2]_ and [3]_.
+    A row that does not have the label gets 0. This is the membership function of fuzzy support
+    vector machines [1]_. It is used for label enhancement in [2]_ and [3]_.
 
     Parameters
     ----------
     kernel : {"linear", "rbf"}, default="linear"
-        Linear as in [2]_, or :math:`\exp(-\|x-z\|^2/(2\sigma^2))`.
+        "linear" as in [2]_, or "rbf", which is :math:`\exp(-\|x-z\|^2/(2\sigma^2))`.
     sigma : float, optional
-        Width of the rbf kernel, > 0; by default the mean distance of two rows.
+        Width of the rbf kernel, > 0. By default the mean distance between two rows.
     delta : float, default=0.01
-        :math:`\delta`, > 0, which keeps the farthest row's degree above 0. [2]_ does not give it;
-        with 0.01 its figures come out.
+        :math:`\delta`, > 0. It keeps the degree of the farthest row above 0. [2]_ does not state
+        its value; 0.01 reproduces the figures of [2]_.
     radius : {"positives", "all"}, default="positives"
-        Whether the radius is taken over the rows that have the label, or over all rows.
+        Compute the radius over the rows that have the label ("positives") or over all rows.
     normalization : {"sum", "sigmoid", "softmax"}, default="sum"
-        How U becomes a distribution. By the sum, labels a row has not get the degree 0; a row
-        without labels becomes uniform.
+        How U becomes a distribution. With "sum", a label that a row does not have gets the degree
+        0, and a row without labels becomes uniform.
     scale : float, default=1.0
-        Factor on U before normalising, > 0; with "sum" a power.
+        U is multiplied by this before it is normalised, > 0. With "sum" it is an exponent.
 
     Attributes
     ----------
     numerical_labels_ : ndarray of shape (n_samples, n_labels)
         U, in [0, 1].
     label_distribution_ : ndarray of shape (n_samples, n_labels)
-        Non-negative, rows summing to one.
+        The label distribution: non-negative, each row sums to one.
     scale_ : float
-        The scale used: the parameter, or what `calibrate` found.
+        The scale in use: the parameter, or the value found by `calibrate`.
     scale_interval_ : tuple of float or None
-        From `calibrate`.
+        The confidence interval of the scale, set by `calibrate`. None before that.
     classes_ : ndarray
-        The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
+        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
     label_names_ : ndarray of str
-        The labels' names.
+        The names of the labels.
 
     References
     ----------
@@ -108,7 +109,8 @@ class KMEnhancer(BaseEnhancer):
         delta = check_number("delta", self.delta, above=0)
         sigma = None if self.sigma is None else check_number("sigma", self.sigma, above=0)
         X, members = lighter(X), Y.astype(np.float64)
-        # A label without rows has no centre, and no row whose degree would be read.
+        # A label without rows does not have a centre. Any value will do, because all degrees of
+        # this label are multiplied by 0 below.
         shares = members / np.maximum(members.sum(axis=0), 1)
         squared = _to_means(X, shares) if self.kernel == "linear" else _to_centres(X, shares, sigma)
         counted = squared if self.radius == "all" else squared * members
@@ -117,23 +119,23 @@ class KMEnhancer(BaseEnhancer):
 
 
 def _to_means(X: Features, shares: FloatArray) -> FloatArray:
-    """Return the squared distances of rows to the weighted means of rows."""
+    """Return the squared distances of the rows to weighted means of the rows."""
     if not is_sparse(X):
-        # Distances do not see a shift, and centred rows lose fewer digits in the products.
+        # Distances do not change if all rows are shifted. Centring keeps digits in the products.
         X = X - X.mean(axis=0)
     means = np.asarray(shares.T @ X)
     return squared_distances(X, means)
 
 
 def _to_centres(X: Features, shares: FloatArray, sigma: float | None) -> FloatArray:
-    """Return the same in the feature space of the rbf kernel."""
+    """Return the squared distances of `_to_means` in the feature space of the rbf kernel."""
     n_samples = len(shares)
     check_memory(
         4 * n_samples**2,
         f"The distances between {n_samples} rows",
         "enhance fewer rows at a time, or use the linear kernel",
     )
-    # The kernel is symmetric: of each block of rows, what lies from its diagonal on is enough.
+    # The kernel is symmetric, so compute only the part on and right of the diagonal blocks.
     blocks = [slice(i, min(i + BLOCK_ROWS, n_samples)) for i in range(0, n_samples, BLOCK_ROWS)]
     squared = [squared_distances(X[block], X[block.start :]) for block in blocks]
     width = (_mean_distance(squared) if sigma is None else sigma) or 1.0
@@ -143,15 +145,16 @@ def _to_centres(X: Features, shares: FloatArray, sigma: float | None) -> FloatAr
         np.exp(kernel, out=kernel)
         to_rows[block] += kernel @ shares[block.start :]
         to_rows[block.stop :] += kernel[:, block.stop - block.start :].T @ shares[block]
+    # |phi(x) - psi|^2 = k(x, x) - 2 <phi(x), psi> + |psi|^2, and k(x, x) = 1 for this kernel.
     within = np.einsum("ij,ij->j", shares, to_rows)
     return np.asarray(np.maximum(1 - 2 * to_rows + within, 0))
 
 
 def _mean_distance(squared: list[FloatArray]) -> float:
-    """Return the mean distance of two different rows, from what lies on and above the diagonal."""
+    """Return the mean distance of two different rows, from the blocks on and above the diagonal."""
     total, n_samples = 0.0, int(squared[0].shape[1])
     for part in squared:
         distances = np.sqrt(part)
-        # The first columns are the block itself, each pair of it in there twice.
+        # Every pair must count twice. The diagonal block already holds its pairs twice.
         total += 2 * float(distances.sum()) - float(distances[:, : len(part)].sum())
     return total / max(1, n_samples * (n_samples - 1))

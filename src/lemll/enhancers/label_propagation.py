@@ -1,4 +1,4 @@
-"""Label propagation, the first stage of RELIAB."""
+"""Label propagation between similar rows, which is the first stage of RELIAB."""
 
 from __future__ import annotations
 
@@ -20,59 +20,63 @@ TRANSITIONS = ("column", "row", "symmetric")
 class LabelPropagationEnhancer(BaseEnhancer):
     r"""Recover label distributions by label propagation, the first stage of RELIAB [1]_.
 
-    Rows pass on their labels to near rows, in the fixed point of
+    Rows pass their labels to similar rows. The result is the fixed point F of
 
     .. math:: F = \alpha P F + (1 - \alpha) Y, \qquad
         A_{ij} = \exp(-\|x_i - x_j\|^2 / (2 \sigma^2)), \quad A_{ii} = 0,
 
-    with Y in 0/1 and P the normalised A. Its divided rows are the relative labelling importance.
+    with Y in 0/1 and P the normalised A. This F is the solution of a linear system, and not the
+    minimum of an objective. The rows of F, divided by their sums, are the relative labelling
+    importance.
 
     Parameters
     ----------
     alpha : float, default=0.5
-        Share of what comes from other rows, >= 0 and < 1. The LEMLL paper [2]_ states 0.5.
+        Share of F that comes from other rows, >= 0 and < 1. The LEMLL paper [2]_ states 0.5.
     sigma : float, default=1.0
         Width of the similarity, > 0.
     transition : {"column", "row", "symmetric"}, default="column"
-        With the sums :math:`d_j=\sum_iA_{ij}`, P is :math:`A_{ij}/d_j`, :math:`A_{ij}/d_i` or
-        :math:`A_{ij}/\sqrt{d_id_j}`. The figures of [2]_ come from the first.
+        How A is normalised. With the sums :math:`d_j=\sum_iA_{ij}`, P is :math:`A_{ij}/d_j`,
+        :math:`A_{ij}/d_i` or :math:`A_{ij}/\sqrt{d_id_j}`. "column" reproduces the figures of
+        [2]_.
     self_similarity : bool, default=False
-        Keep :math:`A_{ii}=1`.
+        Whether to keep :math:`A_{ii}=1` instead of 0.
     normalization : {"sum", "sigmoid", "softmax"}, default="sum"
-        How F becomes a distribution. A row without labels, far from all others, becomes uniform.
+        How F becomes a distribution. A row without labels that is far from all other rows becomes
+        uniform.
     scale : float, default=1.0
-        Factor on F before normalising, > 0; with "sum" a power.
+        F is multiplied by this before it is normalised, > 0. With "sum" it is an exponent.
     tol : float, default=1e-12
-        Largest difference, relative to the largest entry of F, between the two sides of the
-        equation at which to stop.
+        The iteration stops when the largest difference between the two sides of the equation,
+        divided by the largest entry of F, is at most this.
     max_iter : int, default=1000
-        Cap on the iterations.
+        Largest number of iterations.
 
     Attributes
     ----------
     numerical_labels_ : ndarray of shape (n_samples, n_labels)
         F.
     label_distribution_ : ndarray of shape (n_samples, n_labels)
-        Non-negative, rows summing to one.
+        The label distribution: non-negative, each row sums to one.
     residual_ : float
-        The difference reached.
+        The relative difference at the end.
     n_iter_ : int
-        Iterations done.
+        Number of iterations.
     scale_ : float
-        The scale used: the parameter, or what `calibrate` found.
+        The scale in use: the parameter, or the value found by `calibrate`.
     scale_interval_ : tuple of float or None
-        From `calibrate`.
+        The confidence interval of the scale, set by `calibrate`. None before that.
     classes_ : ndarray
-        The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
+        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
     label_names_ : ndarray of str
-        The labels' names.
+        The names of the labels.
 
     Notes
     -----
-    All three P have the real eigenvalues of the symmetric one, between -1 and 1. Chebyshev's
-    iteration uses that: it needs one product with P a step, gains the factor
-    :math:`\alpha/(1+\sqrt{1-\alpha^2})` (0.27 at 0.5, where the plain iteration gains 0.5), and
-    inverts nothing.
+    All three forms of P have the same eigenvalues as the symmetric form: real numbers between -1
+    and 1. This allows the Chebyshev iteration. It needs one product with P per step and no matrix
+    inverse. Each step reduces the error by the factor :math:`\alpha/(1+\sqrt{1-\alpha^2})`. For
+    alpha = 0.5 this is 0.27, while the simple iteration has the factor 0.5.
 
     References
     ----------
@@ -137,7 +141,7 @@ class LabelPropagationEnhancer(BaseEnhancer):
                 f"{self.residual_:.2e}, wanted tol={tol:.2e}; raise max_iter or tol.",
                 ConvergenceWarning,
             )
-        # Below zero by rounding alone: F is a sum of products of what is not negative.
+        # F is a sum of products of non-negative numbers. Negative entries are rounding errors.
         return np.maximum(F, 0)
 
 
@@ -148,7 +152,7 @@ def _transitions(X: Features, sigma: float, transition: str, self_similarity: bo
     if not self_similarity:
         np.fill_diagonal(A, 0)
     sums = A.sum(axis=0)
-    # A row without any neighbour passes on nothing and gets nothing.
+    # All similarities of such a row underflow to 0. Avoid 0 / 0: it exchanges nothing.
     sums[sums == 0] = 1
     if transition == "column":
         A /= sums
@@ -168,7 +172,7 @@ def _fixed_point(
     Parameters
     ----------
     P : ndarray of shape (n_samples, n_samples)
-        With real eigenvalues in [-1, 1].
+        Its eigenvalues must be real and in [-1, 1].
     Y : ndarray of shape (n_samples, n_labels)
         Logical labels.
     alpha : float
@@ -176,7 +180,7 @@ def _fixed_point(
     tol : float
         Relative residual at which to stop.
     max_iter : int
-        Cap on the iterations.
+        Largest number of iterations.
 
     Returns
     -------
@@ -185,7 +189,7 @@ def _fixed_point(
     residual : float
         max |alpha P F + (1 - alpha) Y - F| / max |F|.
     n_iter : int
-        Iterations done.
+        Number of iterations.
     """
     constant = (1 - alpha) * Y
     previous, F, weight = np.zeros_like(Y), constant.copy(), 2.0
@@ -195,7 +199,8 @@ def _fixed_point(
         residual = float(np.abs(step).max(initial=0.0) / size) if size > 0 else 0.0
         if residual <= tol or iteration == max_iter:
             break
-        # The polynomial that is smallest on [-alpha, alpha] and 1 at 1, by its recurrence.
+        # Recurrence of the Chebyshev polynomial that is 1 at 1 and smallest on [-alpha, alpha].
+        # There all eigenvalues of alpha P lie, so the error shrinks as fast as possible.
         weight = 1 / (1 - alpha**2 * weight / 4)
         F, previous = weight * (step + F - previous) + previous, F
     return F, residual, iteration

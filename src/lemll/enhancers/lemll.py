@@ -1,4 +1,4 @@
-"""LEMLL as a label enhancer."""
+"""LEMLL as a label enhancer, which minimises Eq. (9)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["LEMLLEnhancer"]
 class LEMLLEnhancer(BaseEnhancer):
     r"""Recover label distributions by LEMLL, the joint optimum of Eq. (9) of [1]_.
 
-    The numerical labels U minimise, together with a linear model,
+    The numerical labels U and a linear model together minimise
 
     .. math::
         \sum_i L_\varepsilon(\|u_i-\Theta x_i-b\|)+\alpha\|\Theta\|_F^2
@@ -20,70 +20,77 @@ class LEMLLEnhancer(BaseEnhancer):
 
     with the logical labels Y in -1/+1, :math:`L_\varepsilon(r)=\max(0,r-\varepsilon)^2` and
     :math:`M=(I-W)^\top(I-W)` from the LLE weights W. The distribution is the logistic function of
-    U, divided by the row's sum.
+    U, divided by the sum of each row.
 
     Parameters
     ----------
     alpha : float, default=1.0
         Weight of :math:`\|\Theta\|_F^2`, > 0.
     beta : float, default=1.0
-        Weight of the closeness to the logical labels, > 0.
+        Weight of :math:`\|U-Y\|_F^2`, > 0. A large value keeps U near the logical labels.
     gamma : float, default=1.0
-        Weight of the local linear structure, >= 0.
+        Weight of :math:`\mathrm{tr}(U^\top MU)`, >= 0. A large value makes U follow the local
+        linear structure of the rows.
     epsilon : float, default=0.1
-        Radius of the tube inside which residuals cost nothing, >= 0.
+        Radius of the tube, >= 0. Residuals inside the tube cost nothing.
     kernel : str or callable, default="linear"
-        Inner product of two rows, in the feature space that the model is linear in: "linear",
-        "rbf", "poly", "sigmoid", "cosine" or "precomputed". In this order it is :math:`x^\top x'`,
-        :math:`\exp(-g\|x-x'\|^2)`, :math:`(g\,x^\top x'+c)^{degree}`,
-        :math:`\tanh(g\,x^\top x'+c)`, that of rows of length 1, or X itself holds the values. Or a
-        function of two arrays of rows. It must be positive semi-definite. The
-        neighbourhoods are those of X, or of a precomputed kernel's feature space.
+        Inner product of two rows in the feature space of the model. The kernel must be positive
+        semi-definite.
+
+        - "linear": :math:`x^\top x'`.
+        - "rbf": :math:`\exp(-g\|x-x'\|^2)`.
+        - "poly": :math:`(g\,x^\top x'+c)^{degree}`.
+        - "sigmoid": :math:`\tanh(g\,x^\top x'+c)`.
+        - "cosine": the inner product of the rows after scaling them to length 1.
+        - "precomputed": X itself holds the kernel values.
+        - A callable: a function of two arrays of rows.
+
+        Neighbours are searched in X, or in the feature space of a precomputed kernel.
     kernel_gamma : "variance" or float, default="variance"
-        g of the kernel, > 0; by default one over the sum of the features' variances, so that the
-        mean squared distance of two rows has the exponent -2.
+        Factor g of the kernel, > 0. "variance" means one divided by the sum of the variances of
+        the features. With it, two rows at the mean squared distance have the exponent -2.
     degree : int, default=3
-        Of the polynomial kernel.
+        Degree of the polynomial kernel.
     coef0 : float, default=1.0
-        c of the polynomial and the sigmoid kernel.
+        Constant c of the polynomial and the sigmoid kernel.
     n_neighbors : int, default=10
-        Neighbours from which a row is rebuilt; with fewer rows, all others.
+        Number of neighbours that rebuild a row. If there are fewer rows, all other rows are used.
     reg_policy : {"always", "auto"}, default="always"
-        Whether the local Gram matrices of LLE are always regularised, or only where they are
-        singular. The latter is what the published figures rest on; the solution then takes some
-        twenty times longer where neighbours nearly coincide, and predicts no better.
+        When to regularise the local Gram matrices of LLE: always, or only if they are singular.
+        The published figures were computed with "auto". It makes the solver about twenty times
+        slower on data whose neighbours almost coincide, and it does not predict better.
     graph : csr_array of shape (n_samples, n_samples), optional
-        Precomputed LLE weights W, as `lemll.topology.reconstruction_weights` gives them.
+        Precomputed LLE weights W, from `lemll.topology.reconstruction_weights`.
     normalization : {"sigmoid", "softmax", "sum"}, default="sigmoid"
         How U becomes a distribution.
     scale : float, default=1.0
-        Factor on U before normalising, > 0.
+        U is multiplied by this before it is normalised, > 0.
     tol : float, default=1e-6
-        Certified relative duality gap at which to stop.
+        The solver stops when the certified relative duality gap is at most this.
     max_iter : int, default=1000
-        Cap on the solver's iterations.
+        Largest number of iterations of the solver.
     precision : {"float64", "float32"}, default="float64"
-        Of the iterates; the certificate is always float64.
+        Floating-point precision of the iterates. The certificate is always computed in float64.
     verbose : int, default=0
-        If positive, a progress line on standard error.
+        If positive, print a progress line to standard error.
 
     Attributes
     ----------
     numerical_labels_ : ndarray of shape (n_samples, n_labels)
         U.
     label_distribution_ : ndarray of shape (n_samples, n_labels)
-        Non-negative, rows summing to one.
+        The label distribution: non-negative, each row sums to one.
     coef_, intercept_ : ndarray of shape (n_labels, n_features), (n_labels,)
-        The model found along with U.
+        The model found together with U.
     dual_coef_ : ndarray of shape (n_labels, n_samples)
-        With a kernel, instead of `coef_`: the coefficients a of the outputs
-        :math:`\sum_j a_j k(x_j, x)+b`; their rows sum to zero.
+        Replaces `coef_` if a kernel is used: the coefficients a of the outputs
+        :math:`\sum_j a_j k(x_j, x)+b`. Each row sums to zero.
     X_fit_ : ndarray or csr_array
-        With a kernel that is not precomputed: a copy of the training rows.
+        A copy of the training rows. Set only for a kernel that is not precomputed.
     kernel_ : object
-        With a kernel: its name and the parameters it was used with. Of dense rows "poly" and
-        "cosine" are taken about the mean of the training rows, so that features far from the
-        origin lose no digits; this changes `intercept_` and nothing else.
+        The name of the kernel and the parameters used. Set only if a kernel is used. For dense
+        rows, "poly" and "cosine" are computed relative to the mean of the training rows, so that
+        features far from the origin do not lose digits. This changes only `intercept_`.
     objective_ : float
         Eq. (9) at the solution.
     objective_trace_ : ndarray
@@ -91,9 +98,9 @@ class LEMLLEnhancer(BaseEnhancer):
     optimality_ : float
         Certified relative duality gap.
     n_iter_ : int
-        Iterations done.
+        Number of iterations.
     classes_ : ndarray
-        The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
+        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
 
     See Also
     --------

@@ -1,4 +1,4 @@
-"""No enhancement: the relevant labels share a row evenly."""
+"""A baseline without enhancement: all relevant labels of a row get the same degree."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ __all__ = ["LogicalEnhancer"]
 
 
 class LogicalEnhancer(BaseEnhancer):
-    r"""Take the logical labels for the truth: each relevant label gets the same share of its row.
+    r"""Give all relevant labels of a row the same degree, and irrelevant labels the degree 0.
 
-    The other baseline beside `UniformEnhancer`: what the 0/1 labels say by themselves. A row
-    without relevant labels becomes uniform.
+    This is the second baseline, in addition to `UniformEnhancer`. It uses only the 0/1 labels and
+    minimises nothing. A row without relevant labels becomes uniform.
 
     Parameters
     ----------
     normalization : {"sum", "sigmoid", "softmax"}, default="sum"
-        How the numerical labels, here the logical ones, become a distribution.
+        How the numerical labels become a distribution. Here they are the logical labels.
     scale : float, default=1.0
-        Factor on the numerical labels before normalising, > 0; with "sum" a power, which changes
-        nothing in 0 and 1.
+        The numerical labels are multiplied by this before they are normalised, > 0. With "sum" it
+        is an exponent, which has no effect on 0 and 1.
 
     Attributes
     ----------
     numerical_labels_ : ndarray of shape (n_samples, n_labels)
         The logical labels, 0/1.
     label_distribution_ : ndarray of shape (n_samples, n_labels)
-        Non-negative, rows summing to one.
+        The label distribution: non-negative, each row sums to one.
     scale_ : float
-        The scale used: the parameter, or what `calibrate` found.
+        The scale in use: the parameter, or the value found by `calibrate`.
     scale_interval_ : tuple of float or None
-        How sure a calibrated scale is.
+        The confidence interval of the scale, set by `calibrate`. None before that.
     classes_ : ndarray
-        The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
+        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
     label_names_ : ndarray of str
-        The labels' names.
+        The names of the labels.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""ML2: numerical labels on the manifold of the features."""
+"""ML2: label enhancement by the local linear structure (manifold) of the features."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ __all__ = ["ML2Enhancer"]
 
 
 class ML2Enhancer(BaseEnhancer):
-    r"""Recover label distributions by ML2's label manifold, the first stages of [1]_.
+    r"""Recover label distributions by the label manifold of ML2, the first stages of [1]_.
 
-    Numerical labels keep the signs of the logical ones, Y in -1/+1, and are rebuilt by the LLE
-    weights W that rebuild the features: for each label k
+    The LLE weights W rebuild the features of each row from its neighbours. The same weights shall
+    rebuild the numerical labels, which keep the signs of the logical labels Y in -1/+1. For each
+    label k, the numerical labels minimise
 
     .. math:: \min_u \; u^\top \big((I-W)^\top(I-W) + \rho I\big) u
         \quad \text{s.t.} \quad y_{ik} u_i \ge \lambda .
@@ -28,48 +29,49 @@ class ML2Enhancer(BaseEnhancer):
     Parameters
     ----------
     n_neighbors : int, optional
-        Neighbours from which a row is rebuilt; by default n_labels + 1, as [1]_ and [2]_ have it.
-        With fewer rows, all others.
+        Number of neighbours that rebuild a row. By default n_labels + 1, as in [1]_ and [2]_. If
+        there are fewer rows, all other rows are used.
     lower : float, default=1.0
         :math:`\lambda`, > 0.
     upper : float, optional
-        A largest magnitude, >= `lower`; by default there is none.
+        Largest magnitude of a numerical label, >= `lower`. By default there is no limit.
     reg : float, default=1e-5
-        Added to the diagonals of the local Gram matrices of LLE, > 0, see `reg_policy`.
+        Added to the diagonals of the local Gram matrices of LLE, > 0. See `reg_policy`.
     reg_policy : {"absolute", "always", "auto"}, default="absolute"
-        Whether `reg` is added as it is, or relative to the trace: always, or where a Gram matrix
-        is singular. The figures of [2]_ come from the first.
+        "absolute" adds `reg` itself. "always" adds `reg` relative to the trace of each Gram
+        matrix. "auto" does the same, but only if the Gram matrix is singular. "absolute"
+        reproduces the figures of [2]_.
     ridge : float, default=1e-5
-        :math:`\rho`, >= 0, without which the optimum need not be unique.
+        :math:`\rho`, >= 0. With 0 the optimum may not be unique.
     graph : csr_array of shape (n_samples, n_samples), optional
-        Precomputed weights W, as `lemll.topology.reconstruction_weights` gives them.
+        Precomputed weights W, from `lemll.topology.reconstruction_weights`.
     normalization : {"sigmoid", "softmax", "sum"}, default="sigmoid"
         How U becomes a distribution.
     scale : float, default=1.0
-        Factor on U before normalising, > 0; with "sum" a power.
+        U is multiplied by this before it is normalised, > 0. With "sum" it is an exponent.
     tol : float, default=1e-8
-        Largest violation of the optimality conditions at which to stop.
+        The solver stops when the largest violation of the optimality conditions is at most this.
     max_iter : int, default=500
-        Cap on the solver's iterations for one label.
+        Largest number of iterations per label.
 
     Attributes
     ----------
     numerical_labels_ : ndarray of shape (n_samples, n_labels)
         U.
     label_distribution_ : ndarray of shape (n_samples, n_labels)
-        Non-negative, rows summing to one.
+        The label distribution: non-negative, each row sums to one.
     kkt_residual_ : float
         The largest violation of the optimality conditions, over all labels.
     n_iter_ : int
-        Iterations of the label that took the most.
+        Number of iterations of the slowest label.
     scale_ : float
-        The scale used: the parameter, or what `calibrate` found.
+        The scale in use: the parameter, or the value found by `calibrate`.
     scale_interval_ : tuple of float or None
-        From `calibrate`.
+        The confidence interval of the scale, set by `calibrate`. None before that.
     classes_ : ndarray
-        The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
+        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
     label_names_ : ndarray of str
-        The labels' names.
+        The names of the labels.
 
     See Also
     --------

@@ -1,4 +1,4 @@
-"""MLFE: numerical labels rebuilt as sparse codes rebuild the features."""
+"""MLFE: label enhancement by sparse codes that rebuild features and labels."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from lemll.topology import admm_codes, check_graph, lasso_codes
 __all__ = ["MLFEEnhancer"]
 
 CODINGS = ("admm", "lasso")
-# Of the exact codes; their relative duality gaps.
+# Relative duality gap to which "lasso" solves the codes.
 LASSO_TOL = 1e-8
 
 
 class MLFEEnhancer(BaseEnhancer):
-    r"""Recover label distributions by MLFE's enriched labels, the first stages of [1]_.
+    r"""Recover label distributions by the enriched labels of MLFE, the first stages of [1]_.
 
-    Every row is rebuilt from all others by a lasso,
+    A lasso rebuilds every row from all other rows,
 
     .. math:: \min_s \tfrac12\|x_i-\textstyle\sum_{j\ne i}s_jx_j\|^2+\lambda_i\|s\|_1,
         \qquad \lambda_i = \text{share} \cdot \max_{j\ne i}|x_j^\top x_i|,
 
-    whose solutions are the rows of W. The numerical labels keep the signs of the logical ones, Y in
-    -1/+1, and are rebuilt by the same weights: for each label k
+    and its solutions are the rows of W. The same weights shall rebuild the numerical labels, which
+    keep the signs of the logical labels Y in -1/+1. For each label k, the numerical labels minimise
 
     .. math:: \min_u \|(I-W)u\|^2 \quad\text{s.t.}\quad c_1 \le y_{ik}u_i \le c_2 .
 
@@ -44,49 +44,50 @@ class MLFEEnhancer(BaseEnhancer):
     upper : float, default=2.0
         :math:`c_2`, >= `lower`.
     coding : {"admm", "lasso"}, default="admm"
-        "admm" stops early, as the authors' code does that the published figures come from: most
-        weights are then small, and not zero. "lasso" solves the lassos, each to a relative duality
-        gap of 1e-8.
+        "admm" stops early, as in the code of the authors, which gave the published figures. Then
+        most weights are small but not zero. "lasso" solves each lasso to a relative duality gap of
+        1e-8.
     share : float, default=0.01
-        See the formula, > 0.
+        Factor of :math:`\lambda_i` in the formula above, > 0.
     penalty : float, default=1.0
-        Penalty :math:`\rho` of the alternating direction method, > 0; only of "admm".
+        Penalty :math:`\rho` of the alternating direction method, > 0. Used only by "admm".
     relaxation : float, default=0.5
-        Its relaxation, between 0 and 2.
+        Relaxation of the alternating direction method, between 0 and 2.
     absolute_tol, relative_tol : float, default=1e-4, 1e-2
-        Where it stops, > 0.
+        Stopping tolerances of the alternating direction method, > 0.
     ridge : float, default=0.0
         Weight of an added :math:`\|u\|^2`, >= 0.
     graph : array-like or sparse matrix of shape (n_samples, n_samples), optional
-        Precomputed weights W, as `admm_codes` or `lasso_codes` give them: they do not depend on
-        labels, so that several label matrices may share them.
+        Precomputed weights W, from `admm_codes` or `lasso_codes`. They do not depend on the labels,
+        so several label matrices can share them.
     normalization : {"sigmoid", "softmax", "sum"}, default="sigmoid"
         How U becomes a distribution.
     scale : float, default=1.0
-        Factor on U before normalising, > 0; with "sum" a power.
+        U is multiplied by this before it is normalised, > 0. With "sum" it is an exponent.
     tol : float, default=1e-8
-        Largest violation of the optimality conditions of U at which to stop.
+        The solver stops when the largest violation of the optimality conditions of U is at most
+        this.
     max_iter : int, default=500
-        Cap on the iterations for one label.
+        Largest number of iterations per label.
 
     Attributes
     ----------
     numerical_labels_ : ndarray of shape (n_samples, n_labels)
         U.
     label_distribution_ : ndarray of shape (n_samples, n_labels)
-        Non-negative, rows summing to one.
+        The label distribution: non-negative, each row sums to one.
     kkt_residual_ : float
         The largest violation of the optimality conditions, over all labels.
     n_iter_ : int
-        Iterations of the label that took the most.
+        Number of iterations of the slowest label.
     scale_ : float
-        The scale used: the parameter, or what `calibrate` found.
+        The scale in use: the parameter, or the value found by `calibrate`.
     scale_interval_ : tuple of float or None
-        From `calibrate`.
+        The confidence interval of the scale, set by `calibrate`. None before that.
     classes_ : ndarray
-        The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
+        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
     label_names_ : ndarray of str
-        The labels' names.
+        The names of the labels.
 
     See Also
     --------
@@ -152,6 +153,7 @@ class MLFEEnhancer(BaseEnhancer):
             W = self.make_graph(X, Y.shape[1])
         else:
             W = check_graph(self.graph, X.shape[0], sum_to_one=False)
+        # Use the faster form: sparse for few nonzeros, dense for many.
         few = W.nnz if is_sparse(W) else np.count_nonzero(W)
         if is_sparse(W) != (few < SPARSE_DENSITY * W.shape[0] ** 2):
             W = W.toarray() if is_sparse(W) else sparse.csr_array(W)

@@ -1,4 +1,4 @@
-"""No enhancement: every label matters alike."""
+"""A baseline without enhancement: every label gets the same degree."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ __all__ = ["UniformEnhancer"]
 
 
 class UniformEnhancer(BaseEnhancer):
-    r"""Give every label of every row the degree 1 / n_labels, whatever X and Y are.
+    r"""Give every label of every row the degree 1 / n_labels, independent of X and Y.
 
-    The baseline that a method has to beat before it says anything: all numerical labels are 0.
+    This is the first baseline: a useful method must be better than it. It minimises nothing, and
+    all numerical labels are 0.
 
     Parameters
     ----------
     normalization : {"sum", "sigmoid", "softmax"}, default="sum"
-        How the numerical labels become a distribution; here all three give the same.
+        How the numerical labels become a distribution. Here all three give the same result.
     scale : float, default=1.0
-        As in the other enhancers, > 0; here without effect.
+        As in the other enhancers, > 0. Here it has no effect.
 
     Attributes
     ----------
@@ -32,11 +33,11 @@ class UniformEnhancer(BaseEnhancer):
     scale_ : float
         The parameter.
     scale_interval_ : None
-        Nothing can be calibrated.
+        Always None, because the scale has no effect.
     classes_ : ndarray
-        The labels' numbers, 0 to n_labels - 1; of a 1-D target its classes.
+        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
     label_names_ : ndarray of str
-        The labels' names.
+        The names of the labels.
 
     Examples
     --------
