@@ -2,11 +2,11 @@
 Calibrate the scale by a few rated rows
 =======================================
 
-0/1 labels tell which labels matter more, not by how much. A handful of rated rows does.
+0/1 labels tell which labels matter more, but not how much more. A few rated rows tell it.
 """
 
 # %%
-# Two truths with the same first labels: one flat, one steep.
+# Two true distributions with the same largest labels: one is flat, the other is steep.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -18,7 +18,7 @@ data = make_artificial(300, random_state=0)
 
 
 def power(D, exponent):
-    """Sharpen or flatten a distribution; the order of the labels stays."""
+    """Sharpen or flatten a distribution; the order of the labels does not change."""
     return D**exponent / (D**exponent).sum(axis=1, keepdims=True)
 
 
@@ -26,12 +26,12 @@ truths = {"flat": power(data.D, 0.5), "steep": power(data.D, 4.0)}
 first = (data.D == data.D.max(axis=1, keepdims=True)).astype(int)
 
 # %%
-# From the first labels LEMLL recovers one and the same distribution for both.
+# Both have the same largest labels, so LEMLL recovers the same distribution for both.
 enhancer = LEMLLEnhancer().fit(data.X, first)
 plain = {name: chebyshev(truth, enhancer.label_distribution_) for name, truth in truths.items()}
 
 # %%
-# The more rows are rated, the narrower is the interval of the scale.
+# The interval of the scale becomes narrower if more rows are rated.
 counts = (3, 10, 30, 100)
 order = np.random.RandomState(0).permutation(len(data))
 scales = {name: [] for name in truths}
@@ -44,7 +44,7 @@ for name, truth in truths.items():
         if count == 10:
             calibrated[name] = chebyshev(truth, enhancer.label_distribution_)
     print(
-        f"{name}: Chebyshev distance {plain[name]:.3f} as it is, {calibrated[name]:.3f} with ten "
+        f"{name}: Chebyshev distance {plain[name]:.3f} at scale 1, {calibrated[name]:.3f} with ten "
         "rated rows"
     )
 

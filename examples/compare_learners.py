@@ -1,13 +1,13 @@
 """
-Compare learners, and conclude no more than that
-================================================
+Compare learners and draw conclusions
+=====================================
 
-A protocol says what is run; the tests say what may be concluded from it.
+A protocol says what is run. Statistical tests say what you can conclude from the results.
 """
 
 # %%
-# Five small sets: the first images of the digits, their pixels ever coarser. Files are what a
-# protocol reads besides embedded and registered sets.
+# We make five small data sets from the first images of the digits, with fewer and fewer grey
+# levels. They are files: a protocol reads files, embedded sets and registered sets.
 import tempfile
 from pathlib import Path
 
@@ -26,7 +26,7 @@ for levels in (16, 8, 4, 2, 1):
     write_dataset(Dataset(X=coarse, Y=digits.Y[:300]), files[-1])
 
 # %%
-# Run it. Stopped at any moment, the same call goes on where it was.
+# Run the protocol. If the run is stopped at any moment, the same call continues it.
 protocol = Protocol(
     name="coarse pixels",
     experiment="prediction",
@@ -40,13 +40,13 @@ end = run(protocol, store)
 print(f"{end.done} of {end.total} cells done")
 
 # %%
-# The table, with the marks of the paper's t-test.
+# Print the table, with the marks of the paper's t-test.
 table = ComparisonTable.from_store(protocol, store)
 print(table.to_markdown())
 
 # %%
-# Five sets that are variants of one are five sets for the arithmetic only: a real comparison needs
-# independent ones. This is how its conclusions are read.
+# These five sets are variants of one set. A real comparison needs independent data sets. This part
+# only shows how to read the conclusions.
 ratio = overlap_ratio(protocol.splits)
 conclusions = conclude(table.panels[0], protocol.control, ratio=ratio)
 friedman = conclusions.friedman

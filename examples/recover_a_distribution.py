@@ -2,12 +2,12 @@
 Recover a label distribution
 ============================
 
-Enhancers side by side, on data whose true distribution is known.
+This example compares enhancers on data whose true distribution is known.
 """
 
 # %%
-# Every point of a surface has three labels; their degrees are its red, green and blue. Of the
-# truth only 0/1 labels are kept: the largest degrees that together exceed one half.
+# Every point of a surface has three labels. Their degrees are its red, green and blue.
+# We keep only 0/1 labels: the labels with the largest degrees that together exceed one half.
 import matplotlib.pyplot as plt
 
 from lemll.datasets import binarize_distribution, make_artificial_surface
@@ -24,8 +24,8 @@ surface = make_artificial_surface(step=0.08)
 logical = binarize_distribution(surface.D, 0.5)
 
 # %%
-# All enhancers are used alike. The last two are yardsticks: a method that does not beat them
-# recovers nothing.
+# All enhancers have the same interface. The last two are baselines: a method that is not better
+# than both recovers nothing.
 enhancers = {
     "LEMLL": LEMLLEnhancer(),
     "LEMLL, beta = 1/16": LEMLLEnhancer(beta=1 / 16),
@@ -40,12 +40,12 @@ for name, distance in sorted(distances.items(), key=lambda item: item[1]):
     print(f"{name:20} Chebyshev distance to the truth {distance:.3f}")
 
 # %%
-# Seen from above, a distribution is an image.
+# Draw each distribution as an image of the surface seen from above.
 paints = {"truth": surface.D, "0/1 labels": logical, **recovered}
 side = round(len(surface) ** 0.5)
 figure, grid = plt.subplots(2, 4, figsize=(10, 5.4), layout="constrained")
 for axes, (title, paint) in zip(grid.flat, paints.items(), strict=True):
-    # Stretched by the largest degree, so that the colours can be told apart.
+    # Divided by the largest degree, so that the colours are easy to distinguish.
     axes.imshow((paint / max(paint.max(), 0.5)).reshape(side, side, 3), origin="lower")
     axes.set(title=title, xticks=[], yticks=[])
 plt.show()

@@ -2,11 +2,12 @@
 Tags in a frame
 ===============
 
-Frames in, tuned model, frames out: and which tags a person should look at again. It needs pandas.
+Fit a tuned model to pandas frames, predict frames, and find the tags that a person should check.
+This example needs pandas.
 """
 
 # %%
-# The data: one row an image, one column a pixel; and one column a tag.
+# The features have one row per image and one column per pixel. The labels have one column per tag.
 import pandas as pd
 from sklearn.model_selection import GridSearchCV
 
@@ -21,7 +22,7 @@ tags = pd.DataFrame(digits.Y, columns=list(digits.label_names), index=images)
 seen, new = images[:600], images[600:]
 
 # %%
-# A model, tuned by cross-validation on the images seen.
+# Tune a model by cross-validation on the training images.
 search = GridSearchCV(
     LEMLL(thresholds="f1"),
     {"alpha": [0.01, 1.0, 100.0]},
@@ -33,17 +34,17 @@ print(f"alpha = {model.alpha:g}, cross-validated average precision {search.best_
 print(f"within a proven {model.optimality_:.0e} of the optimum")
 
 # %%
-# Predictions come back as a frame, with the tags' names and the images' index.
+# Predictions are a frame with the names of the tags and the index of the images.
 predicted = model.predict(pixels.loc[new])
 print(predicted.head(3))
 
 # %%
-# How much each tag matters in an image already tagged.
+# The label distribution says how much each tag matters in each training image.
 importance = model.to_frame(model.label_distribution_, pixels.loc[seen])
 print(importance.head(3).round(2))
 
 # %%
-# The five most doubtful tags: scores nearest to their thresholds.
+# The five most doubtful tags have the scores that are nearest to their thresholds.
 scores = model.to_frame(
     model.decision_function(pixels.loc[new]) - model.thresholds_, pixels.loc[new]
 )

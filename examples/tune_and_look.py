@@ -2,12 +2,12 @@
 Tune LEMLL and look at the scores
 =================================
 
-Which alpha, beta and gamma, and how much do they matter?
+Choose alpha, beta and gamma by cross-validation, and see how much they matter.
 """
 
 # %%
-# The search tries the paper's 343 points. A fold computes its graph once, and each solution starts
-# the next; ``search="coarse"`` tries a fifth of the points.
+# The search tries the paper's 343 points. Each fold computes its graph once, and each solution is
+# the starting point of the next one. ``search="coarse"`` tries only a fifth of the points.
 import matplotlib.pyplot as plt
 
 from lemll import LEMLLCV
@@ -22,12 +22,12 @@ best = {name: model.best_params_[name] for name in ("alpha", "beta", "gamma")}
 print(f"{len(model.cv_results_['param_alpha'])} points tried; the best: {best}")
 
 # %%
-# On rows that the search has not seen:
+# Score the model on rows that the search has not seen.
 precision = average_precision(digits.Y[test], model.decision_function(digits.X[test]))
 print(f"average precision {precision:.3f}")
 
 # %%
-# The plane of the best alpha.
+# Draw the scores over beta and gamma at the best alpha.
 surface = score_surface(model.cv_results_, model.best_index_, "average_precision")
 figure, axes = plt.subplots(layout="constrained")
 image = axes.imshow(surface.scores, origin="lower")
