@@ -1,4 +1,4 @@
-"""Pictures and self-contained pages, each as text or bytes; drawing needs the extra `report`."""
+"""Pictures and self-contained pages, as text or bytes. Drawing needs the extra `report`."""
 
 from lemll.report.comparison import write_comparison, write_table
 from lemll.report.demo import make_demo

@@ -1,4 +1,4 @@
-"""The second part of the demonstration: learners compared, and what may be concluded."""
+"""The second part of the demonstration: a comparison of learners and its conclusions."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def demo_protocol(folder: Path, n_splits: int) -> Protocol:
     Parameters
     ----------
     folder : Path
-        Where the data sets go, as files that ``lemll bench`` and ``lemll tune`` read, too.
+        Folder for the data sets. ``lemll bench`` and ``lemll tune`` can also read these files.
     n_splits : int
-        Random halves.
+        Number of random halves.
 
     Returns
     -------
     Protocol
-        Default parameters, nothing is tuned.
+        All learners have their default parameters; nothing is tuned.
     """
     folder.mkdir(parents=True, exist_ok=True)
     files = []
@@ -57,21 +57,22 @@ def demo_protocol(folder: Path, n_splits: int) -> Protocol:
 
 
 def comparison_sections(protocol: Protocol, store: Store, page: str) -> list[Section]:
-    """Tell what the comparison found.
+    """Describe what the comparison found.
 
     Parameters
     ----------
     protocol : Protocol
-        Of `demo_protocol`.
+        The result of `demo_protocol`.
     store : Store
-        With its results.
+        The store with its results.
     page : str
-        Address of the page with everything.
+        Address of the page that lists every run.
 
     Returns
     -------
     list of Section
-        What was run; then for each measure the means, the tests, and which learner is best where.
+        One section about the runs. Then one section per measure with the means, the tests, and
+        the best learner of each data set.
     """
     table = ComparisonTable.from_store(protocol, store, metrics=_SHOWN)
     ratio = overlap_ratio(protocol.splits)
@@ -79,7 +80,7 @@ def comparison_sections(protocol: Protocol, store: Store, page: str) -> list[Sec
         heading="Is it better? Learners compared",
         paragraphs=[_how(protocol), _MARKS.format(control=table.control), *table.notes],
         tables=[_sets_table(demo_sets())],
-        link=Link(page, "All measures, tests, pictures and every single run"),
+        link=Link(page, "All measures, tests, pictures and runs"),
     )
     return [opening, *(_panel_section(panel, table.control, ratio) for panel in table.panels)]
 
@@ -100,20 +101,21 @@ def _panel_section(panel: Panel, control: str, ratio: float) -> Section:
 
 
 _MARKS = (
-    "• marks what {control} beats significantly (5 %), ∘ what beats {control}. In brackets, (•) "
-    "and (∘), the difference is significant by the usual paired t-test, which the paper uses, but "
-    "no longer by the one of Nadeau and Bengio, which allows for training halves that overlap."
+    "• means that {control} is significantly better than the learner (5 %), and ∘ that {control} "
+    "is significantly worse. Marks in brackets, (•) and (∘), are significant only by the usual "
+    "paired t-test, which the paper uses. They are not significant by the test of Nadeau and "
+    "Bengio, which corrects for training halves that overlap."
 )
 
 
 def _how(protocol: Protocol) -> str:
     n_splits = 0 if protocol.splits is None else protocol.splits.n_splits
     return (
-        f"{len(protocol.methods)} learners on {len(protocol.datasets)} sets that come with "
-        f"scikit-learn or are made by lemll, each learner trained on one half of the rows and "
-        f"tested on the other, {n_splits} times. All run with their default parameters: this is a "
-        "demonstration of the engine, not a verdict on the methods, which the paper compares "
-        "tuned and on other data (lemll reproduce prediction)."
+        f"This part compares {len(protocol.methods)} learners on {len(protocol.datasets)} data "
+        "sets that come with scikit-learn or are made by lemll. Each learner is trained on one "
+        f"half of the rows and tested on the other half, {n_splits} times. All learners have their "
+        "default parameters. This demonstrates the engine and does not judge the methods: the "
+        "paper tunes them and uses other data (lemll reproduce prediction)."
     )
 
 
@@ -179,7 +181,7 @@ def _against_table(control: str, conclusions: Conclusions) -> TableData:
 
 
 def _best(panel: Panel, control: str) -> str:
-    """Say who is best where, whoever it is."""
+    """Say which learner is best on how many data sets, also if it is not the control."""
     winners = Counter(name for names in _winners(panel) for name in names)
     counts = ", ".join(f"{name} {count}" for name, count in winners.most_common()) or "none"
     text = f"Best mean, on how many of {len(panel.ranked)} sets, ties counting for each: {counts}."
@@ -199,9 +201,10 @@ def _winners(panel: Panel) -> Iterator[list[str]]:
 
 def _differ(conclusions: Conclusions) -> str:
     p = conclusions.friedman.f_pvalue
-    verdict = "some learners differ" if p < 0.05 else "no difference of learners is proven"
+    verdict = "some learners differ" if p < 0.05 else "no difference between learners is proven"
     return (
-        f"Over all sets, {verdict} (Friedman's test with the F statistic of Iman and Davenport: "
-        f"p = {p:.2g}). Average ranks must lie {conclusions.nemenyi:.2f} apart to tell two "
-        "learners from each other (Nemenyi): a thick line joins those that cannot be told apart."
+        f"Over all data sets, {verdict} (Friedman's test with the F statistic of Iman and "
+        f"Davenport: p = {p:.2g}). Two learners differ significantly if their average ranks differ "
+        f"by more than {conclusions.nemenyi:.2f} (Nemenyi). A thick line joins learners that do "
+        "not differ significantly."
     )

@@ -1,4 +1,4 @@
-"""Small multi-label sets made of what comes with scikit-learn: nothing is downloaded."""
+"""Small multi-label data sets made from scikit-learn's own data, without any download."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lemll.datasets import (
 __all__ = ["DemoSet", "demo_sets"]
 
 
-# Which of the seven segments, a to g, a pocket calculator lights for 0, 1, ..., 9.
+# The segments, a to g, that a pocket calculator lights for 0, 1, ..., 9.
 _SEGMENTS = (
     "abcdef", "bc", "abdeg", "abcdg", "bcfg", "acdfg", "acdefg", "abc", "abcdefg", "abcdfg",
 )  # fmt: skip
@@ -30,7 +30,7 @@ _PERSON_FEATURES = 4
 
 
 class DemoSet(NamedTuple):
-    """A data set, and what its labels mean."""
+    """A data set and the meaning of its labels."""
 
     dataset: Dataset
     labels: str
@@ -42,16 +42,16 @@ def demo_sets() -> list[DemoSet]:
     Returns
     -------
     list of DemoSet
-        Six sets. Where labels are measurements above their median, these measurements are no
-        features.
+        Six data sets. If a label says that a measurement is above its median, this measurement is
+        not a feature.
     """
     return [
         DemoSet(load_digit_tags(), "tags of a digit and of its image"),
         DemoSet(_digit_segments(), "segments that light for the digit on a pocket calculator"),
-        DemoSet(_nuclei(), "worst values of a sample above the median, and malignant"),
+        DemoSet(_nuclei(), "worst values of a sample above their median, and malignant"),
         DemoSet(_wine(), "the other six measurements above their median"),
         DemoSet(_serum(), "six blood values above their median"),
-        DemoSet(_artificial_labels(), "made: largest degrees that together exceed 1/2"),
+        DemoSet(_artificial_labels(), "artificial: the largest degrees that together exceed 1/2"),
     ]
 
 

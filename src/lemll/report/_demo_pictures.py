@@ -44,7 +44,7 @@ def draw_demo_pictures(output: Path) -> list[Section]:
     Returns
     -------
     list of Section
-        What they show.
+        The sections that show them.
     """
     return [_artificial_section(output), _enhancers_section(output), _scale_section(output)]
 
@@ -56,7 +56,7 @@ def _draw(
     paints: Mapping[str, Array],
     **options: Any,
 ) -> Picture:
-    """Draw surfaces for a wide window, kept as a file as well, and in pairs for a phone."""
+    """Draw surfaces for a wide window, also written to a file, and in pairs for a phone."""
     wide = draw_surfaces(X, paints, **options)
     path.write_bytes(wide)
     narrow = draw_surfaces(X, paints, **{**options, **_NARROW})
@@ -81,25 +81,26 @@ def _artificial_section(output: Path) -> Section:
     return Section(
         heading="Labels matter to different degrees",
         paragraphs=[
-            "Each point of this surface has three labels, and each label a degree between 0 and 1; "
-            "the degrees of a point sum to one. Taken as red, green and blue they paint the "
-            "surface: on the left, the truth.",
-            "Data sets rarely hold such degrees. They say only whether a label is relevant. Beside "
-            "it, labels were taken by falling degree until together they exceed "
-            f"{_THRESHOLD:g}: the smooth change of colours is gone.",
-            "Label enhancement recovers the first picture from the second and the points' places. "
-            "What LEMLL recovers is the optimum of one convex problem over a predictor and the "
-            "degrees; here it is proven to lie within a relative "
-            f"{max(enhancer.optimality_, freer.optimality_):.0e} of the minimum. Its parameter "
-            "beta says how far the 0/1 labels are to be trusted: the less, the smoother.",
+            "Each point of this surface has three labels, and each label has a degree between 0 "
+            "and 1. The degrees of a point sum to one. They are the red, green and blue of its "
+            "colour. The first surface shows the true degrees.",
+            "Data sets rarely contain such degrees. They say only whether a label is relevant. For "
+            "the second surface, the labels of each point were taken in order of falling degree, "
+            f"until together they exceed {_THRESHOLD:g}. The smooth change of colours is lost.",
+            "Label enhancement recovers the first picture from the second one and the positions of "
+            "the points. LEMLL solves one convex problem over a predictor and the degrees. Here "
+            "its result is proven to lie within a relative "
+            f"{max(enhancer.optimality_, freer.optimality_):.0e} of the minimum. The parameter "
+            "beta says how much LEMLL trusts the 0/1 labels. A smaller beta gives a smoother "
+            "result.",
         ],
         picture=picture,
         tables=[
             _recovery_table(
                 surface.D,
                 {
-                    "0/1 labels, shared out": LogicalEnhancer().fit_enhance(surface.X, logical),
-                    "uniform: all alike": UniformEnhancer().fit_enhance(surface.X, logical),
+                    "0/1 labels, equal shares": LogicalEnhancer().fit_enhance(surface.X, logical),
+                    "uniform: all labels equal": UniformEnhancer().fit_enhance(surface.X, logical),
                     **recovered,
                 },
             )
@@ -109,7 +110,7 @@ def _artificial_section(output: Path) -> Section:
 
 def _enhancers_section(output: Path) -> Section:
     surface = make_artificial_surface()
-    # Some methods compare all pairs of rows: every second point of each line is enough to see.
+    # Some methods compare all pairs of rows, so every second point of each line saves time.
     side = round(len(surface.X) ** 0.5)
     kept = np.arange(len(surface.X)).reshape(side, side)[::_THIN, ::_THIN].ravel()
     X, D = surface.X[kept], surface.D[kept]
@@ -119,7 +120,7 @@ def _enhancers_section(output: Path) -> Section:
     }
     picture = _draw(
         output / "enhancers.png",
-        "One surface for each method, and the truth",
+        "One surface per method, and the truth",
         X,
         {"truth": D, **recovered},
         columns=4,
@@ -127,10 +128,10 @@ def _enhancers_section(output: Path) -> Section:
     return Section(
         heading="Every method side by side",
         paragraphs=[
-            "The same surface, with fewer points, recovered by every method that lemll has, with "
-            "the parameters its paper uses. Two of them are no methods but yardsticks: Uniform "
-            "gives every label the same degree, Logical shares each point among its relevant "
-            "labels. A method that does not beat them recovers nothing.",
+            "Every method of lemll recovers the same surface, with fewer points and with the "
+            "parameters of its paper. Two of them are not methods but baselines: Uniform gives "
+            "all labels the same degree, and Logical gives all relevant labels of a point the "
+            "same degree. A method that is not better than both recovers nothing.",
         ],
         picture=picture,
         tables=[_recovery_table(D, recovered)],
@@ -140,7 +141,7 @@ def _enhancers_section(output: Path) -> Section:
 def _scale_section(output: Path) -> Section:
     surface = make_artificial_surface()
     flat, steep = (_power(surface.D, exponent) for exponent in _EXPONENTS)
-    # One label a point: the largest degree, which no power of the degrees changes.
+    # One label per point: the largest degree, which no power of the degrees changes.
     logical = (surface.D == surface.D.max(axis=1, keepdims=True)).astype(np.int8)
     enhancer = LEMLLEnhancer().fit(surface.X, logical)
     plain = enhancer.label_distribution_
@@ -169,15 +170,15 @@ def _scale_section(output: Path) -> Section:
         for name, D in list(paints.items())[2:]
     ]
     return Section(
-        heading="How much more? Ten rated points tell",
+        heading="How much more? Ten rated points fix the scale",
         paragraphs=[
-            "Two truths, one the power of the other: in the first, labels hardly differ in degree, "
-            "in the second one label has nearly all. If only the first label of each point is "
-            "known, both give exactly the same 0/1 labels, so no method can tell them apart: the "
-            "scale of a recovered distribution is a convention.",
-            f"But if somebody rates {_RATED} points, the scale is fixed by them: "
-            f"{scales[0]:.2f} for the flat truth, {scales[1]:.2f} for the steep one, and the same "
-            "numerical labels fit both.",
+            "The first two surfaces are two true distributions, and one is a power of the other. "
+            "In the flat one, the labels hardly differ in degree. In the steep one, one label has "
+            "nearly the whole degree. If only the largest label of each point is known, both give "
+            "exactly the same 0/1 labels, so no method can distinguish them. The scale of a "
+            "recovered distribution is a convention.",
+            f"If somebody rates {_RATED} points, they fix the scale: {scales[0]:.2f} for the flat "
+            f"truth and {scales[1]:.2f} for the steep one. The numerical labels are the same.",
         ],
         picture=picture,
         tables=[
@@ -206,12 +207,12 @@ def _recovery_table(true: FloatArray, recovered: dict[str, FloatArray]) -> Table
 
 
 def digits_section() -> Section:
-    """Predict the tags of digits by LEMLL, and without looking at them.
+    """Predict the tags of digits by LEMLL, and by their frequencies.
 
     Returns
     -------
     Section
-        With the table.
+        The section with the table.
     """
     digits = load_digit_tags()
     summary = describe(digits)
@@ -233,13 +234,14 @@ def digits_section() -> Section:
         rows.append(row)
     header = ["method", *(f"{METRICS[name].title} {METRICS[name].arrow}" for name in names)]
     return Section(
-        heading="Predicting the tags of images never seen",
+        heading="Predicting the tags of new images",
         paragraphs=[
             f"{summary.examples} handwritten digits of {summary.features} pixels come with "
-            f"scikit-learn; here each carries some of {summary.labels} tags "
-            f"({', '.join(digits.label_names)}), {summary.cardinality:.2f} on average, in "
-            f"{summary.distinct} different sets. LEMLL learns from one half and predicts the "
-            "other; beside it, the predictor that looks at no image.",
+            f"scikit-learn. Each image has some of {summary.labels} tags "
+            f"({', '.join(digits.label_names)}): {summary.cardinality:.2f} on average, in "
+            f"{summary.distinct} different combinations. LEMLL learns from one half of the images "
+            "and predicts the other half. The second row shows a predictor that uses only the "
+            "frequencies of the tags.",
         ],
         tables=[TableData(f"{len(test)} test images", header, rows)],
     )

@@ -1,4 +1,4 @@
-"""Where things go in the pictures of a comparison; templates draw them, in the page's colours."""
+"""The layout of the pictures of a comparison; templates draw them in the page's colours."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ __all__ = [
 
 _WIDTH = 720.0
 _LINE = 22.0
-# Beyond this many rows a picture says less than the table.
+# With more rows than this, the table is easier to read than a picture.
 _MOST_ROWS = 60
 
 
 class Tick(NamedTuple):
-    """A place on an axis, with its text."""
+    """A position on an axis, with its text."""
 
     at: float
     text: str
 
 
 class RankLabel(NamedTuple):
-    """A method on the axis of ranks: its place there, where its text is, and on which side."""
+    """A method on the axis of ranks: its position, the position of its text, and the side."""
 
     x: float
     y: float
@@ -41,7 +41,7 @@ class RankLabel(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A group of methods that do not differ."""
+    """A group of methods that do not differ significantly."""
 
     start: float
     end: float
@@ -60,19 +60,19 @@ class RankDiagram(NamedTuple):
 
 
 def rank_diagram(methods: Sequence[str], conclusions: Conclusions) -> RankDiagram:
-    """Lay out average ranks on a line, the groups that do not differ below it.
+    """Lay out average ranks on a line, with the groups that do not differ below it.
 
     Parameters
     ----------
     methods : sequence of str
-        Their names.
+        Names of the methods.
     conclusions : Conclusions
-        Their ranks and groups.
+        Ranks and groups of the methods.
 
     Returns
     -------
     RankDiagram
-        For the template.
+        The layout that the template draws.
     """
     k = len(methods)
     left, right = 170.0, _WIDTH - 170.0
@@ -129,7 +129,7 @@ class DotRow(NamedTuple):
 
 
 class DotPlot(NamedTuple):
-    """Means of all methods, a line a data set."""
+    """Means of all methods, one line per data set."""
 
     height: float
     ticks: list[Tick]
@@ -147,7 +147,7 @@ def dot_plot(panel: Panel) -> DotPlot | None:
     Returns
     -------
     DotPlot or None
-        None where there are no figures, or too many data sets to look at.
+        None if there are no figures, or too many data sets for a picture.
     """
     figures = {key: entry.figures for key, entry in panel.entries.items() if entry.figures}
     if not figures or len(panel.datasets) > _MOST_ROWS:
@@ -181,7 +181,7 @@ def dot_plot(panel: Panel) -> DotPlot | None:
 
 
 class ScatterPoint(NamedTuple):
-    """A method by its time and its average rank."""
+    """A method at its time and its average rank."""
 
     x: float
     y: float
@@ -206,7 +206,7 @@ def time_scatter(
     Parameters
     ----------
     methods : sequence of str
-        Their names.
+        Names of the methods.
     ranks : sequence of float
         Average ranks.
     seconds : mapping of str to float
@@ -215,7 +215,7 @@ def time_scatter(
     Returns
     -------
     Scatter or None
-        None where a rank or a time is lacking.
+        None if a rank or a time is missing.
     """
     if len(ranks) < 2 or not all(seconds.get(method, 0) > 0 for method in methods):
         return None
@@ -246,8 +246,8 @@ def _seconds_text(seconds: float) -> str:
 
 
 def _round_ticks(low: float, high: float) -> list[float]:
-    """Return some five round numbers from below `low` to above `high`."""
-    # No finer than the texts of ticks, of six digits, can tell.
+    """Return about five round numbers from below `low` to above `high`."""
+    # The texts of ticks have six digits, so finer steps would give equal texts.
     span = max(high - low, 1e-3, 1e-4 * abs(high))
     power = 10.0 ** math.floor(math.log10(span / 4))
     step = next(power * factor for factor in (1, 2, 5, 10) if span / (power * factor) <= 5)

@@ -1,4 +1,4 @@
-"""The page of a comparison: any store of a protocol, finished or still running, in one file."""
+"""The page of a comparison, in one file; the run may be finished or still under way."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SHADES = 8
 
 
 class CellView(NamedTuple):
-    """An entry of a table: what is printed, what is sorted by, and how it stands out."""
+    """An entry of a table: the text, the value to sort by, and how it is highlighted."""
 
     text: str
     mark: str
@@ -45,7 +45,7 @@ class CellView(NamedTuple):
 
 
 class PanelView(NamedTuple):
-    """All that the page shows by one metric."""
+    """Everything that the page shows for one metric."""
 
     title: str
     rows: list[tuple[str, list[CellView]]]
@@ -58,29 +58,29 @@ class PanelView(NamedTuple):
 
 
 def write_comparison(path: str | Path, protocol: Protocol, store: Store) -> Path:
-    """Write the page of what a store holds of a protocol.
+    """Write the page of a protocol's results in a store.
 
     Parameters
     ----------
     path : str or Path
-        Where to; its folder is made if it is not there.
+        File to write; its folder is created if it does not exist.
     protocol : Protocol
-        Which cells.
+        The cells to show.
     store : Store
-        Where their results are; it may still be filling.
+        The store with their results; a run may still be adding results.
 
     Returns
     -------
     Path
-        The page: one file that needs no other, and no network. Only its links to the records lead
-        out of it, into the store.
+        The page: one file that needs no other file and no network. Only its links to the records
+        point to other files, in the store.
     """
     path = Path(path)
     table = ComparisonTable.from_store(protocol, store)
     cells = list(protocol.cells())
     overview = store.overview(cells)
     records = list(overview.records.values())
-    # By cell: two methods of a protocol may share one record, being the same but for their label.
+    # By cell: two methods that differ only in their label share one record.
     ended = [(cell, overview.records[cell.id]) for cell in cells if cell.id in overview.records]
     return _write(
         path,
@@ -102,18 +102,18 @@ def write_comparison(path: str | Path, protocol: Protocol, store: Store) -> Path
 
 
 def write_table(path: str | Path, table: ComparisonTable, *, title: str, source: str) -> Path:
-    """Write the page of figures that come from no store, for example printed ones.
+    """Write the page of figures that do not come from a store, for example printed figures.
 
     Parameters
     ----------
     path : str or Path
-        Where to; its folder is made if it is not there.
+        File to write; its folder is created if it does not exist.
     table : ComparisonTable
         The figures; all panels must have the same data sets and methods.
     title : str
-        Of the page.
+        Title of the page.
     source : str
-        Where they come from.
+        Where the figures come from.
 
     Returns
     -------
@@ -148,7 +148,7 @@ def _write(path: Path, table: ComparisonTable, *, views: list[PanelView], **cont
         .render(
             control=table.control,
             notes=table.notes,
-            # A reconstruction has one value a data set: no deviation, and no test on it alone.
+            # A reconstruction has one value per data set: no deviation, and no t-test.
             has_deviations=any(len(entry.figures) > 1 for entry in shown),
             has_splits=any(len(entry.values) > 1 for entry in shown),
             panels=views,
@@ -221,7 +221,7 @@ def _median_seconds(ended: Iterable[tuple[Cell, Record]]) -> dict[str, float]:
 def _entries(
     protocol: Protocol, ended: Iterable[tuple[Cell, Record]]
 ) -> dict[str, list[list[Any]]]:
-    """Sort records by data set and method, by number: the page's longest part, so kept short."""
+    """Sort records by numbers of data set and method: short keys keep the page small."""
     methods = {spec.label: number for number, spec in enumerate(protocol.methods)}
     datasets = {source.name: number for number, source in enumerate(protocol.datasets)}
     entries: dict[str, list[list[Any]]] = {}
@@ -242,7 +242,7 @@ def _entries(
 
 
 def _provenance(records: Sequence[Record]) -> Settings:
-    """Gather what the results say of where they come from."""
+    """Collect the code, data, environments and times of the results."""
     environments = Counter(
         tuple((name, _plain(value)) for name, value in record.environment.items())
         for record in records

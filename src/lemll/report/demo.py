@@ -20,7 +20,7 @@ N_SPLITS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoResult:
-    """What the demonstration made: the two pages to open, and the tables it also prints."""
+    """The two pages of the demonstration, and the tables that it also prints."""
 
     page: Path
     comparison: Path
@@ -38,12 +38,12 @@ def make_demo(
     Parameters
     ----------
     output : Path
-        Folder to write into; made if it is not there. The comparison's results are kept in it, so
-        a second call computes only what is not there.
+        Folder to write into; it is created if it does not exist. It keeps the results of the
+        comparison, so a second call computes only the missing cells.
     n_splits : int, default=10
-        Random halves of the comparison, at least 2.
+        Number of random halves in the comparison, at least 2.
     execute : callable, default=lemll.experiments.run
-        Called with the comparison's protocol and store, to run what the store does not hold.
+        Called with the comparison's protocol and store, to run the missing cells.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def make_demo(
     """
     if n_splits < 2:
         raise ValueError(f"the comparison's tests need at least 2 splits, got {n_splits}.")
-    template_environment()  # what the pages need is missed now, not after all the work
+    template_environment()  # report a missing library now, not after all the work
     output.mkdir(parents=True, exist_ok=True)
     pictured = [*draw_demo_pictures(output), digits_section()]
     protocol = demo_protocol(output / "data", n_splits)

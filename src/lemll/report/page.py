@@ -17,7 +17,7 @@ __all__ = ["Link", "Picture", "Section", "TableData", "template_environment", "w
 
 
 class TableData(NamedTuple):
-    """A small table: names in the first column, then figures, or words in the columns said so."""
+    """A small table: names, then columns of figures; `words` lists the columns of words."""
 
     caption: str
     header: Sequence[str]
@@ -26,7 +26,7 @@ class TableData(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A PNG picture for wide windows, the same for narrow ones, and what it shows."""
+    """A PNG picture for wide windows, one for narrow windows, and a description."""
 
     wide: bytes
     narrow: bytes
@@ -34,17 +34,17 @@ class Picture(NamedTuple):
 
     @property
     def wide_address(self) -> str:
-        """The wide picture as an address that needs no other file."""
+        """The wide picture as a data address, which needs no other file."""
         return _png_address(self.wide)
 
     @property
     def narrow_address(self) -> str:
-        """The narrow one."""
+        """The narrow picture as a data address."""
         return _png_address(self.narrow)
 
 
 class Link(NamedTuple):
-    """A way to another page, relative to this one."""
+    """A link to another page; the address is relative to this page."""
 
     address: str
     text: str
@@ -52,7 +52,7 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A heading with paragraphs; below them what there is of picture, ranks, tables and link."""
+    """A heading with paragraphs, and optionally a picture, ranks, tables and a link."""
 
     heading: str
     paragraphs: Sequence[str]
@@ -63,35 +63,35 @@ class Section:
 
 
 def write_page(path: Path, title: str, sections: Sequence[Section]) -> None:
-    """Write a page that can be opened from disk and sent around.
+    """Write a page that can be opened from disk and sent to others.
 
     Parameters
     ----------
     path : Path
-        Where to.
+        File to write.
     title : str
-        Its title; like all text, escaped.
+        Title of the page; it is escaped, like all text.
     sections : sequence of Section
-        Its content.
+        Content of the page.
     """
     text = template_environment().get_template("page.html").render(title=title, sections=sections)
     write_html(path, text)
 
 
 def write_html(path: Path, text: str) -> None:
-    """Write the text of a page, whole or not at all; its folder is made if it is not there.
+    """Write a page completely or not at all; its folder is created if it does not exist.
 
     Parameters
     ----------
     path : Path
-        Where to.
+        File to write.
     text : str
-        The page.
+        Text of the page.
 
     Raises
     ------
     OSError
-        Saying where it cannot be written, and what to do.
+        If the file cannot be written; the message says what to do.
     """
     try:
         write_output(path, text)
@@ -103,12 +103,12 @@ def write_html(path: Path, text: str) -> None:
 
 
 def template_environment() -> Any:
-    """Return the jinja2 environment of all pages: whatever a name holds, it stays text.
+    """Return the jinja2 environment of all pages; it escapes names, so they remain text.
 
     Returns
     -------
     jinja2.Environment
-        With autoescape.
+        An environment with autoescape.
     """
     jinja2 = import_extra("jinja2", "report", "Writing a page")
     return jinja2.Environment(

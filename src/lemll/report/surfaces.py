@@ -25,22 +25,22 @@ def draw_surfaces(
     size: float = 4.2,
     dpi: int = 130,
 ) -> bytes:
-    """Draw one surface a paint, side by side.
+    """Draw one surface per paint, side by side.
 
     Parameters
     ----------
     X : ndarray of shape (k * k, 3)
-        Points on a surface over a square grid, the second coordinate running faster, as
-        `lemll.datasets.make_artificial_surface` gives them.
+        Points on a surface over a square grid. The second coordinate changes faster, as in
+        `lemll.datasets.make_artificial_surface`.
     paints : mapping of str to ndarray of shape (k * k, 3)
         Title and degrees in [0, 1]; the three labels are red, green and blue.
     columns : int, default=5
-        Most surfaces in a line.
+        Largest number of surfaces in a line.
     shared_colours : bool, default=False
-        Whether the same degree has the same colour in all of them; else each is stretched by its
-        largest degree, which shows most of it.
+        Whether the same degree has the same colour in all surfaces. Otherwise the degrees of each
+        surface are divided by the largest one, which shows more detail.
     size : float, default=4.2
-        Inches of a surface; the fewer, the larger is the text beside it.
+        Size of a surface in inches; a smaller size makes the text relatively larger.
     dpi : int, default=130
         Resolution.
 
@@ -58,8 +58,8 @@ def draw_surfaces(
     x1, x2, x3 = (X[:, j].reshape(side, side) for j in range(3))
     width = min(columns, len(paints))
     height = -(-len(paints) // width)
-    # Degrees rarely leave [0, .8]; stretched by their largest, the colours can be told apart. Not
-    # further than this: labels that are all alike are grey, not white.
+    # Degrees rarely exceed .8. Divided by the largest one, the colours are easier to distinguish.
+    # The divisor has a lower limit, so that a point whose labels are all equal is grey, not white.
     largest = {title: max(float(np.max(paint)), _LEAST_LARGEST) for title, paint in paints.items()}
     if shared_colours:
         largest = dict.fromkeys(paints, max(largest.values()))
@@ -78,7 +78,7 @@ def draw_surfaces(
         axes.set(title=title, xlabel="$x_1$", ylabel="$x_2$", zlabel="$x_3$")
         axes.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1], zticks=[-1, 0, 1])
         axes.view_init(elev=42, azim=-60)
-        axes.set_box_aspect(None, zoom=0.88)  # leaves room for the label of the third axis
+        axes.set_box_aspect(None, zoom=0.88)  # leaves space for the label of the third axis
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png")
     return buffer.getvalue()

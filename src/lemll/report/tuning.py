@@ -1,4 +1,4 @@
-"""Pictures of a search: scores over the parameters, and how the labels move with them."""
+"""Pictures of a search: the scores, and how far the labels move, over the parameters."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class ScoreSurface(NamedTuple):
     Attributes
     ----------
     betas, gammas : ndarray
-        Ascending values that were tried.
+        Values that were tried, in ascending order.
     scores : ndarray of shape (n_betas, n_gammas)
-        Greater is better; NaN where a point was not tried.
+        Greater is better; NaN means that the point was not tried.
     best : tuple of float
         alpha, beta and gamma of the best point.
     measure : str
-        What was measured.
+        Name of the measure.
     """
 
     betas: FloatArray
@@ -37,21 +37,21 @@ class ScoreSurface(NamedTuple):
 
 
 def score_surface(results: SettingsView, best_index: int, measure: str) -> ScoreSurface:
-    """Take the plane of the best alpha out of the results of a search.
+    """Select the scores at the best alpha from the results of a search.
 
     Parameters
     ----------
     results : mapping of str to ndarray
         ``cv_results_`` of `lemll.LEMLLCV`.
     best_index : int
-        ``best_index_`` of it.
+        ``best_index_`` of the same search.
     measure : str
-        Name of one of its measures.
+        Name of a measure of the search.
 
     Returns
     -------
     ScoreSurface
-        What `draw_scores` draws.
+        The scores that `draw_scores` draws.
     """
     if f"mean_test_{measure}" not in results:
         known = [key.removeprefix("mean_test_") for key in results if key.startswith("mean_test_")]
@@ -72,7 +72,7 @@ def score_surface(results: SettingsView, best_index: int, measure: str) -> Score
 
 
 def draw_scores(surface: ScoreSurface, *, dpi: int = 130) -> bytes:
-    """Draw mean scores over beta and gamma; what was not tried stays empty.
+    """Draw mean scores over beta and gamma; points that were not tried stay empty.
 
     Parameters
     ----------
@@ -92,14 +92,14 @@ def draw_scores(surface: ScoreSurface, *, dpi: int = 130) -> bytes:
 def draw_label_movement(
     points: Sequence[tuple[float, float]], distances: Sequence[float], *, dpi: int = 130
 ) -> bytes:
-    """Draw how far the numerical labels are from the logical ones, a line for each beta.
+    """Draw how far the numerical labels are from the logical labels, one line per beta.
 
     Parameters
     ----------
     points : sequence of (beta, gamma)
-        Where.
+        The points at which the distances were measured.
     distances : sequence of float
-        Mean of ``|u_ij - y_ij|`` there.
+        Mean of ``|u_ij - y_ij|`` at each point.
     dpi : int, default=130
         Resolution.
 
@@ -150,7 +150,7 @@ def _movement_figure(
     for beta in sorted({beta for beta, _ in points}):
         line = sorted((p[1], d) for p, d in zip(points, distances, strict=True) if p[0] == beta)
         axes.plot(*zip(*line, strict=True), marker="o", markersize=3, label=f"beta = {beta:g}")
-    # Gamma may be 0, which a logarithmic scale has no place for.
+    # Gamma may be 0, which a logarithmic scale cannot show.
     smallest = min((gamma for _, gamma in points if gamma > 0), default=1.0)
     axes.set_xscale("symlog", base=4, linthresh=smallest)
     axes.set(title="How far U is from Y", xlabel="gamma", ylabel="mean |u - y|", ylim=(0, None))
