@@ -61,6 +61,16 @@ def test_it_writes_tables_and_pictures(file, tmp_path):
     assert f"{len(rows)} points in 2 folds" in result.output
 
 
+def test_a_label_name_cannot_become_a_formula(tmp_path):
+    rng = np.random.RandomState(0)
+    path, out = tmp_path / "odd.npz", tmp_path / "out"
+    names = ["=cmd|' /C calc'!A0", "sky"]
+    X, Y = rng.randn(40, 2), rng.randint(0, 2, (40, 2))
+    write_dataset(Dataset(X=X, Y=Y, label_names=names, name="odd"), path)
+    assert run(path, "--kernel", "linear", "--folds", 2, "--output", out).exit_code == 0
+    assert read(out / "held_out_scores.csv")[0] == ["row", "'=cmd|' /C calc'!A0", "sky"]
+
+
 def test_no_choice_has_seen_the_rows_that_are_scored(file, tmp_path, monkeypatch):
     seen, fit = [], tune.LEMLLCV.fit
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -21,6 +20,7 @@ from lemll._types import Features, MatrixLike
 from lemll.cli._console import make_console
 from lemll.cli.datasets import Labels, Missing, Nominal, load_named
 from lemll.exceptions import LemllError
+from lemll.experiments import csv_text
 from lemll.metrics import METRICS
 from lemll.model_selection import IterativeStratifiedKFold
 from lemll.predictors import LEMLL, LEMLLCV, SearchProgress
@@ -156,11 +156,8 @@ def _write_held_out(output: Path, rows: Features, scores: MatrixLike, names: lis
         _write_csv(output / f"held_out_{file}.csv", ["row", *names], numbered)
 
 
-def _write_csv(path: Path, header: list[str], rows: Features) -> None:
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(header)
-        writer.writerows(rows)
+def _write_csv(path: Path, header: list[str], rows: Iterable[Iterable[object]]) -> None:
+    path.write_text(csv_text([header, *rows]), encoding="utf-8", newline="")
 
 
 def _print_summary(console: Console, model: LEMLLCV) -> None:
