@@ -20,3 +20,10 @@ def data_dir() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("no real data sets: set LEMLL_DATA_DIR to the folder that holds them")
     return Path(folder)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Call tests on real data sets slow, so that `make quick` leaves them out."""
+    for item in items:
+        if "data_dir" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 
+import pytest
 from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -28,6 +29,8 @@ from lemll import (
 )
 from lemll.enhancers import ENHANCERS, LEMLLEnhancer
 from lemll.predictors import PREDICTORS
+
+pytestmark = pytest.mark.slow
 
 LINEAR = [LEMLL(), MSVR(), MSVRClassifier()]
 CLASSICAL = [

@@ -25,7 +25,15 @@ VARIANTS = [
 
 
 @pytest.mark.parametrize("check", ENHANCER_CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("enhancer", [one() for one in ENHANCERS] + VARIANTS, ids=str)
+@pytest.mark.parametrize(
+    "enhancer",
+    [
+        ENHANCERS[0](),
+        *(pytest.param(one(), marks=pytest.mark.slow) for one in ENHANCERS[1:]),
+        *(pytest.param(one, marks=pytest.mark.slow) for one in VARIANTS),
+    ],
+    ids=str,
+)
 def test_enhancer_check(enhancer, check):
     check(clone(enhancer))
 

@@ -60,13 +60,19 @@ CLASSIFIERS = [
 ]
 
 
+def first_is_quick(estimators):
+    """Leave all but the first to the long run."""
+    first, *others = estimators
+    return [first, *(pytest.param(other, marks=pytest.mark.slow) for other in others)]
+
+
 def test_no_classifier_is_forgotten():
     classifiers = {kind for kind in PREDICTORS if is_classifier(kind())}
     assert {type(one) for one in CLASSIFIERS} == classifiers
 
 
 @pytest.mark.parametrize("check", MULTILABEL_CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("estimator", CLASSIFIERS, ids=str)
+@pytest.mark.parametrize("estimator", first_is_quick(CLASSIFIERS), ids=str)
 def test_multilabel_check(estimator, check):
     check(clone(estimator))
 

@@ -13,6 +13,8 @@ from scipy import sparse
 from lemll.datasets import Dataset, read_arff, read_label_xml, write_arff
 from lemll.exceptions import DatasetFormatError
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = settings(
     max_examples=10_000,
     deadline=10_000,  # milliseconds for one tiny file: only a hang takes that long

@@ -19,6 +19,8 @@ import pytest
 from lemll.datasets import read_arff, read_dataset, read_label_xml, read_npz, read_table
 from lemll.exceptions import DatasetFormatError
 
+pytestmark = pytest.mark.slow
+
 X = np.array([[1.5, 0.0], [0.0, 2.0]])
 Y = np.array([[1, 0], [1, 1]], dtype=np.uint8)
 ARFF = b"@relation 'r: -C 1'\n@attribute y {0,1}\n@attribute c {a,b}\n@data\n"

@@ -30,6 +30,8 @@ from lemll.exceptions import (
     MissingExtraError,
 )
 
+pytestmark = pytest.mark.slow
+
 CONTENT = b"some bytes of a data set\n" * 100
 
 

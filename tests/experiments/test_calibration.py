@@ -17,6 +17,8 @@ from lemll.paper.calibration import (
 )
 from lemll.paper.reconstruction_report import make_reconstruction_report
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):

@@ -12,6 +12,8 @@ from lemll import CLR, LEMLL, ML2, MLkNN, MSVRClassifier
 from lemll.enhancers import KMEnhancer
 from lemll.experiments.protocols import code
 
+pytestmark = pytest.mark.slow
+
 METHODS = {kind.__name__: kind() for kind in (LEMLL, MSVRClassifier, MLkNN, CLR, ML2, KMEnhancer)}
 
 

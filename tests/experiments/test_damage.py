@@ -26,6 +26,8 @@ from lemll.experiments.protocols.protocol import Protocol
 from lemll.experiments.stores import records as _records
 from lemll.experiments.stores.store import Store
 
+pytestmark = pytest.mark.slow
+
 SECRET = "the content of a file outside"
 TOML = """
 experiment = "prediction"

@@ -19,6 +19,8 @@ from lemll.experiments.protocols.methods import MethodSpec
 from lemll.experiments.protocols.protocol import Protocol, Splits
 from lemll.experiments.stores.store import Store
 
+pytestmark = pytest.mark.slow
+
 distributed = pytest.importorskip("distributed")
 
 

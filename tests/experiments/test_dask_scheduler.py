@@ -21,6 +21,8 @@ from lemll.experiments.execution.dask import dask_client
 from lemll.experiments.execution.runner import run
 from lemll.experiments.stores.store import Store
 
+pytestmark = pytest.mark.slow
+
 dask = pytest.importorskip("dask")
 pytest.importorskip("distributed")
 

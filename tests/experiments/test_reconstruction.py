@@ -18,6 +18,8 @@ from lemll.paper.reconstruction import (
 )
 from lemll.topology import reconstruction_weights
 
+pytestmark = pytest.mark.slow
+
 
 def printed(method, dataset):
     return {

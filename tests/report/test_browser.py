@@ -15,10 +15,13 @@ webdriver = pytest.importorskip("selenium.webdriver")
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None or DRIVER is None,
-    reason="no browser: install the Debian packages chromium and chromium-driver",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        CHROMIUM is None or DRIVER is None,
+        reason="no browser: install the Debian packages chromium and chromium-driver",
+    ),
+]
 METHODS = ["LEMLL", "MSVR", "BR"]
 
 

@@ -19,6 +19,8 @@ from lemll.report._demo_comparison import demo_protocol
 from lemll.report._demo_data import demo_sets
 from lemll.report.page import Link, Picture, Section, TableData, write_page
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(name="made", scope="module")
 def _made(tmp_path_factory):
