@@ -1,4 +1,4 @@
-"""Eq. (9): its value and gradient, the tube loss, and the duality gap that certifies a minimum."""
+"""The objective of LEMLL, Eq. (9): value, gradient, tube loss and the certifying duality gap."""
 
 from lemll.objective.certificate import (
     DualityGap,

@@ -1,4 +1,4 @@
-"""The tube loss, the best step along a line, and lower bounds of Eq. (9) without a solve."""
+"""The tube loss, the exact line search, and lower bounds of Eq. (9) without a linear solve."""
 
 from __future__ import annotations
 
@@ -22,31 +22,32 @@ __all__ = [
 
 
 MAX_TRIALS = 50
-# phi' need not be driven to zero: a slope reduced to this share of the first leaves the objective
-# within about its square of the minimum on the line.
+# The line search stops when the slope is this share of the first slope. Near the minimum the
+# objective is quadratic, so its remaining error is about the square of this share.
 SLOPE_SHARE = 1e-3
-# An objective below this share of that of trivial labels is taken for zero.
+# An objective below this share of min(beta, 1) |Y|_F^2 counts as zero.
 ZERO_SHARE = 1e-18
-# The best dual point between two is searched among so many, so many times.
+# The best point between two dual points is searched on a grid of TRIALS points. Each further round
+# refines the grid around the best point.
 TRIALS, ROUNDS = 6, 2
 TINY = float(np.finfo(np.float64).tiny)
 
 
 def row_norms(rows: FloatArray) -> FloatArray:
-    """Euclidean norm of each row."""
+    """Return the Euclidean norm of each row."""
     norms: FloatArray = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     return norms
 
 
 def tube_loss(residual_norms: FloatArray, epsilon: float | FloatArray) -> FloatArray:
-    """Squared distance to the tube, ``max(0, r - epsilon)^2`` (Eq. 3).
+    """Return the squared distance to the tube, ``max(0, r - epsilon)^2`` (Eq. 3).
 
     Parameters
     ----------
     residual_norms : ndarray
         Euclidean norms ``r`` of the rows of residuals.
     epsilon : float or ndarray
-        Radius of the tube, or one for each row.
+        Radius of the tube, or one radius per row.
 
     Returns
     -------
@@ -64,21 +65,21 @@ def tube_loss(residual_norms: FloatArray, epsilon: float | FloatArray) -> FloatA
 
 
 def tube_weights(residual_norms: FloatArray, epsilon: float | FloatArray) -> FloatArray:
-    """Weights ``a_i = max(0, r_i - epsilon) / r_i`` of Eq. (14), 0 inside the tube.
+    """Return the weights ``a_i = max(0, r_i - epsilon) / r_i`` of Eq. (14), 0 inside the tube.
 
-    Twice ``a_i`` times the residual is the gradient of the tube loss.
+    The gradient of the tube loss is ``2 a_i`` times the residual.
 
     Parameters
     ----------
     residual_norms : ndarray
         Euclidean norms ``r`` of the rows of residuals.
     epsilon : float or ndarray
-        Radius of the tube, or one for each row.
+        Radius of the tube, or one radius per row.
 
     Returns
     -------
     ndarray
-        Weights in [0, 1); with ``epsilon=0``, 1 for every non-zero residual.
+        Weights in [0, 1). With ``epsilon=0`` the weight is 1 for every non-zero residual.
 
     Examples
     --------
@@ -87,12 +88,13 @@ def tube_weights(residual_norms: FloatArray, epsilon: float | FloatArray) -> Flo
     >>> tube_weights(np.array([0.0, 0.5, 2.0]), epsilon=0.5)
     array([0.  , 0.  , 0.75])
     """
+    # The inner `where` avoids a division by zero in rows whose weight is 0 anyway.
     outside = residual_norms > epsilon
     return np.where(outside, 1.0 - epsilon / np.where(outside, residual_norms, 1.0), 0.0)
 
 
 class LineSearch(NamedTuple):
-    """Where on the line (0 if it does not descend), and how much the objective falls."""
+    """The step along a line (0 if the line does not descend), and the decrease of the objective."""
 
     step: float
     decrease: float
@@ -110,25 +112,26 @@ def exact_step(
 ) -> LineSearch:
     """Minimise Eq. (9) along a line.
 
-    With residuals ``xi_i + s h_i`` the objective on the line is, up to a constant,
-    ``phi(s) = sum_i L(sqrt(square_i + 2 s cross_i + s^2 speed_i)) + 2 s linear + s^2 quadratic``,
-    convex and continuously differentiable: Newton's method on phi', kept inside a bracket.
+    On the line the residuals are ``xi_i + s h_i``. Up to a constant, the objective is
+    ``phi(s) = sum_i L(sqrt(square_i + 2 s cross_i + s^2 speed_i)) + 2 s linear + s^2 quadratic``.
+    It is convex and continuously differentiable. Newton's method finds the zero of phi' inside a
+    bracket.
 
     Parameters
     ----------
     square, cross, speed : ndarray of shape (n_samples,)
         ``|xi_i|^2``, ``<xi_i, h_i>`` and ``|h_i|^2``.
     linear, quadratic : float
-        Halved slope and curvature of the quadratic terms of Eq. (9).
+        Half the slope and half the curvature of the quadratic terms of Eq. (9).
     epsilon : float or ndarray of shape (n_samples,)
-        Radius of the tube, or one for each row.
+        Radius of the tube, or one radius per row.
     other : callable, optional
-        Halved slope and curvature at s of a further convex term.
+        Returns half the slope and half the curvature of a further convex term at s.
 
     Returns
     -------
     LineSearch
-        The step s and ``phi(0) - phi(s) >= 0``, a further term left out.
+        The step s and the decrease ``phi(0) - phi(s) >= 0``, without the term `other`.
     """
     start_norms = np.sqrt(square)
     start_loss = np.maximum(start_norms - epsilon, 0.0)
@@ -136,10 +139,10 @@ def exact_step(
     norms = start_norms
     first_slope = 0.0
     for trial in range(MAX_TRIALS):
-        # d/ds of |xi + s h|^2 / 2, and the part of it per unit of norm.
+        # The derivative of |xi + s h|^2 / 2 with respect to s.
         drift = cross + step * speed
         safe = np.maximum(norms, epsilon)
-        safe[safe == 0] = 1.0  # only without a tube, where every weight is 1
+        safe[safe == 0] = 1.0  # happens only if epsilon = 0, where every weight is 1
         weights = 1.0 - epsilon / safe
         more_slope, more_curvature = (0.0, 0.0) if other is None else other(step)
         slope = float(weights @ drift) + linear + step * quadratic + more_slope
@@ -153,6 +156,8 @@ def exact_step(
             low = step
         else:
             high = step
+        # Second derivative of the tube loss. Besides `weights @ speed` it has the term
+        # (1 - a) (drift / norm)^2, because the weight a itself changes along the line.
         inside = norms <= epsilon
         bend = drift / safe
         bend *= bend
@@ -160,6 +165,8 @@ def exact_step(
         bend[inside] = 0.0
         curvature = float(weights @ speed) + float(bend.sum()) + quadratic + more_curvature
         newton = step - slope / curvature if curvature > 0 else np.inf
+        # The curvature jumps at the edge of the tube, so a Newton step may leave the bracket. Then
+        # double the step, or bisect if both ends of the bracket are known.
         if not low < newton < high:
             newton = 2 * step + 1.0 if np.isinf(high) else (low + high) / 2
         if newton in (low, high):
@@ -167,26 +174,27 @@ def exact_step(
         step = newton
         norms = np.sqrt(np.maximum(square + step * (2 * cross + step * speed), 0.0))
     loss = np.maximum(norms - epsilon, 0.0)
-    # Difference of squares, row by row: the decrease keeps its digits when it is tiny beside F.
+    # Use a^2 - b^2 = (a - b)(a + b) for each row. The decrease may be tiny compared with F, and
+    # the difference of two sums would lose its digits.
     decrease = float((start_loss - loss) @ (start_loss + loss)) - step * (
         2 * linear + step * quadratic
     )
-    # phi is convex and its slope at 0 negative: what looks like a rise here is rounding.
+    # phi is convex and its slope at 0 is negative. A negative decrease is a rounding error.
     return LineSearch(step, max(decrease, 0.0))
 
 
 class DualityGap(NamedTuple):
-    """What is proven about a point: ``lower_bound <= min F <= objective``.
+    """The proven bounds of the optimum at a point: ``lower_bound <= min F <= objective``.
 
     Attributes
     ----------
     objective : float
         Eq. (9) at the point.
     lower_bound : float
-        The better of two dual values.
+        The value of the best dual point found.
     relative : float
-        ``(objective - lower_bound) / max(objective, smallest_objective(Y, beta))``: what is
-        certified of the relative error of the objective.
+        ``(objective - lower_bound) / max(objective, smallest_objective(Y, beta))``: a certified
+        bound on the relative error of the objective.
     """
 
     objective: float
@@ -195,13 +203,14 @@ class DualityGap(NamedTuple):
 
 
 def smallest_objective(Y: FloatArray, beta: float) -> float:
-    """Objective below which gaps are no longer taken relative to the objective itself.
+    """Return the smallest objective that a relative gap is divided by.
 
-    Where the optimum is exactly 0 (constant labels, say) a gap relative to F would be 0/0 at the
-    optimum and 1 beside it. Everywhere else it should be, so this is hardly more than what the
-    rounding of U makes of an objective of zero. It falls with `beta`, as the optimum does: labels
-    that are all equal to their mean cost at most ``beta |Y|_F^2``. It does not grow with `beta`,
-    as the optimum does not.
+    If the optimum is exactly 0, for example for constant labels, the gap divided by F would be 0/0
+    at the optimum and 1 near it. This floor avoids both. It is only slightly larger than the
+    objective that rounding of U produces when the optimum is 0, so in all other cases the gap is
+    relative to F. The floor becomes smaller with `beta`, because the optimum does: if all labels
+    are equal to their mean, the cost is at most ``beta |Y|_F^2``. It does not grow with a large
+    `beta`, because the optimum does not grow.
 
     Parameters
     ----------
@@ -213,13 +222,13 @@ def smallest_objective(Y: FloatArray, beta: float) -> float:
     Returns
     -------
     float
-        ``1e-18 min(beta, 1) |Y|_F^2``, positive also for labels that are all 0.
+        ``1e-18 min(beta, 1) |Y|_F^2``, but always positive, even if all labels are 0.
     """
     return max(ZERO_SHARE * min(beta, 1.0) * float(np.vdot(Y, Y)), TINY)
 
 
 class GapParts:
-    """The gap of Eq. (9) between a point and any dual point, from products a solver keeps anyway.
+    """The gap of Eq. (9) between a point and a dual point, from products that solvers already have.
 
     Parameters
     ----------
@@ -228,23 +237,25 @@ class GapParts:
     label_gradient : ndarray of shape (n_samples, n_labels)
         ``C = beta (U - Y) + gamma M U``.
     alpha, beta, epsilon : float
-        Parameters of Eq. (9); `gamma` enters through `label_gradient`.
+        Parameters of Eq. (9). `gamma` is contained in `label_gradient`.
 
     Notes
     -----
-    For any Z (n x l) whose columns sum to zero the dual value D(Z) is a lower bound of Eq. (9), and
-    with ``B = beta I + gamma M`` the gap is a sum of three non-negative terms, none of which is a
-    difference of large ones near the optimum; each bracket is, and is exact up to the rounding of
-    its ``L(|xi_i|)``::
+    For any Z (n x l) whose columns sum to zero, the dual value D(Z) is a lower bound of Eq. (9).
+    With ``B = beta I + gamma M`` the gap is a sum of three non-negative terms. This form is
+    accurate near the optimum, because it does not subtract F and D, which are almost equal there.
+    Only the brackets contain differences. Each bracket is exact up to the rounding error of its
+    ``L(|xi_i|)``::
 
         F - D(Z) = sum_i [ L(|xi_i|) + |z_i|^2/4 + epsilon |z_i| - <z_i, xi_i> ]
                    + |alpha Theta' - X'Z/2|_F^2 / alpha
                    + tr E' B^-1 E,                       E = beta Y - Z/2 - B U = -C - Z/2
 
     No solve with B is needed: M is positive semidefinite, so ``tr E' B^-1 E <= |E|_F^2 / beta``.
-    Two choices of Z make that a good bound. Centring the gradient of the tube loss, by a change of
-    the rows outside the tube, gives a small first term. Centring ``-2 C`` leaves in E only columns
-    of constants, which M does not see where the rows of W sum to one: then the bound is exact.
+    Two choices of Z make this a good bound. The first is the gradient of the tube loss, centred by
+    changing only the rows outside the tube; then the first term is small. The second is ``-2 C``,
+    centred; then the columns of E are constant. If the rows of W sum to one, M maps constants to
+    zero, and the bound is exact.
     """
 
     def __init__(
@@ -263,9 +274,10 @@ class GapParts:
         self._loss = tube_loss(norms, epsilon)
 
     def from_tube(self) -> FloatArray:
-        """``Z/2`` from the pull of the tube."""
-        # Rows inside the tube stay at zero, where any change of z_i would cost in proportion to
-        # it; for the others the first term is smooth at its minimum.
+        """Return ``Z/2`` from the gradient of the tube loss."""
+        # The columns of Z must sum to zero. Distribute the correction over the rows outside the
+        # tube, where the first term of the gap is smooth and a small change of z_i costs only its
+        # square. Inside it, a change costs in proportion to |z_i|, so these rows stay at zero.
         pull = self._weights[:, None] * self._residuals
         total = max(float(self._weights.sum()), float(np.finfo(self._weights.dtype).tiny))
         shares = self._weights / total
@@ -273,17 +285,17 @@ class GapParts:
         return pull
 
     def from_labels(self) -> FloatArray:
-        """``Z/2`` from what holds the labels where they are."""
+        """Return ``Z/2`` from the gradient of the label terms."""
         half_dual: FloatArray = self._label_gradient.mean(axis=0) - self._label_gradient
         return half_dual
 
     def gap(self, half_dual: FloatArray, misfit: float) -> float:
-        """Sum the three terms.
+        """Return the sum of the three terms of the gap.
 
         Parameters
         ----------
         half_dual : ndarray of shape (n_samples, n_labels)
-            ``Z/2``, its columns summing to zero.
+            ``Z/2``. Each column sums to zero.
         misfit : float
             ``|alpha Theta' - X'Z/2|_F^2``.
 
@@ -300,20 +312,22 @@ class GapParts:
     def best_between(
         self, first: FloatArray, second: FloatArray, misfits: tuple[float, float, float]
     ) -> float:
-        """Share of `second` at which the gap is least, to some digits, between two dual points.
+        """Return the share of `second` with the smallest gap between two dual points, roughly.
 
         Parameters
         ----------
         first, second : ndarray of shape (n_samples, n_labels)
-            ``Z/2`` of both.
+            ``Z/2`` of the two dual points.
         misfits : tuple of float
             ``<F1, F1>``, ``<F1, F2>`` and ``<F2, F2>`` of their ``F = alpha Theta' - X'Z/2``.
 
         Returns
         -------
         float
-            In [0, 1]; the gap is convex in it.
+            A number in [0, 1].
         """
+        # Every dual point on the line costs only O(n): all products of the mixture follow from the
+        # products of its two ends. The gap is convex, so the minimum is next to the best trial.
         inner_first, inner_second = (
             np.einsum("ij,ij->i", half_dual, self._residuals) for half_dual in (first, second)
         )
@@ -341,13 +355,14 @@ class GapParts:
         return float(shares[best])
 
     def _total(self, lengths: FloatArray, inner: FloatArray, misfit: float, square: float) -> float:
+        # Each bracket is non-negative by the Fenchel inequality; a negative value is rounding.
         fenchel = self._loss + lengths * (lengths + 2 * self._epsilon) - 2 * inner
         tube_part = float(np.maximum(fenchel, 0.0).sum())
         return tube_part + misfit / self._alpha + square / self._beta
 
 
 def _mixed(products: Any, share: float) -> Features:
-    """Square of ``(1 - share) a + share b``, from the squares and the product of a and b."""
+    """Return the square of ``(1 - share) a + share b`` from the products of a and b."""
     first, both, second = products
     rest = 1 - share
     return rest * rest * first + 2 * rest * share * both + share * share * second

@@ -1,20 +1,20 @@
-"""The objective of LEMLL (Eq. 9), its gradient, and a proof of how far a point is from the optimum.
+"""The objective of LEMLL (Eq. 9), its gradient, and a proven bound on the distance to the optimum.
 
-With ``X`` (n x d), logical labels ``Y`` in {-1, +1} (n x l), rebuilding weights ``W`` (n x n, rows
-summing to one), numerical labels ``U`` (n x l) and the linear model ``p(x) = Theta x + b``, Eq. (9)
-is::
+The data are the features ``X`` (n x d), the logical labels ``Y`` in {-1, +1} (n x l) and the
+rebuilding weights ``W`` (n x n), whose rows sum to one. The unknowns are the numerical labels ``U``
+(n x l) and the linear model ``p(x) = Theta x + b``. Eq. (9) is::
 
     F = sum_i L(|u_i - Theta x_i - b|)                tube loss, L(r) = max(0, r - epsilon)^2
-        + alpha |Theta|_F^2                           a flat model
-        + beta  |U - Y|_F^2                           close to the logical labels
-        + gamma tr(U' M U),  M = (I-W)'(I-W)          smooth along the neighbourhoods
+        + alpha |Theta|_F^2                           keeps the model simple
+        + beta  |U - Y|_F^2                           keeps U near the logical labels
+        + gamma tr(U' M U),  M = (I-W)'(I-W)          makes U follow the neighbourhoods
 
-It is jointly convex in ``(U, Theta, b)``, so every dual feasible point bounds the optimum from
-below and "converged" is a number that can be proven, `duality_gap`.
+Eq. (9) is jointly convex in ``(U, Theta, b)``. Therefore every feasible dual point gives a lower
+bound of the optimum, and `duality_gap` proves how close a point is to the optimum.
 
-Everything here is a pure function. Arrays of lower precision are read as they are and every product
-is taken in float64, about a centre of the features: for X far from the origin the numbers are those
-of an intercept that differs from `b` by its last digits.
+All functions here are pure. They accept arrays of lower precision and compute all products in
+float64, with centred features. If X is far from the origin, the results are exact for an intercept
+that differs from `b` only in the last digits.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 
 
 class LemllPoint(NamedTuple):
-    """The three unknowns of Eq. (9), or its derivatives by them.
+    """The three unknowns of Eq. (9), or the derivatives of Eq. (9) with respect to them.
 
     Attributes
     ----------
@@ -78,13 +78,13 @@ def lemll_objective(
     Parameters
     ----------
     X : ndarray or sparse array of shape (n_samples, n_features), or CentredKernel
-        Features, or their kernel: then the rows of Theta are coefficients of the samples.
+        Features, or their kernel. With a kernel, the rows of Theta hold one coefficient per sample.
     Y : ndarray of shape (n_samples, n_labels)
         Logical labels, -1 or +1.
     W : sparse array of shape (n_samples, n_samples) or ReconstructionOperator
-        Rebuilding weights, rows summing to one.
+        Rebuilding weights. Each row sums to one.
     point : LemllPoint
-        Where: ``(U, Theta, b)``.
+        The point ``(U, Theta, b)`` at which to evaluate.
     alpha, beta, gamma : float
         Weights of ``|Theta|_F^2``, ``|U - Y|_F^2`` and ``tr(U' M U)``.
     epsilon : float
@@ -132,7 +132,7 @@ def objective_value(
     gamma: float,
     epsilon: float,
 ) -> float:
-    """Evaluate Eq. (9) from the products it is made of.
+    """Evaluate Eq. (9) from products that are already known.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def lemll_gradient(
     gamma: float,
     epsilon: float,
 ) -> LemllPoint:
-    """Evaluate the gradient of Eq. (9); its parameters are those of `lemll_objective`.
+    """Evaluate the gradient of Eq. (9).
 
     Parameters
     ----------
@@ -183,11 +183,13 @@ def lemll_gradient(
     Returns
     -------
     LemllPoint
-        Partial derivatives, each of the shape of its unknown.
+        Partial derivatives. Each has the shape of its unknown.
     """
     Y, point = _as_float(Y), LemllPoint(*map(_as_float, point))
     U, coef, _ = point
     residuals = ShiftedFeatures(X).residuals(*point)
+    # By the chain rule, all three derivatives contain `pull`, half the gradient of the tube loss
+    # with respect to the residuals: U enters with the sign +, Theta and b with the sign -.
     pull = tube_weights(row_norms(residuals), epsilon)[:, None] * residuals
     return LemllPoint(
         2 * (pull + beta * (U - Y) + gamma * (ReconstructionOperator.of(W) @ U)),
@@ -208,18 +210,19 @@ def duality_gap(
     epsilon: float,
     half_dual: Any = None,
 ) -> DualityGap:
-    """Bound the distance of a point from the optimum of Eq. (9), without solving any system.
+    """Bound the distance of a point to the optimum of Eq. (9), without solving a linear system.
 
     Parameters
     ----------
     X, Y, W, point
-        The problem and the point, as in `lemll_objective`. The bound holds for any `W`; it is
-        tightest where the rows sum to one.
+        The problem and the point, as in `lemll_objective`. The bound holds for any `W`. It is
+        tightest if the rows of `W` sum to one.
     alpha, beta, gamma, epsilon : float
-        The weights of Eq. (9), `alpha` and `beta` positive, and the radius of its tube.
+        The weights of Eq. (9) and the radius of its tube. `alpha` and `beta` must be positive.
     half_dual : ndarray of shape (n_samples, n_labels), optional
-        ``Z/2`` of the dual point to bound with, as a solution brings it: any is a proof, a good
-        one proves more. By default the better of two made from the point itself.
+        ``Z/2`` of a dual point, for example from a solution. Every dual point gives a valid bound;
+        a better dual point gives a tighter bound. By default two dual points are computed from
+        `point`, and the better one is used.
 
     Returns
     -------
@@ -228,11 +231,11 @@ def duality_gap(
 
     See Also
     --------
-    lemll.objective.GapParts : the same from products a solver already has.
+    lemll.objective.GapParts : the same from products that a solver already has.
 
     Examples
     --------
-    At the optimum the gap closes; here the labels are constant and the optimum is 0.
+    At the optimum the gap is 0. In this example the labels are constant and the optimum is 0.
 
     >>> import numpy as np
     >>> from scipy import sparse
@@ -268,8 +271,10 @@ def duality_gap(
         duals = [parts.from_tube(), parts.from_labels()]
     else:
         half_dual = _as_float(half_dual)
+        # b is not penalised, so a dual point is feasible only if its columns sum to zero.
         duals = [half_dual - half_dual.mean(axis=0)]
     gap = min(parts.gap(dual, features.misfit(alpha, coef, dual)) for dual in duals)
+    # The floor avoids 0 / 0 if the optimum is exactly 0.
     scale = max(objective, smallest_objective(Y, beta))
     return DualityGap(objective, objective - gap, gap / scale)
 

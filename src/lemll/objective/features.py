@@ -1,4 +1,4 @@
-"""Products with the features about a centre of theirs, for numbers that must keep their digits."""
+"""Products with centred features or centred kernels, which lose fewer digits to rounding."""
 
 from __future__ import annotations
 
@@ -15,28 +15,31 @@ from lemll._validation import is_sparse
 
 __all__ = ["CentredKernel", "ShiftedFeatures"]
 
-# Features centred at a time: no temporary array is larger than this, however large X is.
+# X is centred in blocks of this size, so that temporary arrays stay small even if X is large.
 CERTIFICATE_BLOCK_BYTES = 1 << 25
 
 
-# Relative to the largest entry; products of rows in blocks differ by rounding alone.
+# Differences between K[i, j] and K[j, i] up to this share of the largest entry are accepted as
+# rounding errors.
 ASYMMETRY = 1e-8
-# Eigenvalues down to minus this share of the largest are rounding.
+# Negative eigenvalues up to this share of the largest eigenvalue are accepted as rounding errors.
 NEGATIVE_SHARE = 1e-8
+# Enough for the size of the largest eigenvalue; it is only used as a scale.
 POWER_STEPS = 30
 
 
 class ShiftedFeatures:
-    """``X - 1 shift'``, as products in float64.
+    """Products with the shifted features ``X - 1 shift'``, in float64.
 
-    Eq. (9) does not see a shift of the features that the intercept follows, but rounding does:
-    products with X itself lose the digits that its distance from the origin takes. Dense features
-    are centred; of sparse ones those are that no row lacks, which keeps the others sparse.
+    A shift of the features does not change Eq. (9) if the intercept is adapted. It does change the
+    rounding errors: if X is far from the origin, products with X lose digits. Therefore dense
+    features are centred. Of sparse features, only columns without zeros are centred, so that the
+    other columns stay sparse.
 
     Parameters
     ----------
     X : ndarray or sparse array of shape (n_samples, n_features)
-        Features; never changed.
+        Features. They are never changed.
     """
 
     def __init__(self, X: Features) -> None:
@@ -46,14 +49,15 @@ class ShiftedFeatures:
         if self._sparse:
             self._matrix, self._shift = _centre_full_columns(X, self._mean)
         self._shifted = self._sparse
+        # Small dense features are shifted once and kept; large ones are shifted block by block.
         if not self._sparse and 8 * X.size <= CERTIFICATE_BLOCK_BYTES:
             self._matrix, self._shifted = X - self._shift, True
 
     def residuals(self, U: FloatArray, coef: FloatArray, intercept: FloatArray) -> FloatArray:
-        """``U - X Theta' - 1 b'``.
+        """Return ``U - X Theta' - 1 b'``.
 
-        Rounding in the shifted intercept ``b + Theta shift`` is that of another ``b``, for which
-        the result is exact.
+        The shifted intercept ``b + Theta shift`` is rounded. The result is exact for a slightly
+        different ``b``.
         """
         residuals: FloatArray = U - (intercept + coef @ self._shift)
         for rows, block in self._blocks():
@@ -61,18 +65,20 @@ class ShiftedFeatures:
         return residuals
 
     def square(self, coef: FloatArray) -> float:
-        """``|Theta|_F^2``."""
+        """Return ``|Theta|_F^2``."""
         return float(np.vdot(coef, coef))
 
     def misfit(self, alpha: float, coef: FloatArray, half_dual: FloatArray) -> float:
-        """``|alpha Theta' - X' half_dual|_F^2``, for columns of `half_dual` that sum to zero."""
+        """Return ``|alpha Theta' - X' half_dual|_F^2``; columns of `half_dual` sum to zero."""
+        # Because of the zero sums, X and the shifted X give the same product.
         return self.square(alpha * coef - self._correlation(half_dual))
 
     def _correlation(self, half_dual: FloatArray) -> FloatArray:
-        """``half_dual' X``."""
+        """Return ``half_dual' X``."""
         product: FloatArray
         if self._sparse:
-            # What is left of the sums is rounding, which the mean would multiply.
+            # The column sums are zero only up to rounding. In columns that are not shifted, the
+            # mean would multiply this rounding error, so subtract its contribution.
             product = (self._matrix.T @ half_dual).T
             product -= np.outer(half_dual.sum(axis=0), self._mean - self._shift)
             return product
@@ -82,7 +88,7 @@ class ShiftedFeatures:
         return product
 
     def _blocks(self) -> Iterator[tuple[slice, Any]]:
-        """Rows of the shifted features, as many at a time as memory allows."""
+        """Yield the shifted features in blocks of rows of limited size."""
         if self._shifted:
             yield slice(None), self._matrix
             return
@@ -94,6 +100,7 @@ class ShiftedFeatures:
 
 def _centre_full_columns(X: Features, mean: FloatArray) -> tuple[Features, FloatArray]:
     """Subtract the mean from the columns that have an entry in every row; also return the shift."""
+    # Duplicate entries would be counted twice below and shifted twice, so merge them first.
     X = X.tocsr()
     if not X.has_canonical_format:
         X = X.copy()
@@ -107,19 +114,19 @@ def _centre_full_columns(X: Features, mean: FloatArray) -> tuple[Features, Float
 
 
 class CentredKernel:
-    """A kernel matrix, centred in its feature space, in the place of the features of Eq. (9).
+    """A kernel matrix, centred in its feature space, which replaces the features in Eq. (9).
 
-    With the model ``p(x) = sum_j a_j k(x_j, x) + b``, one coefficient ``a_j`` (of one number per
-    label) for every sample and ``sum_j a_j = 0``, the penalty ``|Theta|_F^2`` is ``tr A'KA``. The
-    intercept being free, the feature space may be shifted: ``Kc = (I - 11'/n) K (I - 11'/n)`` has
-    the same minimum, and ``K A = Kc A + 1 (A's)'`` with the row means s of K.
+    The model is ``p(x) = sum_j a_j k(x_j, x) + b``. There is one coefficient ``a_j`` per sample and
+    label, and ``sum_j a_j = 0``. The penalty ``|Theta|_F^2`` is ``tr A'KA``. The intercept is not
+    penalised, so the feature space may be shifted: ``Kc = (I - 11'/n) K (I - 11'/n)`` gives the
+    same minimum. With the row means s of K, ``K A = Kc A + 1 (A's)'``.
 
     Parameters
     ----------
     K : ndarray of shape (n_samples, n_samples)
-        Symmetric; not changed unless `overwrite`.
+        The symmetric kernel matrix. It is not changed unless `overwrite` is True.
     overwrite : bool, default=False
-        Whether a float64 K may be centred in place, to save its memory once more.
+        Whether a float64 K may be centred in place, which saves a copy.
 
     Attributes
     ----------
@@ -128,7 +135,7 @@ class CentredKernel:
     shift : ndarray of shape (n_samples,)
         Row means of K.
     shape : tuple of int
-        (n_samples, n_samples): as many coefficients as samples.
+        (n_samples, n_samples): there is one coefficient per sample.
 
     Examples
     --------
@@ -151,19 +158,23 @@ class CentredKernel:
         self.matrix: FloatArray = own(K, dtype=np.float64)
         self.shape: tuple[int, int] = (len(K), len(K))
         self.shift: FloatArray = self.matrix.mean(axis=1)
+        # K - s 1' - 1 s' + mean(s): the two-sided centring, without n x n temporary arrays.
         self.matrix -= self.shift - self.shift.mean()
         self.matrix -= self.shift[:, None]
 
     def check_positive(self, *, rounding: float = 0.0) -> None:
-        """Refuse a kernel with a negative eigenvalue: Eq. (9) would not be convex.
+        """Refuse a kernel with a negative eigenvalue, because Eq. (9) would not be convex.
 
-        Directions that the intercept takes care of do not count.
+        The centred kernel is checked. The constant direction, which the intercept covers, does not
+        count.
 
         Parameters
         ----------
         rounding : float, default=0.0
-            Relative rounding of the values, where they were given in a lower precision.
+            Relative rounding error of the values, if they were given in a lower precision.
         """
+        # A Cholesky factorisation of K + slack I exists if no eigenvalue is below -slack. It is
+        # much cheaper than the eigenvalues, which are computed only for the error message.
         share = max(NEGATIVE_SHARE, len(self.matrix) * rounding)
         slack = share * _largest_eigenvalue(self.matrix)
         shifted = self.matrix.copy()
@@ -181,7 +192,7 @@ class CentredKernel:
             ) from None
 
     def rows(self, kept: npt.NDArray[np.bool_]) -> CentredKernel:
-        """Return the kernel of some samples, about the centre of all of them."""
+        """Return the kernel of some samples, with the centre of all samples."""
         part = object.__new__(CentredKernel)
         part.matrix = self.matrix[np.ix_(kept, kept)]
         part.shift = self.shift[kept]
@@ -189,17 +200,18 @@ class CentredKernel:
         return part
 
     def residuals(self, U: FloatArray, coef: FloatArray, intercept: FloatArray) -> FloatArray:
-        """``U - K A - 1 b'`` for coefficients ``coef = A'`` whose rows sum to zero."""
+        """Return ``U - K A - 1 b'`` for coefficients ``coef = A'`` whose rows sum to zero."""
         residuals: FloatArray = U - (intercept + coef @ self.shift)
         residuals -= self.matrix @ coef.T
         return residuals
 
     def square(self, coef: FloatArray) -> float:
-        """``|Theta|_F^2``."""
+        """Return ``|Theta|_F^2``."""
         return max(0.0, float(np.vdot(coef.T, self.matrix @ coef.T)))
 
     def misfit(self, alpha: float, coef: FloatArray, half_dual: FloatArray) -> float:
-        """``|alpha Theta' - Xc' half_dual|_F^2``."""
+        """Return ``|alpha Theta' - Xc' half_dual|_F^2``."""
+        # Theta' = Xc' A, so the difference is Xc' (alpha A - half_dual): again a kernel expansion.
         return self.square(alpha * coef - half_dual.T)
 
 
@@ -223,7 +235,9 @@ def _check_symmetric(K: Array) -> None:
 
 
 def _largest_eigenvalue(matrix: FloatArray) -> float:
-    """Estimate the largest eigenvalue in absolute value, by powers of the matrix."""
+    """Estimate the largest eigenvalue in absolute value, by power iteration."""
+    # A start vector without a regular pattern is hardly ever orthogonal to the eigenvector. It is
+    # not random, so that the result is reproducible.
     vector = np.cos(np.arange(1, len(matrix) + 1) ** 2.0)
     length = 0.0
     for _ in range(POWER_STEPS):
