@@ -1,40 +1,40 @@
-r"""Solvers: arrays in, a typed solution with its certificate out.
+r"""Solvers: functions that take arrays and return a typed solution with its certificate.
 
-`solve_joint` minimises Eq. (9) for one set of parameters, `solve_path` for many, `solve_reference`
-by Algorithm 1 of the paper. `solve_msvr` minimises Eq. (10), `solve_sign_msvr` the same with signs
-to keep. `solve_logistic`, `solve_maxent` and `solve_box_qp` serve the methods that are compared
-with LEMLL. The rooms inside are `linear` (what models linear in the features share), `joint`,
-`msvr` and `logistic`.
+`solve_joint` minimises Eq. (9) for one set of parameters. `solve_path` does so for many sets, and
+`solve_reference` by Algorithm 1 of the paper. `solve_msvr` minimises Eq. (10). `solve_sign_msvr`
+minimises Eq. (10) with an extra term for outputs of the wrong sign. `solve_logistic`,
+`solve_maxent` and `solve_box_qp` serve the methods that are compared with LEMLL. The packages
+inside are `linear` (the shared parts of all linear models), `joint`, `msvr` and `logistic`.
 
-The symbols and words that the code uses, for n rows, d features and l labels:
+The code uses these symbols and words, for n rows, d features and l labels:
 
 =================  ==============================================================================
-``X``, ``Xc``      Features (n x d), and the features about their mean
+``X``, ``Xc``      Features (n x d), and the centred features
 ``Xt``             ``[Xc, 1]``: centred features with a column of ones
 ``Y``, ``U``       Logical labels in -1/+1, and numerical labels, both (n x l)
-``Theta``, ``b``   The model ``Theta x + b``; ``V = [Theta'; b']``, or ``V = [B; b']`` by samples
+``Theta``, ``b``   The model ``Theta x + b``; stored as ``V = [Theta'; b']`` or ``V = [B; b']``
 ``B``              Coefficients of the samples: ``Theta' = Xc' B``
 ``W``, ``M``       LLE weights, and ``M = (I - W)'(I - W)``
 image              ``Xt V``: the outputs of the model for the training rows
 residuals          ``Xi = U - Xt V``, with rows ``xi_i``
 tube weights       ``a_i = max(0, 1 - epsilon / |xi_i|)``, Eq. (14)
 pull               ``a_i xi_i``: half the gradient of the tube loss by the residual
-drive              The part of the pull that comes from signs to keep (`solve_sign_msvr`)
+drive              The part of the pull that comes from the sign term (`solve_sign_msvr`)
 label gradient     ``C = beta (U - Y) + gamma M U``: half the gradient of the label terms
 rough              ``M U``; roughness is the diagonal of M
 half dual          ``Z / 2`` of a dual point Z, whose columns sum to zero
-force              ``alpha Theta' - Xc' Z/2``: zero where Z belongs to the model
+force              ``alpha Theta' - Xc' Z/2``: zero if Z is the dual point of the model
 misfit             The squared norm of the force
-mismatch           ``C + Z/2``: zero where Z belongs to the labels
+mismatch           ``C + Z/2``: zero if Z is the dual point of the labels
 reconcile          To change Z by ``Xc R`` so that the force becomes small
 share              The factor s of the system ``S = s Xc'Xc + alpha I`` that is factorised
-settle             To move a point to unknowns whose products are known already
-span               The combinations of earlier solutions, among which the next search begins
-floor              The smallest objective that gaps are taken relative to
+settle             To move a point to unknowns whose products are already known
+span               The linear combinations of earlier solutions; the next search starts in it
+floor              The smallest objective that a relative gap is divided by
 =================  ==============================================================================
 
-The certified relative gap of every solution is ``optimality``: ``(F - D) / max(F, floor)`` with the
-objective F and the value D of a dual point, which is at most the minimum.
+The certified relative gap of every solution is ``optimality``. It is ``(F - D) / max(F, floor)``,
+where F is the objective and D is the value of a dual point, which is at most the minimum.
 """
 
 from lemll.objective import CentredKernel

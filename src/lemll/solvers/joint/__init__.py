@@ -1,4 +1,4 @@
-"""Eq. (9), all unknowns at once: one problem (`problem`) or a whole grid of them (`path`)."""
+"""Minimise Eq. (9) over all unknowns together: one problem (`problem`) or a grid (`path`)."""
 
 from lemll.solvers.joint.path import GridPoint, LogicalPath, PathStep, path_order, solve_path
 from lemll.solvers.joint.problem import (

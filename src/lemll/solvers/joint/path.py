@@ -1,9 +1,9 @@
-"""Eq. (9) for many (alpha, beta, gamma): one preparation, and each solution starts the next.
+"""Minimise Eq. (9) for many (alpha, beta, gamma), where each solution starts the next search.
 
 All parameters share the graph, the centred features and one eigendecomposition of their Gram
-matrix. The solutions so far span nearly all that the next one is made of (`_span`): with a bound
-that is good enough to see it (`_dual`), most points of the paper's grid need no iteration of
-their own to be certified to 1e-3.
+matrix. The next solution is almost a linear combination of the earlier solutions
+(`lemll.solvers.joint.span`). The bound of `lemll.solvers.joint.point.tight_gap` is tight enough to
+prove this: most points of the grid of the paper are certified to 1e-3 without an iteration.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class PathStep(NamedTuple):
     Attributes
     ----------
     place : int
-        Place of its parameters in the sequence given.
+        Index of its parameters in the given sequence.
     solution : LemllSolution
-        The minimiser, certified.
+        The certified minimiser.
     """
 
     place: int
@@ -57,7 +57,7 @@ class PathStep(NamedTuple):
 
 
 def path_order(points: Sequence[GridPoint]) -> list[int]:
-    """Order parameters so that neighbours follow one another, alpha changing fastest.
+    """Order the parameters so that neighbours follow each other and alpha changes fastest.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def path_order(points: Sequence[GridPoint]) -> list[int]:
     Returns
     -------
     list of int
-        Their places, in the order in which to solve.
+        Their indices, in the order in which to solve them.
 
     Examples
     --------
@@ -75,8 +75,8 @@ def path_order(points: Sequence[GridPoint]) -> list[int]:
     >>> path_order([GridPoint(4, 1, 1), GridPoint(1, 1, 1), GridPoint(1, 4, 1)])
     [2, 0, 1]
     """
-    # Labels that may hardly move from Y (large beta) are where the path begins. Lines and planes
-    # are run through to and fro, so that each point has a neighbour just before it.
+    # Start with the largest beta, where U is near Y and the start point is good. Reverse the
+    # direction after each line and each plane, so that each point follows one of its neighbours.
     order: list[int] = []
     back_gamma = back_alpha = False
     for beta in sorted({point.beta for point in points}, reverse=True):
@@ -98,7 +98,7 @@ def solve_path(
     max_iter: int = 1000,
     precision: Precision = "float64",
 ) -> Iterator[PathStep]:
-    """Minimise Eq. (9) for each of many parameters, up to a certified gap.
+    """Minimise Eq. (9) for each set of parameters, up to a certified gap.
 
     Parameters
     ----------
@@ -109,16 +109,16 @@ def solve_path(
     epsilon : float, default=0.1
         Radius of the tube.
     tol : float, default=1e-3
-        Certified relative gap at which to stop, at each point.
+        At each point, the search stops when the certified relative gap is at most this.
     max_iter : int, default=1000
-        Cap on the iterations at each point.
+        Largest number of iterations per point.
     precision : {"float64", "float32"}, default="float64"
-        Precision of the iterates; certificates are always float64.
+        Precision of the iterates. Certificates are always computed in float64.
 
     Yields
     ------
     PathStep
-        One for each of `points`, in the order of `path_order`.
+        One step per point, in the order of `path_order`.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def solve_path(
 
 
 class _Solver:
-    """One search after the other, each from the best combination of earlier solutions."""
+    """Runs one search per point, each from the best combination of earlier solutions."""
 
     def __init__(
         self,
@@ -162,14 +162,15 @@ class _Solver:
         self._exact = self if precision == "float64" else None
 
     def solve(self, weights: Weights) -> LemllSolution:
-        """JointSearch; where float32 cannot reach the tolerance, float64 goes on."""
+        """Solve one point; if float32 cannot reach the tolerance, continue in float64."""
         point = self._point
         self._span.place(point, weights)
         data = self._problem.X, self._problem.Y, self._problem.M
         search = JointSearch(data, weights, self._tol, self._max_iter, None)
         status, optimality = self._run(search, point)
         if len(search.trace) > 1:
-            # A mere combination would add nothing to those it is made of.
+            # Without an iteration, the point is only a combination of kept solutions. Adding it
+            # would not enlarge the span.
             self._span.add(point, point.products())
         if status == "stalled" and self._exact is not self:
             if self._exact is None:
@@ -188,12 +189,12 @@ class _Solver:
         return replace(solution, dual_coef=point.dual_coef(), half_dual=point.half_dual)
 
     def _run(self, search: JointSearch, point: Point) -> tuple[Status, float]:
-        """JointSearch until a certificate that holds for products made afresh, or in vain."""
+        """Search until a certificate also holds for recomputed products, or until it fails."""
         for _ in range(RECHECKS):
             status = search.run(point, warm=True)
             if len(search.trace) == 1:
                 return status, search.optimality
-            # Kept by sums the products drift.
+            # The search updates its products by addition, and rounding errors accumulate.
             point.refresh()
             optimality = search.certify(point, again=status == "converged")
             if optimality <= self._tol:
@@ -206,13 +207,13 @@ class _Solver:
 class LogicalPath:
     """Eq. (9) for logical labels 0/1 and many parameters, prepared once.
 
-    Labels that are the same in every row are left out and put back, as in `solve_logical`; the
-    certificates are those of the labels that vary.
+    Constant labels are solved without the solver and added afterwards, as in `solve_logical`. The
+    certificates cover the labels that vary.
 
     Parameters
     ----------
     X, W : arrays
-        As in `lemll.solvers.solve_joint`; the rows of W must sum to one up to rounding.
+        As in `lemll.solvers.solve_joint`. The rows of W must sum to one up to rounding.
     Y : ndarray of shape (n_samples, n_labels), int8
         Logical labels, 0/1.
     """
@@ -226,19 +227,19 @@ class LogicalPath:
             self._problem = JointProblem(X, np.ascontiguousarray(coded[:, self._varies]), W)
 
     def solve(self, points: Sequence[GridPoint], **options: Any) -> Iterator[PathStep]:
-        """Minimise Eq. (9) for each of many parameters.
+        """Minimise Eq. (9) for each set of parameters.
 
         Parameters
         ----------
         points : sequence of GridPoint
             The weights alpha, beta and gamma.
         **options
-            Of `lemll.solvers.solve_path`: epsilon, tol, max_iter, precision.
+            Options of `lemll.solvers.solve_path`: epsilon, tol, max_iter, precision.
 
         Yields
         ------
         PathStep
-            One for each of `points`, with all labels.
+            One step per point, with all labels.
         """
         if self._problem is None:
             certificate = DualityGap(0.0, 0.0, 0.0)
@@ -250,7 +251,7 @@ class LogicalPath:
             yield PathStep(place, solution if self._varies.all() else self._whole(solution))
 
     def _whole(self, solution: LemllSolution) -> LemllSolution:
-        """Put the constant labels back."""
+        """Add the constant labels to a solution."""
         labels, coef, intercept = (array.copy() for array in self._fixed)
         labels[:, self._varies] = solution.numerical_labels
         coef[self._varies] = solution.coef

@@ -1,4 +1,4 @@
-"""A point of the joint search, with the products that Eq. (9) and its gradient are made of."""
+"""A point of the joint search, with all products that Eq. (9) and its gradient need."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ from lemll.topology import ReconstructionOperator
 
 __all__ = ["Bound", "Direction", "Operators", "Point", "Weights", "tight_gap"]
 
-# The largest eigenvalue shows early: the margin covers what more steps would add to it.
+# The Lanczos iteration finds the largest eigenvalue in a few steps. The margin covers the small
+# increase that further steps would bring.
 LANCZOS_STEPS = 8
 LANCZOS_MARGIN = 1.05
-# An iteration that ends by itself has found the eigenvalue up to rounding.
+# If the next off-diagonal entry is this small, the iteration has found the eigenvalue.
 LANCZOS_END = 1e-3
-# The objective is kept by subtraction, with the rounding of its first value. Once it has fallen to
-# this share of it, four digits are gone, and it is computed anew.
+# Each step subtracts its decrease from the objective, so the absolute rounding error stays that of
+# the first value. When the objective has fallen to this share, four digits are lost, and it is
+# recomputed.
 LARGEST_FALL = 1e-4
 
 
@@ -46,7 +48,7 @@ class Weights(NamedTuple):
 
 
 class Products(NamedTuple):
-    """What Eq. (9) is made of: ``U``, ``Xi = U - Xt V`` and ``M U``."""
+    """The products that Eq. (9) consists of: ``U``, ``Xi = U - Xt V`` and ``M U``."""
 
     labels: Array
     residuals: Array
@@ -54,7 +56,7 @@ class Products(NamedTuple):
 
 
 class Operators:
-    """The data of Eq. (9) in one precision, as products, with what is worth knowing about them.
+    """The data of Eq. (9) in one precision, as operators, with bounds that the search needs.
 
     Attributes
     ----------
@@ -75,16 +77,16 @@ class Operators:
         exact = ReconstructionOperator.of(W)
         self.roughness: Array = exact.diagonal()
         self.smoothness = exact.astype(self.dtype)
-        # What the preconditioner may use again for the next parameters.
+        # The last Chebyshev series. The preconditioner can reuse it for the next parameters.
         self.last_series: tuple[tuple[float, ...], Any] | None = None
 
     @cached_property
     def roughness_bound(self) -> float:
-        """A number above the largest eigenvalue of ``diag(M)^-1 M``, by Lanczos iteration."""
+        """An upper bound of the largest eigenvalue of ``diag(M)^-1 M``, by Lanczos iteration."""
         scale = np.zeros(len(self.Y), dtype=self.dtype)
         root = np.sqrt(self.roughness)
         np.divide(1, root, out=scale, where=root > 0, casting="same_kind")
-        # A start without pattern, the same at every call.
+        # A start vector without a regular pattern, but reproducible.
         vector = np.cos(np.arange(1, len(scale) + 1) ** 2.0).astype(self.dtype)
         vector /= math.sqrt(_square(vector))
         last, off = np.zeros_like(vector), 0.0
@@ -100,16 +102,16 @@ class Operators:
                 break
             last, vector = vector, image / off
         values, vectors = eigh_tridiagonal(diagonal, beside[:-1])
-        # Some eigenvalue is no further from the Ritz value than its residual.
+        # The distance from the Ritz value to an eigenvalue is at most its residual, so add it.
         return max(1.0, LANCZOS_MARGIN * float(values[-1] + off * abs(vectors[-1, -1])))
 
     def raise_roughness_bound(self) -> None:
-        """Correct `roughness_bound`, which a product has proven to be too low."""
+        """Increase `roughness_bound` after a product has proven that it is too low."""
         self.roughness_bound *= 1.5
 
 
 class Direction:
-    """A change of the point, with the products that follow from it linearly.
+    """A change of the point, with the change of its products, which depend on it linearly.
 
     Attributes
     ----------
@@ -123,7 +125,7 @@ class Direction:
         self.stack, self.V = stack, V
 
     def turn(self, share: float, towards: Direction) -> None:
-        """Become ``share * self + towards``."""
+        """Replace this direction by ``share * self + towards``."""
         self.stack *= share
         self.stack += towards.stack
         self.V *= share
@@ -133,19 +135,19 @@ class Direction:
 class Point:
     """``(U, V)`` with ``Xi = U - Xt V``, ``C = beta (U - Y) + gamma M U`` and the objective.
 
-    All three arrays change linearly along a line, so a step costs no product. `refresh`
-    computes them anew, where much has been subtracted.
+    All three arrays change linearly along a line, so a step does not need a matrix product.
+    `refresh` recomputes them when too many digits are lost.
 
     Parameters
     ----------
     operators : Operators
-        The data, which set the precision.
+        The data. They determine the precision.
     weights : Weights
         Parameters of Eq. (9).
     start : LemllPoint
-        Where to start.
+        The initial point.
     dual_coef : ndarray of shape (n_samples, n_labels), optional
-        B of ``Theta' = Xc' B`` at the start, where the model is kept by samples.
+        B of ``Theta' = Xc' B`` at the initial point, if the model stores coefficients of samples.
     """
 
     def __init__(
@@ -162,20 +164,20 @@ class Point:
         self.U, self.residuals, self.label_gradient = self.stack
         self.U[...] = U
         self.V = self._model.encode(start, dual_coef)
-        # Z/2 of the last certificate.
+        # Z/2 of the last certificate. The solution returns it as the proof of its gap.
         self.half_dual: Array | None = None
         self._axpy = get_blas_funcs("axpy", (self.stack,))
         self.refresh()
 
     def reweigh(self, weights: Weights, U: Array, V: Array) -> None:
-        """Go to other parameters and unknowns."""
+        """Move to other parameters and unknowns, and recompute the products."""
         self.weights = weights
         self.U[...] = U
         self.V[...] = V
         self.refresh()
 
     def settle(self, weights: Weights, V: Array, products: Products) -> None:
-        """Go to other parameters and to unknowns whose products are known."""
+        """Move to other parameters and to unknowns whose products are already known."""
         alpha, beta, gamma, epsilon = self.weights = weights
         labels, residuals, rough = products
         self.U[...], self.V[...], self.residuals[...] = labels, V, residuals
@@ -190,16 +192,16 @@ class Point:
         )
 
     def products(self) -> Products:
-        """Compute from U and V what Eq. (9) is made of."""
+        """Compute the products of Eq. (9) from U and V."""
         image = self._model.image(self.V)
         return Products(self.U, self.U - image, self.operators.smoothness @ self.U)
 
     def unknowns(self) -> LemllPoint:
-        """``(U, Theta, b)`` in float64, for the features as they were given."""
+        """Return ``(U, Theta, b)`` in float64, for the original features."""
         return LemllPoint(self.U.astype(np.float64), *self._model.decode(self.V))
 
     def dual_coef(self) -> Array | None:
-        """B of ``Theta' = Xc' B``, where the model is kept by samples."""
+        """Return B of ``Theta' = Xc' B``, if the model stores coefficients of samples."""
         return self._model.dual_coef(self.V)
 
     def refresh(self) -> None:
@@ -221,7 +223,7 @@ class Point:
         self._fresh_objective = self.objective
 
     def certified_gap(self, enough: float = 0.0) -> float:
-        """Absolute duality gap from the products at hand, by dual points tried until `enough`."""
+        """Return the absolute gap; try dual points until the gap is at most `enough`."""
         alpha, beta, _, epsilon = self.weights
         parts = GapParts(
             self.residuals, self.label_gradient, alpha=alpha, beta=beta, epsilon=epsilon
@@ -231,7 +233,7 @@ class Point:
         return found.gap
 
     def gap_again(self) -> float:
-        """Absolute gap of the last dual point, from the products as they are now."""
+        """Return the absolute gap of the last dual point, from the current products."""
         if self.half_dual is None:
             return self.certified_gap()
         alpha, beta, _, epsilon = self.weights
@@ -241,7 +243,7 @@ class Point:
         return parts.gap(self.half_dual, self._model.misfit(alpha, self.V, self.half_dual))
 
     def descend(self, direction: Direction) -> bool:
-        """Step against `direction` to the lowest point of the line; False if it only rises."""
+        """Step against `direction` to the minimum on the line; return False if it only rises."""
         alpha = self.weights.alpha
         moved_U, moved_residuals, moved_gradient = direction.stack
         image = moved_U - moved_residuals
@@ -257,6 +259,7 @@ class Point:
         )
         if found.step == 0:
             return False
+        # BLAS axpy updates in place; NumPy would allocate an array for step * direction.
         for mine, theirs in ((self.stack, direction.stack), (self.V, direction.V)):
             self._axpy(theirs.ravel(), mine.reshape(-1), a=-found.step)
         self.objective -= found.decrease
@@ -279,29 +282,29 @@ class Bound(NamedTuple):
 def tight_gap(parts: GapParts, model: Model, alpha: float, V: Array, enough: float) -> Bound:
     """Bound the gap of Eq. (9) by better and better dual points, until one is good enough.
 
-    First the two that the point itself suggests, which cost one product each. The gap is convex
-    in Z, and what is wrong with the one is right with the other: the best between the two has a
-    gap several times smaller, at no product. What is left there is mostly that Z does not belong
-    to the model. The system that preconditions the search knows how to change Z so that it does,
-    at two more products.
+    The first two dual points come from the point itself and cost one product each. The gap is
+    convex in Z, and the two have different weaknesses. So the best point between them often has a
+    gap several times smaller, and it costs no product. Its remaining gap comes mostly from the
+    force: Z is not the dual point of the model. The system that preconditions the search gives a
+    change of Z that makes the force small. This costs two more products.
 
     Parameters
     ----------
     parts : GapParts
         The point.
     model : Model
-        Ready to solve.
+        The model, with a factorised system.
     alpha : float
         Weight of ``|Theta|_F^2``.
     V : ndarray
-        The model's unknowns.
+        The unknowns of the model.
     enough : float
-        A gap that needs no better bound.
+        Stop as soon as the gap is at most this.
 
     Returns
     -------
     Bound
-        The best found.
+        The best bound found.
     """
     tried: list[Bound] = []
 
@@ -327,6 +330,7 @@ def tight_gap(parts: GapParts, model: Model, alpha: float, V: Array, enough: flo
         if reconciled is not None:
             change, square = reconciled
             change += between
+            # A dual point is feasible only if its columns sum to zero.
             change -= change.mean(axis=0)
             good_enough(change, square)
     return min(tried, key=lambda bound: bound.gap)

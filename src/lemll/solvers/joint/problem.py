@@ -1,10 +1,10 @@
-"""The fast solver of Eq. (9): all unknowns at once, by preconditioned conjugate gradients.
+"""The fast solver of Eq. (9): preconditioned conjugate gradients over all unknowns together.
 
-Algorithm 1 alternates between the model and the labels, and factorises an n x n matrix for every
-reweighting of every round. Eq. (9) is jointly convex, so nothing forces it apart: here ``U``,
-``Theta`` and ``b`` move together along conjugate directions, the preconditioner knows how they are
-coupled (see `lemll.solvers.joint.search`), and the step along each direction is exact. One
-iteration multiplies once by X, once by X' and twice by I - W.
+Algorithm 1 of the paper alternates between the model and the labels. It factorises an n x n matrix
+for every reweighting of every round. Eq. (9) is jointly convex, so the alternation is not needed.
+Here ``U``, ``Theta`` and ``b`` move together along conjugate directions. The preconditioner uses
+the coupling between them (see `lemll.solvers.joint.search`), and the step along each direction is
+exact. One iteration multiplies once by X, once by X' and twice by I - W.
 """
 
 from __future__ import annotations
@@ -43,21 +43,23 @@ from lemll.topology import ReconstructionOperator
 
 __all__ = ["JointProblem", "kernel_bytes", "solve_joint", "solve_logical", "solver_bytes"]
 
-# How often float64 may begin again where rounding stopped it, its products computed afresh.
+# If rounding stops a float64 search, it recomputes its products and starts again from the same
+# point. This is the largest number of runs.
 RECHECKS = 2
 
 
 # An entry of a sparse array: its value and a 32-bit index.
 ENTRY = 12
-# Per row: I - W, its transpose and its scaled transpose, with ten neighbours; norms and weights.
+# Bytes per row: I - W, its transpose and its scaled transpose with ten neighbours per row, and
+# twenty vectors of norms and weights.
 ROW = 3 * 11 * ENTRY + 20 * 8
-# Most arrays of n_samples x n_labels alive at once: in the factorisation, search and certificate.
+# Largest number of n_samples x n_labels arrays that exist at the same time in each phase.
 LABELS_FACTORISING, LABELS_SEARCHING, LABELS_CERTIFYING = 6, 20, 14
-# Arrays of n_features x n_labels.
+# Number of n_features x n_labels arrays.
 WEIGHTS = 8
-# Blocks of a kernel alive at once while it is computed and looked through.
+# Number of blocks of a kernel that exist at the same time while it is computed and checked.
 WORKING_BLOCKS = 2
-# Small things, and what differs from one release of SciPy to the next.
+# A margin for small arrays, and for differences between SciPy releases.
 MARGIN = 1.1
 
 
@@ -84,32 +86,33 @@ def solve_joint(
     Parameters
     ----------
     X : ndarray or csr_array of shape (n_samples, n_features), or CentredKernel
-        Features, float64 or float32; sparse features are made dense by bounded blocks only. With
-        their kernel instead, the rows of `coef` hold one coefficient for each sample.
+        Features, float64 or float32. Sparse features are converted to dense only in blocks of
+        limited size. With a kernel, the rows of `coef` hold one coefficient per sample.
     Y : ndarray of shape (n_samples, n_labels)
-        Logical labels, -1 or +1. A column of zeros stays exactly zero in U, Theta and b.
+        Logical labels, -1 or +1. For a column of zeros, U, Theta and b are exactly zero.
     W : csr_array of shape (n_samples, n_samples)
-        Rebuilding weights (Eq. 6), every row summing to one.
+        Rebuilding weights (Eq. 6). Each row sums to one.
     alpha, beta, gamma : float
-        Weights of ``|Theta|_F^2``, ``|U - Y|_F^2`` and ``tr(U' M U)``; alpha and beta positive.
+        Weights of ``|Theta|_F^2``, ``|U - Y|_F^2`` and ``tr(U' M U)``. Alpha and beta must be
+        positive.
     epsilon : float, default=0.1
         Radius of the tube.
     tol : float, default=1e-4
-        Certified relative gap at which to stop.
+        The solver stops when the certified relative gap is at most this.
     max_iter : int, default=1000
-        Cap on the iterations.
+        Largest number of iterations.
     U0 : ndarray of shape (n_samples, n_labels), optional
-        Numerical labels to start from; Y by default. The optimum does not depend on it.
+        Initial numerical labels. By default Y. The optimum does not depend on them.
     precision : {"float64", "float32"}, default="float64"
-        Precision of the iterates. The certificate is always float64, and so are the last
-        iterations when float32 cannot reach `tol`.
+        Precision of the iterates. The certificate is always computed in float64. If float32 cannot
+        reach `tol`, the last iterations also use float64.
     callback : callable, optional
         Called with a `Progress` after each iteration.
 
     Returns
     -------
     LemllSolution
-        The minimiser; ``optimality`` is its certified relative gap.
+        The minimiser. ``optimality`` is its certified relative gap.
 
     See Also
     --------
@@ -144,12 +147,12 @@ def solve_joint(
 
 
 class JointProblem:
-    """The data of Eq. (9), prepared once to be solved for many parameters.
+    """The data of Eq. (9), prepared once and then solved for one or many parameters.
 
     Parameters
     ----------
     X, Y, W : arrays
-        As in `solve_joint`; never changed.
+        As in `solve_joint`. They are never changed.
     """
 
     def __init__(self, X: Features, Y: MatrixLike, W: SparseMatrix) -> None:
@@ -158,7 +161,7 @@ class JointProblem:
         self._operators: dict[Precision, Operators] = {}
 
     def operators(self, precision: Precision) -> Operators:
-        """Products with X and M in the given precision, made at the first call."""
+        """Return the products with X and M in the given precision; built at the first call."""
         if precision not in self._operators:
             check_size(self.X, "X", precision)
             self._operators[precision] = Operators(self.X, self.Y, self.M, precision)
@@ -185,7 +188,7 @@ class JointProblem:
         alpha, beta, gamma, epsilon, tol, max_iter, U0, precision, callback
             As in `solve_joint`.
         start : LemllSolution, optional
-            A solution for other parameters to start from, instead of `U0`.
+            A solution for other parameters, used as the initial point instead of `U0`.
 
         Returns
         -------
@@ -201,6 +204,7 @@ class JointProblem:
         if start is not None:
             check_start(start.numerical_labels, self.Y, name="start.numerical_labels")
             unknowns, dual_coef = start.point, start.dual_coef
+        # float32 is faster but may stall above `tol`; then float64 continues from its point.
         attempts: list[Precision] = ["float64"] * RECHECKS
         if precision == "float32":
             attempts.insert(0, "float32")
@@ -209,13 +213,14 @@ class JointProblem:
             status = search.run(point, warm=start is not None)
             unknowns, dual_coef = point.unknowns(), point.dual_coef()
             if status == "max_iter":
+                # The search stopped between two certificates, so its dual point may be old.
                 point.certified_gap()
             half_dual = point.half_dual
             certificate = duality_gap(
                 self.X, self.Y, self.M, unknowns, **weights._asdict(), half_dual=half_dual
             )
-            # The search keeps its products up to date by sums, and sums drift: the last word
-            # belongs to the certificate computed afresh.
+            # The search updates its products by addition, and rounding errors accumulate. So the
+            # certificate that decides is computed from scratch.
             if certificate.relative <= tol:
                 status = "converged"
             elif status == "converged":
@@ -226,8 +231,9 @@ class JointProblem:
         return replace(solution, dual_coef=dual_coef, half_dual=half_dual)
 
     def start(self, U0: Array | None = None) -> LemllPoint:
-        """Return where a search begins: labels Y, or those given, and no model."""
-        # Theta = 0 and, but for the tube, its best intercept; U = Y is optimal for large beta.
+        """Return the initial point: labels Y or `U0`, and a constant model."""
+        # U = Y is optimal for a large beta. For Theta = 0, the mean of U is the best intercept
+        # without a tube.
         U = self.Y if U0 is None else check_start(U0, self.Y)
         return LemllPoint(U, np.zeros((U.shape[1], self.X.shape[1])), U.mean(axis=0))
 
@@ -246,10 +252,11 @@ def solve_logical(
 ) -> LemllSolution:
     """Minimise Eq. (9) for logical labels 0/1.
 
-    The solver sees -1/+1, and only the labels that vary. For a label that is the same in every
-    row, U equal to it, Theta = 0 and b equal to it make every term vanish, whatever the other
-    labels do; so it is left out and put back. The virtual label of the paper is such a label, with
-    value 0: its outputs are exactly 0, and "greater than the virtual label" means "positive".
+    The labels are converted to -1/+1, and constant labels are solved without the solver. If a
+    label has the same value c in every row, then U = c, Theta = 0 and b = c make all its terms
+    zero, independent of the other labels. The solver receives the other labels, and the constant
+    ones are added afterwards. The virtual label of the paper is such a label with the value 0. Its
+    outputs are exactly 0, so "greater than the virtual label" means "positive".
 
     Parameters
     ----------
@@ -260,12 +267,12 @@ def solve_logical(
     alpha, beta, gamma, epsilon, tol : float
         As in `lemll.solvers.solve_joint`.
     **options
-        Of `lemll.solvers.solve_joint`: max_iter, precision, callback.
+        Options of `lemll.solvers.solve_joint`: max_iter, precision, callback.
 
     Returns
     -------
     LemllSolution
-        For all labels, and certified for all of them.
+        The solution for all labels. Its certificate also covers all labels.
     """
     coded = 2.0 * Y.astype(np.float64) - 1.0
     weights: Settings = {"alpha": alpha, "beta": beta, "gamma": gamma, "epsilon": epsilon}
@@ -283,11 +290,12 @@ def solve_logical(
         point.intercept[varies] = solution.intercept
     certificate = duality_gap(X, coded, W, point, **weights)
     if certificate.relative > tol and (solution is None or solution.converged):
-        # Rows of W that sum to one only roughly (in float32, say) charge constant labels too.
+        # If the rows of W sum to one only roughly, for example in float32, tr(U'MU) is not zero
+        # for constant labels. Then solve for all labels together.
         return solve_joint(X, coded, W, **weights, tol=tol, **options)
     if solution is None:
         if certificate.objective <= smallest_objective(coded, beta):
-            # What there is comes from rounding in the sums of the rows of W.
+            # The remaining objective is only the rounding error of the row sums of W.
             certificate = DualityGap(0.0, 0.0, 0.0)
         return solution_at(point, certificate, [certificate.objective], "converged", 0)
     return replace(
@@ -301,17 +309,18 @@ def solve_logical(
 
 
 def solver_bytes(X: Features, n_labels: int) -> int:
-    """Estimate the peak of what `solve_joint` allocates in float64, beside its arguments.
+    """Estimate the peak memory that `solve_joint` allocates in float64, without its arguments.
 
-    The estimate is meant to be a little too large. It counts the features once more (centred, or
-    sparse with their transpose), the graph with ten neighbours a row, the arrays of labels, and
-    two square matrices of the smaller of n_samples and n_features, where one is factorised.
-    In float32 no more is needed, but for half as much again where float64 has to finish.
+    The estimate is slightly too large on purpose. It counts one copy of the features (centred, or
+    sparse with the transpose), the graph with ten neighbours per row, and the arrays of labels. If
+    a matrix is factorised, it also counts two square matrices whose order is the smaller of
+    n_samples and n_features. A search in float32 does not need more, except if float64 must
+    finish it; then it needs half as much in addition.
 
     Parameters
     ----------
     X : ndarray or sparse array of shape (n_samples, n_features)
-        Features; only their shape and the number of their entries are looked at.
+        Features. Only their shape and the number of their entries are used.
     n_labels : int
         Number of columns of Y.
 
@@ -353,7 +362,8 @@ def solver_bytes(X: Features, n_labels: int) -> int:
 def kernel_bytes(n_samples: int, n_labels: int) -> int:
     """Estimate the peak of what a fit with a kernel allocates in float64, beside its arguments.
 
-    The kernel itself and its factor, each of n_samples squared; the graph; the arrays of labels.
+    The estimate counts the kernel and its factor, each of order n_samples, the graph, and the
+    arrays of labels.
 
     Parameters
     ----------
@@ -375,6 +385,7 @@ def kernel_bytes(n_samples: int, n_labels: int) -> int:
     """
     square, labels = 8 * n_samples**2, 8 * n_samples * n_labels
     block = min(square, CERTIFICATE_BLOCK_BYTES)
-    # Computed block by block, then factorised; the model has a row for every sample too.
+    # The kernel is computed block by block and then factorised, so only one of the two phases
+    # needs memory at a time. The model also has one row per sample.
     peak = square + max(WORKING_BLOCKS * block, square + (LABELS_SEARCHING + WEIGHTS) * labels)
     return int(MARGIN * (ROW * n_samples + peak))

@@ -1,21 +1,21 @@
-"""The search along conjugate directions, its preconditioner, and when a certificate is computed.
+"""The conjugate gradient search, its preconditioner, and the schedule of certificates.
 
-The preconditioner is an approximate inverse of the Hessian of Eq. (9). With the tube weights set to
-1 (the true curvature of the tube loss along the residual, and an upper bound in all other
-directions), half the Hessian in ``(U, V)``, ``V = [Theta'; b']``, is::
+The preconditioner is an approximate inverse of the Hessian of Eq. (9). It sets all tube weights to
+1. This is the true curvature of the tube loss along the residual, and an upper bound in all other
+directions. Then half the Hessian in ``(U, V)`` with ``V = [Theta'; b']`` is::
 
     [ T     -Xt             ]        T = (1 + beta) I + gamma M
-    [ -Xt'  Xt'Xt + alpha R ]        R = diag(1, .., 1, 0), because b is free
+    [ -Xt'  Xt'Xt + alpha R ]        R = diag(1, .., 1, 0), because b is not penalised
 
 Eliminating U leaves ``S = alpha R + Xt' (I - T^-1) Xt``. Two facts make this cheap:
 
-* T is well conditioned once its rows are scaled by its diagonal. A few terms of a Chebyshev series
-  give ``T^-1`` well enough, at two sparse products each.
-* On the span of X one number is enough. With M replaced by the mean of its diagonal there, T is
-  ``1 + kappa`` and S is ``kappa / (1 + kappa) Xc'Xc + alpha I``, so one Gram matrix serves all
-  parameters. X is smoother than that along its own neighbourhoods. Of the two possible errors this
-  is the cheaper one: smaller values cost iterations on every data set tried. On the column of ones
-  M is zero, and kappa is exactly beta.
+* T is well conditioned after its rows are scaled by its diagonal. A few terms of a Chebyshev series
+  approximate ``T^-1`` well enough. Each term costs two sparse products.
+* On the span of X, one number can replace M: the mean of its diagonal. Then T is ``1 + kappa`` and
+  S is ``kappa / (1 + kappa) Xc'Xc + alpha I``, so one Gram matrix serves all parameters. In fact X
+  is smoother along its own neighbourhoods than this number says. Of the two possible errors this
+  is the better one: smaller values needed more iterations on every data set that we tried. On the
+  column of ones M is zero, and kappa is exactly beta.
 """
 
 from __future__ import annotations
@@ -34,17 +34,19 @@ from lemll.topology import ReconstructionOperator
 
 __all__ = ["JointSearch", "Preconditioner"]
 
-# The certificate is computed when the preconditioned gradient suggests it, and at least this often.
+# The certificate is computed when the last decrease suggests that it may succeed, and at the latest
+# after this many iterations.
 LONGEST_WAIT = 25
-# Consecutive certificates without progress that prove rounding to be in the way. Float64 has
-# far to go before rounding matters, and on the way the gap need not fall steadily.
+# After this many consecutive certificates without progress, rounding is assumed to be the reason,
+# and the search stops. In float64 the number is higher: rounding matters only near the end, and
+# before that the gap does not have to fall in every certificate.
 PATIENCE = {"float32": 3, "float64": 20}
-# Most terms of the Chebyshev series of T^-1.
+# Largest number of terms of the Chebyshev series of T^-1.
 MAX_TERMS = 8
 
 
 class JointSearch:
-    """Conjugate gradients over (U, Theta, b): one solve, its trace and its certificates.
+    """Conjugate gradients over (U, Theta, b): one search with its trace and its certificates.
 
     Parameters
     ----------
@@ -53,9 +55,9 @@ class JointSearch:
     weights : Weights
         Parameters of Eq. (9).
     tol : float
-        Certified relative gap at which to stop.
+        The search stops when the certified relative gap is at most this.
     max_iter : int
-        Cap on the iterations of all runs together.
+        Largest number of iterations of all runs together.
     callback : callable or None
         Called with a `Progress` after each iteration.
 
@@ -66,7 +68,7 @@ class JointSearch:
     optimality : float
         The last certificate.
     n_linear_solves : int
-        How many linear systems were factorised.
+        Number of factorised linear systems.
     """
 
     def __init__(
@@ -86,9 +88,9 @@ class JointSearch:
         self.clock = time.perf_counter()
 
     def run(self, point: Point, *, warm: bool = False) -> Status:
-        """Move `point` until its certified gap is at most `tol`, or nothing moves any more.
+        """Move `point` until its certified gap is at most `tol`, or until it cannot move further.
 
-        A `warm` one may have arrived already.
+        A `warm` point may already be good enough, so it is certified first.
         """
         preconditioner = Preconditioner(point.operators, self.weights)
         self.n_linear_solves += point.operators.model.n_linear_solves
@@ -104,7 +106,8 @@ class JointSearch:
             towards = preconditioner.direction(point)
             direction.turn(preconditioner.conjugacy, towards)
             if not point.descend(direction):
-                # Rounding has spoilt the old directions; the gradient alone may still descend.
+                # Rounding errors can make the conjugate direction useless. Restart with the
+                # preconditioned gradient alone, which may still descend.
                 direction.turn(0.0, towards)
                 if not point.descend(direction):
                     return self._last_word(point)
@@ -120,9 +123,9 @@ class JointSearch:
         return "max_iter"
 
     def certify(self, point: Point, *, again: bool = False) -> float:
-        """Certified relative gap; in float32 from scratch and in float64.
+        """Return the certified relative gap. For a float32 point, compute it in float64.
 
-        Where it is certified `again`, with other products, the last dual point will do.
+        With `again`, the products have changed but the last dual point is used again.
         """
         if point.U.dtype == np.float32:
             unknowns = point.unknowns()
@@ -152,10 +155,11 @@ class JointSearch:
 
 
 class _Schedule:
-    """When a certificate is worth its price: it costs about as much as half an iteration.
+    """Decides when to compute a certificate, which costs about half an iteration.
 
-    What the last step took off the objective is free and shrinks in proportion to the gap, so each
-    certificate that fails tells by which factor it still has to shrink.
+    The decrease of the objective in the last step is known without cost, and it is roughly
+    proportional to the gap. So a certificate that fails shows by which factor the decrease must
+    still shrink before the next one may succeed.
     """
 
     def __init__(self, tol: float, patience: int) -> None:
@@ -169,21 +173,23 @@ class _Schedule:
         self._decrease = decrease
         self._iterations += 1
         self._waited += 1
-        # It need not fall steadily: a tenth of the iterations is enough to certify.
+        # The decrease may vary from step to step. Limit the certificates to about a tenth of the
+        # iterations, so that a few small decreases do not cause many useless certificates.
         hopeful = decrease <= self._threshold and 10 * self._waited >= self._iterations - 10
         return hopeful or self._waited >= LONGEST_WAIT
 
     def hopeless(self, optimality: float) -> bool:
-        """Take note of a certificate that failed; tell whether several in a row got no better."""
+        """Record a failed certificate; return whether too many in a row did not improve."""
         self._failures = 0 if optimality < 0.9 * self._best else self._failures + 1
         self._best = min(self._best, optimality)
+        # The gap must shrink by tol / optimality, and the decrease shrinks in proportion.
         self._threshold = self._decrease * self._tol / optimality
         self._waited = 0
         return self._failures >= self._patience
 
 
 class Preconditioner:
-    """Turns the gradient at a point into a direction.
+    """Turns the gradient at a point into a search direction.
 
     Parameters
     ----------
@@ -195,9 +201,10 @@ class Preconditioner:
     Attributes
     ----------
     decrement : float
-        ``<g, P^-1 g>`` of the last gradient g (halved): about the distance of F to its minimum.
+        ``<g, P^-1 g>``, where g is half the last gradient. It estimates the distance of F to its
+        minimum.
     conjugacy : float
-        Share of the old direction to keep, by the rule of Polak and Ribiere, not below 0.
+        The share of the old direction to keep, by the rule of Polak and Ribiere, at least 0.
     """
 
     def __init__(self, operators: Operators, weights: Weights) -> None:
@@ -205,7 +212,8 @@ class Preconditioner:
         alpha, beta, gamma, _ = weights
         kappa = beta + gamma * float(operators.roughness.mean())
         self._on_features = 1 / (1 + kappa)
-        # Of the ones kappa is beta, and 1 - 1 / (1 + beta) would lose the digits of a small one.
+        # On the ones kappa is beta. Compute 1 - 1 / (1 + beta) as beta / (1 + beta), because the
+        # difference would lose the digits of a small beta.
         self._on_ones, self._kept_on_ones = 1 / (1 + beta), beta / (1 + beta)
         operators.model.factorise(kappa / (1 + kappa), alpha)
         self._series = series_for(operators, beta, gamma)
@@ -213,7 +221,7 @@ class Preconditioner:
         self._last: tuple[Array, Array, Array] | None = None
 
     def direction(self, point: Point) -> Direction:
-        """Return ``P^-1 g`` at `point`, with its products; also set the two scalars.
+        """Return ``P^-1 g`` at `point` with its products; set `decrement` and `conjugacy`.
 
         With ``gU = A + C`` (A the pull of the tube) and ``gV = alpha R V - Xt'A``, the model moves
         by ``dV = S^-1 (gV + Xt' gU / (1 + kappa))`` and the labels by
@@ -224,7 +232,7 @@ class Preconditioner:
         pull = point.residuals * tube_weights(row_norms(point.residuals), epsilon)[:, None]
         label_part = pull + point.label_gradient
         label_step = self._label_step(label_part)
-        # on_ones (A + C) - A, summed over the rows, without its cancellation.
+        # This is on_ones (A + C) - A, summed over the rows. In this form nothing cancels.
         label_sums, pull_sums = point.label_gradient.sum(axis=0), pull.sum(axis=0)
         intercept_part = self._on_ones * label_sums - self._kept_on_ones * pull_sums
         force = self._on_features * label_part
@@ -241,10 +249,12 @@ class Preconditioner:
 
         last_decrement = self.decrement
         self.decrement = inner(label_part, model_part, intercept_part)
+        # Polak-Ribiere needs <g - g_old, P^-1 g>. Keep the parts of the old gradient for it.
         if self._last is not None and last_decrement > 0:
             kept = (self.decrement - inner(*self._last)) / last_decrement
             self.conjugacy = max(0.0, kept)
         self._last = label_part, model_part, intercept_part
+        # The products of the direction: with them, a step along it needs no further product.
         stack = np.empty_like(point.stack)
         U, residuals, label_gradient = stack
         np.multiply(image, self._on_features, out=U)
@@ -260,10 +270,11 @@ class Preconditioner:
         return Direction(stack, V)
 
     def _label_step(self, label_part: Array) -> Array:
-        """``T^-1 gU``; should the series prove not to be positive, repair it first."""
+        """Return ``T^-1 gU``; if the series is not positive definite, repair it first."""
         step = self._series.apply(label_part)
         while float(np.vdot(label_part, step)) < 0:
-            # The bound of the spectrum was too low. Directions of the old series are worthless.
+            # The bound of the spectrum was too low. Directions made with the old series are not
+            # conjugate to those of the new one, so forget them.
             self._operators.raise_roughness_bound()
             self._series = series_for(self._operators, self._weights.beta, self._weights.gamma)
             self._last, self.conjugacy = None, 0.0
@@ -272,7 +283,7 @@ class Preconditioner:
 
 
 def series_for(operators: Operators, beta: float, gamma: float) -> ChebyshevSeries:
-    """Return the series, or the last one if it was for the same: alpha has no part in it."""
+    """Return the series; reuse the last one if beta, gamma and the bound are the same."""
     key = beta, gamma, operators.roughness_bound
     if operators.last_series is None or operators.last_series[0] != key:
         operators.last_series = key, ChebyshevSeries(operators, beta, gamma)
@@ -281,10 +292,11 @@ def series_for(operators: Operators, beta: float, gamma: float) -> ChebyshevSeri
 
 
 class ChebyshevSeries:
-    """The inverse of ``T = (1 + beta) I + gamma M`` by Chebyshev iteration from zero.
+    """An approximate inverse of ``T = (1 + beta) I + gamma M``, by Chebyshev iteration from zero.
 
-    A fixed polynomial in ``D^-1 T``, D the diagonal of T, so the map is linear, symmetric and,
-    as long as the upper bound of the spectrum holds, positive definite.
+    It is a fixed polynomial in ``D^-1 T``, where D is the diagonal of T. Therefore it is linear and
+    symmetric. It is positive definite if the upper bound of the spectrum holds. Conjugate gradients
+    need all three properties.
     """
 
     def __init__(self, operators: Operators, beta: float, gamma: float) -> None:
@@ -295,17 +307,20 @@ class ChebyshevSeries:
         # D^-1 T = shift D^-1 + (gamma D^-1 (I-W)') (I-W)
         self._scaled_shift = shift * self._inverse_diagonal
         self._scaled_adjoint = operators.smoothness.scaled_adjoint(gamma / diagonal)
-        # M <= top diag(M), so D^-1 T stays below the same bound mixed with 1.
+        # M <= bound diag(M). So the eigenvalues of D^-1 T are at most a weighted mean of 1 and the
+        # bound; it is largest in the row where M has its largest diagonal entry.
         roughest = gamma * float(operators.roughness.max())
         top = (shift + operators.roughness_bound * roughest) / (shift + roughest)
-        # The ones, smoothest of all, have this Rayleigh quotient.
+        # M maps the vector of ones to zero. Its Rayleigh quotient estimates the lower end.
         bottom = shift * len(diagonal) / float(diagonal.sum())
+        # The error of a Chebyshev series falls with the number of terms divided by the square root
+        # of the condition number. If that needs too many terms, ignore the lowest eigenvalues.
         self.n_terms = min(MAX_TERMS, max(1, round(0.9 * math.sqrt(top / bottom))))
         bottom = max(bottom, top / self.n_terms**2) if self.n_terms > 1 else bottom
         self._centre, self._radius = (top + bottom) / 2, (top - bottom) / 2
 
     def apply(self, right: Array) -> Array:
-        """Approximate ``T^-1 right``."""
+        """Return an approximation of ``T^-1 right``."""
         residual: Array = right * self._inverse_diagonal
         step = residual / self._centre
         solution: Array = step.copy() if self.n_terms > 1 else step

@@ -1,9 +1,9 @@
-"""The best combination of solutions for other parameters: where a search should begin.
+"""The best linear combination of earlier solutions, used as the initial point of a search.
 
-The minimisers of Eq. (9) move smoothly with the parameters, so those for neighbouring ones span
-nearly all that the next is made of. Within their span Eq. (9) has a handful of unknowns, and
-everything it is made of is known: products with X and M of a combination are the combination of
-the products. Often the best combination is good enough to be certified at once.
+The minimisers of Eq. (9) change smoothly with the parameters. So the next minimiser is almost a
+linear combination of the minimisers for neighbouring parameters. Within the span of these, Eq. (9)
+has only a few unknowns. All products are known, because the products of a combination are the
+combination of the products. Often the best combination is already good enough to be certified.
 """
 
 from __future__ import annotations
@@ -17,39 +17,41 @@ from lemll.solvers.joint.point import Point, Products, Weights
 
 __all__ = ["SolutionSpan"]
 
-# Solutions kept: more of them fit better, and cost more.
+# Largest number of solutions kept. More solutions give a better fit but cost more time.
 MAX_KEPT = 32
-# With this much memory for them, at most.
+# Largest memory of the kept solutions.
 MAX_BYTES = 1 << 28
-# Steps towards the best combination, and the share of the slope at which they may end.
+# Largest number of steps to the best combination. They stop early when the predicted decrease has
+# fallen to SLOPE_SHARE of the first.
 MAX_STEPS = 10
 SLOPE_SHARE = 1e-2
 
 
 class SolutionSpan:
-    """Solutions for some parameters, and the combinations of them.
+    """Solutions for some parameters, and their linear combinations.
 
     Parameters
     ----------
     point : Point
-        Of the problem; it lends its sizes and its model.
+        A point of the problem, which gives the sizes and the model.
     """
 
     def __init__(self, point: Point) -> None:
         self._model, self._Y = point.operators.model, point.operators.Y
         one = 3 * point.U.size + point.V.size
         size = max(1, min(MAX_KEPT, MAX_BYTES // (one * point.U.itemsize)))
-        # U, Xi and M U of every solution, and V.
+        # U, Xi and M U of every solution; then V of every solution.
         self._products = np.zeros((3, size, point.U.size), dtype=point.U.dtype)
         self._models = np.zeros((size, *point.V.shape), dtype=point.V.dtype)
-        # Inner products of the labels, the residuals, the rough parts and the models.
+        # Inner products between all solutions, of the labels, the residuals, M U and the models.
+        # With them a step costs products of order `size`; only the tube needs all rows.
         self._grams = np.zeros((4, size, size))
         self._with_Y = np.zeros(size)
         self._places: list[Array] = []
         self._coefficients = np.zeros(size)
 
     def add(self, point: Point, products: Products) -> None:
-        """Keep a solution, in the place of the furthest one if there is no room."""
+        """Keep a solution; if there is no room, replace the one farthest in the parameters."""
         place = _place(point.weights)
         slot = len(self._places)
         if slot == len(self._coefficients):
@@ -83,10 +85,11 @@ class SolutionSpan:
         point.settle(weights, V, Products(labels, residuals, rough))
 
     def _best(self, weights: Weights) -> Array:
-        """Minimise Eq. (9) over the combinations, in the precision that they have.
+        """Return the combination that minimises Eq. (9), in the precision of the solutions.
 
-        Its terms but the tube are quadratic, and the tube loss has at most the curvature of a
-        square: each step minimises the quadratic function with that curvature, and descends.
+        All terms except the tube loss are quadratic. The curvature of the tube loss is at most
+        that of a square. Each step minimises the quadratic function with this curvature, which
+        lies above Eq. (9). Therefore each step decreases Eq. (9).
         """
         alpha, beta, gamma, epsilon = weights
         count = len(self._places)
@@ -113,13 +116,16 @@ class SolutionSpan:
 
 
 def _place(weights: Weights) -> Array:
-    """Where parameters are, for what is near and what is far."""
-    # gamma may be 0, which is as far as any: beside beta so small a one makes no difference.
+    """Return the coordinates of the parameters, in which distances are measured."""
+    # Use logarithms, because the grid is geometric. gamma may be 0; compared with beta, any gamma
+    # below 1e-6 beta makes no difference, so use that as the smallest value.
     return np.log([weights.alpha, weights.beta, max(weights.gamma, 1e-6 * weights.beta)])
 
 
 def _pseudo_inverse(matrix: Array, dtype: npt.DTypeLike) -> Array:
-    """Inverse on the directions that rounding leaves of a positive semi-definite matrix."""
+    """Return the pseudo-inverse of a positive semi-definite matrix, up to rounding errors."""
+    # Neighbouring solutions are almost parallel. Eigenvalues below the rounding error of the inner
+    # products have no meaning, and their inverses would only amplify noise.
     values, vectors = np.linalg.eigh(matrix)
     sound = values > len(matrix) * 10 * float(np.finfo(dtype).eps) * values[-1]
     return np.asarray((vectors[:, sound] / values[sound]) @ vectors[:, sound].T)
