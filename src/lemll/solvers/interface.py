@@ -1,4 +1,4 @@
-"""What every solver checks of its arguments, reports while it works, and returns."""
+"""The shared interface of the solvers: checks of arguments, progress reports and solutions."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ __all__ = [
 
 Precision = Literal["float64", "float32"]
 
-# Numbers up to this size can be squared, summed and multiplied by one another without overflow;
-# their inverses likewise do not vanish.
+# Squares, sums and products of numbers up to this size do not overflow, and those of their inverses
+# do not underflow.
 LARGEST: dict[Precision, float] = {"float64": 1e100, "float32": 1e12}
 
 
@@ -41,7 +41,7 @@ Status = Literal["converged", "max_iter", "stalled"]
 
 
 def check_arrays(X: Features, Y: MatrixLike, W: SparseMatrix) -> tuple[Any, Array, Any]:
-    """Return the arrays of Eq. (9) as the solvers need them, or say what is wrong with them.
+    """Return the arrays of Eq. (9) in the form that the solvers need, or raise a ValueError.
 
     Parameters
     ----------
@@ -55,11 +55,11 @@ def check_arrays(X: Features, Y: MatrixLike, W: SparseMatrix) -> tuple[Any, Arra
     Returns
     -------
     X : ndarray, sparse array or CentredKernel
-        As given.
+        The features. They are not copied.
     Y : ndarray, float64
-        Without a copy where none is needed.
+        The labels. They are copied only if necessary.
     W : sparse array
-        As given, if it is sparse.
+        The weights. They are not copied if they are sparse.
     """
     X, Y = as_features(X), np.asarray(Y)
     W = W if is_sparse(W) else sparse.csr_array(np.atleast_2d(np.asarray(W)))
@@ -77,7 +77,7 @@ def check_arrays(X: Features, Y: MatrixLike, W: SparseMatrix) -> tuple[Any, Arra
 
 
 def as_features(X: Features) -> Features:
-    """Return features as an array, sparse array or kernel of two dimensions, or say what is wrong.
+    """Return features as a 2-D array, sparse array or kernel, or raise a ValueError.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def as_features(X: Features) -> Features:
     Returns
     -------
     ndarray, sparse array or CentredKernel
-        Without a copy where none is needed.
+        The features, copied only if necessary.
     """
     if isinstance(X, CentredKernel):
         return X
@@ -99,7 +99,7 @@ def as_features(X: Features) -> Features:
 
 
 def check_real(array: MatrixLike, name: str) -> None:
-    """Refuse complex numbers, texts and objects."""
+    """Refuse complex numbers, strings and objects."""
     if array.dtype.kind not in "biuf":
         raise ValueError(
             f"{name} must hold real numbers, got dtype {array.dtype}; convert it first."
@@ -112,16 +112,16 @@ def check_size(array: MatrixLike, name: str, precision: Precision) -> None:
     Parameters
     ----------
     array : ndarray, sparse array or CentredKernel
-        What to look through.
+        The array to check.
     name : str
-        What the caller calls it.
+        Name of the array, for the error message.
     precision : {"float64", "float32"}
-        In which it will be squared.
+        Precision in which it will be squared.
     """
     if isinstance(array, CentredKernel):
         array = array.matrix
     values = array.data if is_sparse(array) else array
-    # Two passes without a copy; a comparison with NaN is false.
+    # Two passes need no copy of the array. With NaN the comparison is False, so NaN is also caught.
     largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
     if largest <= LARGEST[precision]:
         return
@@ -134,7 +134,7 @@ def check_size(array: MatrixLike, name: str, precision: Precision) -> None:
 
 
 def check_start(U0: Any, Y: Array, *, name: str = "U0") -> Array:
-    """Return numerical labels to start from as float64, or say what is wrong with them."""
+    """Return the initial numerical labels as float64, or raise a ValueError."""
     U = np.asarray(U0, dtype=np.float64)
     if U.shape != Y.shape:
         raise ValueError(f"{name} must have the shape of Y, {Y.shape}; got {U.shape}.")
@@ -149,14 +149,14 @@ def check_precision(precision: str) -> None:
 
 
 def check_stopping(*, tol: float, max_iter: int) -> None:
-    """Refuse a tolerance or a cap on the iterations that stops nothing.
+    """Refuse an invalid tolerance or an invalid largest number of iterations.
 
     Parameters
     ----------
     tol : float
-        Where to stop.
+        Must be finite and positive.
     max_iter : int
-        When to stop.
+        Must be a whole number of at least 0.
     """
     if not (np.isfinite(tol) and tol > 0):
         raise ValueError(f"tol must be finite and > 0, got {tol}; the usual value is 1e-4.")
@@ -179,7 +179,7 @@ def check_weights(
     alpha, beta, gamma, epsilon : float
         Parameters of Eq. (9).
     precision : {"float64", "float32"}, default="float64"
-        In which they will be used.
+        Precision in which they will be used.
     """
     for name, value in (("alpha", alpha), ("beta", beta)):
         if not (np.isfinite(value) and value > 0):
@@ -197,18 +197,18 @@ def check_weights(
 
 
 class Progress(NamedTuple):
-    """One line of a solver's report.
+    """A progress report of a solver.
 
     Attributes
     ----------
     iteration : int
-        How many iterations are done.
+        Number of iterations so far.
     objective : float
         Eq. (9) at the current point.
     optimality : float
-        Certified relative gap when it was last computed; infinity before the first time.
+        The last certified relative gap. Infinity before the first certificate.
     elapsed : float
-        Seconds since the solver was called, the time spent in callbacks taken out.
+        Seconds since the solver was called, without the time spent in callbacks.
     """
 
     iteration: int
@@ -222,35 +222,36 @@ Callback = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class LemllSolution:
-    """A minimiser of Eq. (9), with the proof of how good it is.
+    """A minimiser of Eq. (9) with its certificate.
 
     Attributes
     ----------
     coef : ndarray of shape (n_labels, n_features)
-        ``Theta``; with a kernel the coefficients of the samples, of shape (n_labels, n_samples).
+        ``Theta``. With a kernel: the coefficients of the samples, of shape (n_labels, n_samples).
     intercept : ndarray of shape (n_labels,)
         ``b``.
     numerical_labels : ndarray of shape (n_samples, n_labels)
         ``U``.
     objective : float
-        Eq. (9) at the solution, computed afresh in float64.
+        Eq. (9) at the solution, recomputed in float64.
     objective_trace : ndarray of shape (n_iter + 1,)
         Eq. (9) at the start and after each iteration.
     optimality : float
         Certified relative duality gap: ``(objective - min F) / max(objective, zero)`` is at most
         this, where ``zero = 1e-18 min(beta, 1) |Y|_F^2`` is `lemll.objective.smallest_objective`.
-        So it bounds the relative error of every objective above `zero`, up to rounding.
+        For every objective above `zero` it bounds the relative error, up to rounding.
     n_iter : int
-        Iterations done.
+        Number of iterations.
     status : {"converged", "max_iter", "stalled"}
-        "stalled" means that rounding forbade any further descent before the wanted gap.
+        "stalled" means that rounding errors stopped the descent before the requested gap.
     n_linear_solves : int
-        How many linear systems were factorised.
+        Number of factorised linear systems.
     dual_coef : ndarray of shape (n_samples, n_labels) or None
-        B of ``Theta' = (X - mean)' B``, from the joint solver where n_samples <= n_features.
+        B of ``Theta' = (X - mean)' B``. Set by the joint solver if n_samples <= n_features.
     half_dual : ndarray of shape (n_samples, n_labels) or None
-        ``Z/2`` of the dual point that proves `optimality`, from the joint solver: anyone can check
-        with `lemll.objective.duality_gap`. None where that function finds as good a one itself.
+        ``Z/2`` of the dual point that proves `optimality`. Set by the joint solver. The user can
+        check the proof with `lemll.objective.duality_gap`. None if that function finds an equally
+        good dual point itself.
     """
 
     coef: FloatArray
@@ -283,7 +284,7 @@ def solution_at(
     status: Status,
     n_linear_solves: int,
 ) -> LemllSolution:
-    """Gather a solution from the point ``(U, Theta, b)`` and what is known about it."""
+    """Build a solution from the point ``(U, Theta, b)``, its certificate and its trace."""
     numerical_labels, coef, intercept = point
     return LemllSolution(
         coef=coef,

@@ -1,4 +1,4 @@
-"""What the solvers of linear models share: centred features, the model's form, its factors."""
+"""Shared parts of all solvers of linear models: centred features, model forms, factorisations."""
 
 from lemll.solvers.linear.features import CentredFeatures, KernelFeatures, features_for
 from lemll.solvers.linear.models import Model, model_for

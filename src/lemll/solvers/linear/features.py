@@ -1,4 +1,4 @@
-"""Products with the centred features and their column of ones, dense or sparse."""
+"""Products with the centred features and a column of ones, for dense, sparse and kernel data."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from lemll.objective import CentredKernel
 
 __all__ = ["CentredFeatures", "KernelFeatures", "features_for"]
 
-# Sparse features are turned dense by blocks of this size when a Gram matrix is built of them.
+# To compute a Gram matrix, sparse features are converted to dense in blocks of this size.
 BLOCK_BYTES = 1 << 25
-# Multiplications from which the time of a Gram matrix is felt.
+# From this many multiplications on, a Gram matrix takes enough time to prefer float32.
 LARGE_GRAM = 10_000_000
 
 
 class CentredFeatures:
-    """``Xt = [X - 1 mean', 1]``, as an operator; sparse X is made dense by bounded blocks only.
+    """``Xt = [X - 1 mean', 1]`` as an operator. Sparse X becomes dense only in limited blocks.
 
-    Eq. (9) with centred features has the same minimum, the same U and Theta, and the intercept
-    ``b + Theta mean``. Centring makes the solver blind to translations of X and uncouples the row
-    of b from the rest.
+    With centred features, Eq. (9) has the same minimum, the same U and the same Theta. The
+    intercept becomes ``b + Theta mean``. Centring has two advantages: a translation of X does not
+    change the work of the solver, and the systems for b and Theta are independent.
 
-    With weights w every row, that of the ones included, is multiplied by ``sqrt(w_i)``, and the
-    mean is the weighted one, which uncouples b again.
+    With weights w, every row is multiplied by ``sqrt(w_i)``, including its entry in the column of
+    ones. The mean is then the weighted mean, so that b and Theta are independent again.
 
     Parameters
     ----------
     X : ndarray or sparse array of shape (n_samples, n_features)
-        Features; never changed.
+        Features. They are never changed.
     dtype : dtype
         Precision of the products, float32 or float64.
     weights : ndarray of shape (n_samples,), optional
-        Weights of the rows, > 0; 1 by default.
+        Weights of the rows, > 0. By default 1.
 
     Attributes
     ----------
     mean : ndarray of shape (n_features,)
-        What was subtracted from X.
+        The mean that was subtracted from X.
     total_weight : float
         Sum of the weights.
     """
@@ -61,6 +61,7 @@ class CentredFeatures:
             self._root = np.sqrt(weights).astype(self.dtype)
         self._grams: dict[str, Array] = {}
         self._matrix: Any
+        # Subtracting the mean would fill a sparse matrix. Keep X sparse and correct each product.
         if self.sparse:
             self._matrix = X.astype(self.dtype).tocsr()
             if self._root is not None:
@@ -75,15 +76,15 @@ class CentredFeatures:
                 self._matrix *= self._root[:, None]
 
     def spread(self, row: Array) -> Array:
-        """Give every sample this row, times the root of its weight; maybe by broadcasting."""
+        """Return this row for every sample, times the root of its weight (or broadcastable)."""
         return row if self._root is None else np.outer(self._root, row)
 
     def gather(self, A: Array) -> Array:
-        """Transpose of `spread`: the sum of the rows, of shape (n_labels,)."""
+        """Return the weighted sum of the rows, of shape (n_labels,): the transpose of `spread`."""
         return np.asarray(A.sum(axis=0) if self._root is None else self._root @ A)
 
     def times(self, V: Array) -> Array:
-        """``Xt V``, of shape (n_samples, n_labels); the last row of V belongs to the ones."""
+        """Return ``Xt V``, of shape (n_samples, n_labels); the last row of V is the intercept."""
         if not self.sparse:
             return np.asarray(self._matrix @ V)
         product: Array = self._matrix @ V[:-1]
@@ -91,9 +92,9 @@ class CentredFeatures:
         return product
 
     def transposed_times(self, A: Array) -> Array:
-        """``Xt' A``, of shape (n_features + 1, n_labels)."""
+        """Return ``Xt' A``, of shape (n_features + 1, n_labels)."""
         if not self.sparse:
-            # Written this way round BLAS is a third faster, X being tall and A narrow.
+            # For a tall X and a narrow A, BLAS computes A' X a third faster than X' A.
             return np.ascontiguousarray((A.T @ self._matrix).T)
         sums = self.gather(A)
         product: Array = np.empty((self.n_features + 1, A.shape[1]), dtype=A.dtype)
@@ -103,13 +104,15 @@ class CentredFeatures:
         return product
 
     def gram(self, least_shift: float) -> Array:
-        """``Xc' Xc``, of shape (n_features, n_features), for use with `least_shift` times I added.
+        """Return ``Xc' Xc``, to which the caller adds at least `least_shift` times I.
 
-        Large ones are computed in float32 where its rounding is far below the shift: that is good
-        enough to precondition with, and twice as fast. Kept for the next call; do not change it.
+        A large Gram matrix is computed in float32 if the rounding error is far below the shift.
+        This is accurate enough for a preconditioner, and twice as fast. The result is kept for the
+        next call, so the caller must not change it.
         """
         large = self.n_samples * self.n_features**2 >= LARGE_GRAM
-        # Rounding is below 1e-7 of the trace, which bounds the largest eigenvalue.
+        # The rounding error is below 1e-7 of the trace, and the trace is at least the largest
+        # eigenvalue. A shift above 1e-5 of it hides this error.
         enough = least_shift > 1e-5 * self._square_norm
         dtype = "float32" if large and enough else "float64"
         if dtype not in self._grams:
@@ -123,17 +126,19 @@ class CentredFeatures:
 
     @cached_property
     def _square_norm(self) -> float:
-        """A number not below ``|Xc|_F^2``."""
+        """An upper bound of ``|Xc|_F^2``."""
         if self.sparse:
             return float(np.vdot(self._matrix.data, self._matrix.data))
         return float(np.vdot(self._matrix, self._matrix))
 
     @cached_property
     def gram_diagonal(self) -> Array:
-        """Diagonal of `gram`, where `gram` itself would be too large."""
+        """The diagonal of `gram`, used if `gram` itself would be too large."""
         if not self.sparse:
             centred = self._matrix[:, :-1]
             return np.asarray(np.einsum("ij,ij->j", centred, centred, dtype=np.float64))
+        # Sum the squared deviations of the stored entries, and add mean^2 for each zero entry. The
+        # shorter formula sum x^2 - n mean^2 would lose digits.
         columns = self._matrix.indices
         if self._root is None:
             squares = np.square(self._matrix.data - self.mean[columns])
@@ -147,7 +152,7 @@ class CentredFeatures:
 
     @cached_property
     def kernel(self) -> Array:
-        """``Xc Xc'`` in float64, of shape (n_samples, n_samples)."""
+        """The matrix ``Xc Xc'`` in float64, of shape (n_samples, n_samples)."""
         if not self.sparse and self.dtype == np.float64:
             centred = self._matrix[:, :-1]
             return np.asarray(centred @ centred.T)
@@ -158,7 +163,7 @@ class CentredFeatures:
         return total
 
     def _dense_rows(self, rows: slice) -> Array:
-        """Turn some rows of ``Xc`` into a dense float64 array."""
+        """Return some rows of ``Xc`` as a dense float64 array."""
         if not self.sparse:
             return np.asarray(self._matrix[rows, :-1], dtype=np.float64)
         block: Array = self._matrix[rows].toarray().astype(np.float64, copy=False)
@@ -166,7 +171,7 @@ class CentredFeatures:
         return block
 
     def _dense_columns(self, columns: slice) -> Array:
-        """Turn some columns of ``Xc`` into the rows of a dense float64 array."""
+        """Return some columns of ``Xc`` as the rows of a dense float64 array."""
         if not self.sparse:
             return np.asarray(self._matrix[:, :-1][:, columns].T, dtype=np.float64)
         block: Array = self._transposed[columns].toarray().astype(np.float64, copy=False)
@@ -176,29 +181,29 @@ class CentredFeatures:
 
 
 def _block_lines(length: int) -> int:
-    """How many lines of this length fit into a block."""
+    """Return how many rows or columns of this length fit into a block."""
     return max(1, BLOCK_BYTES // (8 * length))
 
 
 def _gram(block: Array) -> Array:
-    """``block' block``; as a function, so that no block outlives its product."""
+    """Return ``block' block``. As a function, it frees the block right after the product."""
     return np.asarray(block.T @ block)
 
 
 class KernelFeatures:
-    """What `CentredFeatures` is for features, for features behind a kernel.
+    """The counterpart of `CentredFeatures` for features that are known only through a kernel.
 
-    With weights w the rows, that of the ones included, are multiplied by ``sqrt(w_i)``, and the
-    centre is the weighted mean.
+    With weights w, every row is multiplied by ``sqrt(w_i)``, including its entry in the column of
+    ones. The centre is the weighted mean.
 
     Parameters
     ----------
     K : CentredKernel
-        The kernel; never changed.
+        The kernel. It is never changed.
     dtype : dtype
         Precision of the products, float32 or float64.
     weights : ndarray of shape (n_samples,), optional
-        Weights of the rows, > 0; 1 by default.
+        Weights of the rows, > 0. By default 1.
 
     Attributes
     ----------
@@ -221,6 +226,8 @@ class KernelFeatures:
         if weights is not None:
             self.total_weight = float(weights.sum())
             self._root = np.sqrt(weights)
+            # K is centred at the unweighted mean. Move the centre to the weighted mean, by the same
+            # formula as in `CentredKernel`, and then multiply rows and columns by sqrt(w).
             mean = K.matrix @ (weights / self.total_weight)
             self.shift = K.shift + mean
             self.kernel = K.matrix - (mean - float(weights @ mean) / self.total_weight)
@@ -229,21 +236,21 @@ class KernelFeatures:
             self.kernel *= self._root[:, None]
 
     def spread(self, row: Array) -> Array:
-        """Give every sample this row, times the root of its weight; maybe by broadcasting."""
+        """Return this row for every sample, times the root of its weight (or broadcastable)."""
         return row if self._root is None else np.outer(self._root, row)
 
     def gather(self, A: Array) -> Array:
-        """Transpose of `spread`: the sum of the rows, of shape (n_labels,)."""
+        """Return the weighted sum of the rows, of shape (n_labels,): the transpose of `spread`."""
         return np.asarray(A.sum(axis=0) if self._root is None else self._root @ A)
 
     def to_rows(self, coef: Array) -> Array:
-        """Turn coefficients of the samples, of shape (n_labels, n_samples), into B."""
+        """Convert coefficients of the samples, of shape (n_labels, n_samples), to B."""
         return np.asarray(coef.T if self._root is None else coef.T / self._root[:, None])
 
     def to_coefficients(self, B: Array) -> Array:
-        """Transpose B and multiply it by the roots of the weights; its rows then sum to zero."""
+        """Convert B to coefficients of the samples, whose rows sum to zero."""
         root = np.ones(self.n_samples) if self._root is None else self._root
-        # Rounding leaves a sum, which an uncentred kernel would multiply.
+        # The sums are zero only up to rounding, and an uncentred kernel would multiply the error.
         centred = B - np.outer(root, self.gather(B) / self.total_weight)
         return np.ascontiguousarray((centred * root[:, None]).T)
 
@@ -251,7 +258,7 @@ class KernelFeatures:
 def features_for(
     X: Features, dtype: npt.DTypeLike, weights: Array | None = None
 ) -> CentredFeatures | KernelFeatures:
-    """Return the operator of features, or of a kernel in their place.
+    """Return the operator of features or of a kernel.
 
     Parameters
     ----------

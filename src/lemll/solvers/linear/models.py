@@ -1,9 +1,10 @@
-"""The linear model inside the joint search: by its weights, or by one coefficient per sample.
+"""The linear model inside the joint search, stored as weights or as coefficients of samples.
 
-Both classes hide how Theta is stored. The unknowns are the rows of an array V whose last row is
-the intercept b of the centred features; the rows above are Theta' (`FeatureModel`) or the
-coefficients B of ``Theta' = Xc' B`` (`SampleModel`, for more features than samples; every Theta
-that the search can reach has this form). With a kernel there is nothing but B (`KernelModel`).
+The classes hide how Theta is stored. The unknowns are the rows of an array V. Its last row is the
+intercept b of the centred features. The other rows are Theta' in `FeatureModel`. In `SampleModel`,
+which is used for more features than samples, they are the coefficients B of ``Theta' = Xc' B``;
+every Theta that the search can reach has this form. With a kernel, Theta is not available, and only
+B is used (`KernelModel`).
 """
 
 from __future__ import annotations
@@ -31,49 +32,50 @@ __all__ = [
     "model_for",
 ]
 
-# Up to this order a dense matrix is factorised; of order 8000 it takes half a gigabyte.
+# Largest order of a dense matrix to factorise. A matrix of order 8000 needs half a gigabyte.
 MAX_DENSE_ORDER = 8000
 
 
 class Model(Protocol):
-    """What the joint search asks of a model; `image` is always ``Xt [Theta'; b']``, n x l."""
+    """The interface of models in the joint search. An image is always ``Xt [Theta'; b']``, n x l."""
 
     n_rows: int
     n_linear_solves: int
 
     def encode(self, start: LemllPoint, dual_coef: Array | None) -> Array:
-        """Unknowns V of a model given by its weights and, if known, its coefficients B."""
+        """Return the unknowns V of a model from its weights and, if known, its coefficients B."""
         ...
 
     def decode(self, V: Array) -> tuple[Array, Array]:
-        """``(Theta, b)`` of V, in float64 and for the features as they were given."""
+        """Return ``(Theta, b)`` of V in float64, for the original features."""
         ...
 
     def dual_coef(self, V: Array) -> Array | None:
-        """B in float64, where the model has it."""
+        """Return B in float64, or None if the model does not store it."""
         ...
 
     def image(self, V: Array) -> Array:
-        """Predictions of V."""
+        """Return the predictions of V for the training rows."""
         ...
 
     def inner(self, V: Array, other: Array, other_image: Array) -> float:
-        """``<Theta, Theta_other>``."""
+        """Return ``<Theta, Theta_other>``."""
         ...
 
     def misfit(self, alpha: float, V: Array, half_dual: Array) -> float:
-        """``|alpha Theta' - Xc' half_dual|_F^2``."""
+        """Return ``|alpha Theta' - Xc' half_dual|_F^2``."""
         ...
 
     def force(self, alpha: float, V: Array, half_dual: Array) -> tuple[Array, Array]:
-        """``f = alpha Theta' - Xc' half_dual``, as two arrays with the inner product |f|^2."""
+        """Return ``f = alpha Theta' - Xc' half_dual`` as two arrays with inner product |f|^2."""
         ...
 
     def reconcile(self, alpha: float, force: Array) -> tuple[Array, float] | None:
-        """Change of `half_dual` by ``Xc R`` that makes `force` small, and its square then.
+        """Return a change ``Xc R`` of `half_dual` that makes `force` small, and the new square.
 
-        With ``S = share Xc'Xc + alpha I``, as last factorised, ``R = share S^-1 f`` leaves
-        ``alpha / share R`` of f. None where S was not factorised, or not exactly.
+        Let ``S = share Xc'Xc + alpha I`` be the system that was factorised last. With
+        ``R = share S^-1 f`` the remaining force is ``alpha / share R``. Returns None if S was not
+        factorised exactly for this alpha.
         """
         ...
 
@@ -82,13 +84,13 @@ class Model(Protocol):
         ...
 
     def expect_many(self) -> None:
-        """Expect many calls of `factorise`, for which one eigendecomposition pays."""
+        """Prepare for many calls of `factorise`, by one eigendecomposition for all of them."""
         ...
 
     def solve(self, alpha: float, V: Array, force: Array) -> tuple[Array, Array, Array]:
         """Solve ``S dTheta' = s``, ``s = alpha Theta' + Xc' force``; leave db zero.
 
-        Returns dV, its image, and what `force_inner` needs to know of s.
+        Returns dV, its image, and the form of s that `force_inner` needs.
         """
         ...
 
@@ -98,13 +100,13 @@ class Model(Protocol):
 
 
 class FeatureModel:
-    """V = [Theta'; b']: systems of order d, or diagonal ones where d and n are too large."""
+    """V = [Theta'; b']. Systems have order d, or are diagonal if both d and n are too large."""
 
     def __init__(self, features: CentredFeatures) -> None:
         self._features = features
         self.n_rows = features.n_features + 1
         self._diagonal = min(features.n_samples, features.n_features) > MAX_DENSE_ORDER
-        # Of the system last factorised.
+        # Parameters of the system that was factorised last. NaN is equal to no alpha.
         self._share, self._alpha = 1.0, np.nan
         self.n_linear_solves = 0 if self._diagonal else 1
         self._factors: Factor = Cholesky
@@ -116,8 +118,8 @@ class FeatureModel:
         return V
 
     def decode(self, V: Array) -> tuple[Array, Array]:
-        # A copy also where V has one column, whose transpose is contiguous as it is: the search
-        # goes on to change V, and the solution must not change with it.
+        # Always copy: the search continues to change V, and the solution must not change with it.
+        # `ascontiguousarray` would not copy if V has one column.
         coef = np.array(V[:-1].T, dtype=np.float64, order="C")
         return coef, V[-1] - coef @ self._features.mean
 
@@ -125,7 +127,7 @@ class FeatureModel:
         return None
 
     def image(self, V: Array) -> Array:
-        if not V[:-1].any():  # where every search begins
+        if not V[:-1].any():  # every search starts with Theta = 0; skip the product
             return _constant_image(self._features, V)
         return self._features.times(V)
 
@@ -174,22 +176,22 @@ class FeatureModel:
 
 
 class SampleModel:
-    """V = [B; b'] with ``Theta' = Xc' B``: systems of order n, and no products with X at all."""
+    """V = [B; b'] with ``Theta' = Xc' B``. Systems have order n; no products with X are needed."""
 
     def __init__(self, features: CentredFeatures | KernelFeatures) -> None:
         self._features: Features = features
         self.n_rows = features.n_samples + 1
         self._kernel = features.kernel.astype(features.dtype, copy=False)
-        # Of the system last factorised.
+        # Parameters of the system that was factorised last. NaN is equal to no alpha.
         self._share, self._alpha = 1.0, np.nan
         self.n_linear_solves = 1
         self._factors: Factor = Cholesky
 
     def encode(self, start: LemllPoint, dual_coef: Array | None) -> Array:
         V = np.zeros((self.n_rows, len(start.intercept)), dtype=self._features.dtype)
-        # What the model says of the mean row, which is where centred features have their origin.
+        # The intercept of centred features is the output of the model for the mean row.
         V[-1] = start.intercept + start.coef @ self._features.mean
-        # Without B there is no cheap way to it, and Theta starts from 0.
+        # B cannot be computed from Theta cheaply. Without B the search starts from Theta = 0.
         if dual_coef is not None:
             V[:-1] = dual_coef
         return V
@@ -209,7 +211,8 @@ class SampleModel:
         return product
 
     def inner(self, V: Array, other: Array, other_image: Array) -> float:
-        # <Theta, Theta'> = <B, K B'>, and K B' is the image without its intercept.
+        # <Theta1, Theta2> = <B1, K B2>, and K B2 is the image of V2 without its intercept. So no
+        # product with K is needed.
         return float(np.vdot(V[:-1], other_image) - self._features.gather(V[:-1]) @ other[-1])
 
     def misfit(self, alpha: float, V: Array, half_dual: Array) -> float:
@@ -217,8 +220,8 @@ class SampleModel:
         return max(0.0, float(np.vdot(difference, self._kernel @ difference)))
 
     def force(self, alpha: float, V: Array, half_dual: Array) -> tuple[Array, Array]:
-        # f = Xc' (alpha B - half_dual): products of two of them are those with the kernel, which
-        # is diagonal along its eigenvectors.
+        # f = Xc' (alpha B - half_dual), so |f|^2 is a product with the kernel K. In the basis of
+        # its eigenvectors K is diagonal, and the product is cheap.
         coefficients = alpha * V[:-1] - half_dual
         if isinstance(self._factors, Spectrum):
             rotated = self._factors.rotate(coefficients)
@@ -228,7 +231,8 @@ class SampleModel:
     def reconcile(self, alpha: float, force: Array) -> tuple[Array, float] | None:
         if alpha != self._alpha:
             return None
-        # S^-1 Xc' = Xc' (share K + alpha)^-1, and K of that is what alpha leaves of `force`.
+        # Use S^-1 Xc' = Xc' (share K + alpha)^-1. Then share K q = force - alpha q, so the change
+        # Xc R = share K q needs no product with K.
         if isinstance(self._factors, Spectrum):
             image = self._factors.values * force
             image /= self._share * self._factors.values + alpha
@@ -245,13 +249,16 @@ class SampleModel:
         self._factor = self._factors(kernel, share, alpha, self._features.dtype)
 
     def solve(self, alpha: float, V: Array, force: Array) -> tuple[Array, Array, Array]:
-        # s = Xc'(force + alpha B), and (share X'X + alpha)^-1 X' = X' (share K + alpha)^-1.
+        # s = Xc' (force + alpha B). Use (share X'X + alpha)^-1 X' = X' (share K + alpha)^-1 to
+        # solve a system of order n instead of d.
         right = force + alpha * V[:-1]
-        # Xc does not see the mean, but 1/alpha would blow up its rounding.
+        # Xc' maps the mean to zero, but K is singular in this direction, and 1 / alpha would
+        # amplify its rounding error. So remove it.
         mean = self._features.gather(right) / self._features.total_weight
         right -= self._features.spread(mean)
         dV = np.zeros_like(V)
         dV[:-1] = self._factor.solve(right)
+        # K dB from the system itself, (share K + alpha) dB = right, without a product with K.
         image = (right - alpha * dV[:-1]) / self._share
         return dV, image, right
 
@@ -265,9 +272,9 @@ class SampleModel:
 
 
 class KernelModel(SampleModel):
-    """V = [B; b'] where only inner products of the features are known.
+    """V = [B; b'] for a kernel, where only inner products of the features are known.
 
-    Its weights "Theta" are the coefficients of the samples in the kernel as it was given.
+    In this class "Theta" means the coefficients of the samples for the original kernel.
     """
 
     def encode(self, start: LemllPoint, dual_coef: Array | None) -> Array:
@@ -285,7 +292,7 @@ class KernelModel(SampleModel):
 
 
 def model_for(features: CentredFeatures | KernelFeatures) -> Model:
-    """Choose the form with the smaller systems.
+    """Choose the form of the model that has the smaller systems.
 
     Parameters
     ----------
@@ -295,8 +302,8 @@ def model_for(features: CentredFeatures | KernelFeatures) -> Model:
     Returns
     -------
     Model
-        By samples when they are fewer than the features and their Gram matrix fits, or is all
-        that there is.
+        A `KernelModel` for a kernel. A `SampleModel` if there are not more samples than features
+        and the n x n Gram matrix is not too large. Otherwise a `FeatureModel`.
     """
     if isinstance(features, KernelFeatures):
         return KernelModel(features)
@@ -306,14 +313,14 @@ def model_for(features: CentredFeatures | KernelFeatures) -> Model:
 
 
 def _constant_image(features: CentredFeatures, V: Array) -> Array:
-    """Image of a model that has nothing but its intercept."""
+    """Return the image of a model with Theta = 0."""
     image = np.empty((features.n_samples, V.shape[1]), dtype=V.dtype)
     image[...] = features.spread(V[-1])
     return image
 
 
 class Factorised(Protocol):
-    """A system ready to be solved."""
+    """A factorised system."""
 
     def solve(self, right: Array) -> Array:
         """Solve for all columns of `right`."""
@@ -321,17 +328,17 @@ class Factorised(Protocol):
 
 
 class Factor(Protocol):
-    """Turns a matrix and its shift into a system ready to be solved."""
+    """Factorises a matrix plus a multiple of the identity."""
 
     def __call__(
         self, matrix: Array, share: float, alpha: float, dtype: npt.DTypeLike
     ) -> Factorised:
-        """Prepare ``share * matrix + alpha I``, to be solved in this precision."""
+        """Factorise ``share * matrix + alpha I``, to be solved in this precision."""
         ...
 
 
 class Cholesky:
-    """Cholesky factor of one system."""
+    """The Cholesky factor of one system."""
 
     def __init__(self, matrix: Array, share: float, alpha: float, dtype: npt.DTypeLike) -> None:
         diagonal = share * matrix.diagonal() + alpha
@@ -343,7 +350,9 @@ class Cholesky:
                 factor, _ = cho_factor(system.T, lower=True, overwrite_a=True, check_finite=False)
                 break
             except LinAlgError:
-                # Beside the rest of the matrix alpha is below rounding.
+                # alpha is smaller than the rounding error of the matrix, so the sum is not
+                # positive definite. Increase the diagonal until it is: a preconditioner may be
+                # inexact.
                 jitter = max(10 * jitter, 1e-15)
         self._factor = factor.astype(dtype, copy=False)
         self._solve: Any = get_lapack_funcs("potrs", (self._factor,))
@@ -355,31 +364,31 @@ class Cholesky:
 
 
 class Spectrum:
-    """Eigenvectors of the matrix, which all shares and shifts have in common."""
+    """The eigendecomposition of a matrix, which serves all values of share and alpha."""
 
     def __init__(self, matrix: Array, dtype: npt.DTypeLike) -> None:
         values, vectors = eigh(matrix, check_finite=False)
-        # Below zero there is only rounding.
+        # The matrix is positive semi-definite. Negative eigenvalues are rounding errors.
         self._values = np.maximum(values, 0.0)
         self._vectors = vectors.astype(dtype, copy=False)
 
     @property
     def values(self) -> Array:
-        """Eigenvalues, as a column."""
+        """The eigenvalues, as a column."""
         return np.asarray(self._values.astype(self._vectors.dtype)[:, None])
 
     def rotate(self, A: Array) -> Array:
-        """Coordinates of the columns of `A` along the eigenvectors."""
+        """Return the coordinates of the columns of `A` in the basis of the eigenvectors."""
         return np.asarray(self._vectors.T @ A)
 
     def rotate_back(self, A: Array) -> Array:
-        """Turn coordinates along the eigenvectors into columns."""
+        """Convert coordinates in the basis of the eigenvectors back to columns."""
         return np.asarray(self._vectors @ A)
 
     def __call__(
         self, matrix: Array, share: float, alpha: float, dtype: npt.DTypeLike
     ) -> Factorised:
-        """Prepare a system with the matrix that the eigenvectors are of."""
+        """Return the system ``share * matrix + alpha I`` for the matrix of this decomposition."""
         inverse = 1 / (share * self._values + alpha)
         return _Diagonalised(self._vectors, inverse.astype(dtype)[:, None])
 
