@@ -1,4 +1,4 @@
-"""What LEMLL, MSVR and the enhancers share: Eq. 9 fitted to labels, kernels, normalisation."""
+"""Shared parts of LEMLL, MSVR and the enhancers: fits of Eq. (9), kernels and normalisation."""
 
 from lemll.fitting.distances import (
     WIDTHS,

@@ -1,4 +1,4 @@
-"""What the enhancers need to know about features: their size, and distances between rows."""
+"""Distances between rows, and checks of widths and of the number of rows."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ __all__ = [
     "squared_lengths",
 ]
 
+# Squares of widths in this range, and their inverses, neither overflow nor underflow.
 WIDTHS = (1e-100, 1e100)
-# Pieces of this size stay in the cache while several operations pass over them.
+# Blocks of this size stay in the cache while several operations run over them.
 CACHE_BYTES = 1 << 20
 
 
 def check_width(name: str, width: Any) -> None:
-    """Refuse a width whose square, or its inverse, is no number any more; None is none."""
+    """Refuse a width whose square, or its inverse, overflows or underflows; accept None."""
     if isinstance(width, int | float) and not WIDTHS[0] <= width <= WIDTHS[1]:
         raise ValueError(
             f"{name} must lie between {WIDTHS[0]:.0e} and {WIDTHS[1]:.0e}, got {width!r}; a usual "
@@ -32,7 +33,7 @@ def check_width(name: str, width: Any) -> None:
 
 
 def check_two_rows(X: Features, method: str) -> None:
-    """Refuse a single row, for a method that compares rows with each other."""
+    """Refuse a single row, because the method compares rows with each other."""
     if X.shape[0] < 2:
         raise ValueError(
             f"{method} needs at least 2 rows, because each is rebuilt from others; "
@@ -48,12 +49,12 @@ def squared_distances(X: Features, others: Features = None) -> FloatArray:
     X : ndarray or csr_array of shape (n_samples, n_features)
         Rows.
     others : ndarray or csr_array of shape (n_others, n_features), optional
-        By default X itself, with an exactly zero diagonal.
+        By default X itself; then the diagonal is exactly zero.
 
     Returns
     -------
     ndarray of shape (n_samples, n_others)
-        Not negative.
+        The squared distances. They are never negative.
     """
     Z = X if others is None else others
     needed = 8 * X.shape[0] * Z.shape[0]
@@ -63,7 +64,7 @@ def squared_distances(X: Features, others: Features = None) -> FloatArray:
         "enhance fewer rows at a time",
     )
     if not is_sparse(X) and not is_sparse(Z):
-        # Distances do not see a shift of all rows, but products lose digits to it.
+        # Distances do not change if all rows are shifted. Centring keeps digits in the products.
         centre = Z.mean(axis=0)
         if others is not None:
             return _by_one_product(X - centre, Z - centre)
@@ -84,7 +85,8 @@ def squared_distances(X: Features, others: Features = None) -> FloatArray:
 
 
 def _by_one_product(X: FloatArray, Z: FloatArray) -> FloatArray:
-    # |x|^2 - 2 x'z + |z|^2 as a product of longer rows, instead of passing over the result again.
+    # With two more columns, one product gives |x|^2 - 2 x'z + |z|^2. This is faster than further
+    # passes over the large result.
     left = np.column_stack([X, squared_lengths(X), np.ones(len(X))])
     right = np.column_stack([-2 * Z, np.ones(len(Z)), squared_lengths(Z)])
     distances = left @ right.T

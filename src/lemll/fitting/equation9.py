@@ -1,4 +1,4 @@
-"""From validated arrays to the optimum of Eq. (9): what LEMLL, predictor and enhancer, share."""
+"""Fit Eq. (9) to validated arrays, for the LEMLL classifier and the LEMLL enhancer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lemll.topology import check_graph, kernel_reconstruction_weights, reconstru
 
 __all__ = ["check_fits", "fit_equation9", "local_graph", "make_graph"]
 
-# The parameters that the estimators built on Eq. (9) have in common.
+# The parameters that all estimators based on Eq. (9) have.
 _PARAMETERS = (
     "alpha",
     "beta",
@@ -33,14 +33,15 @@ _PARAMETERS = (
 
 
 def fit_equation9(estimator: Estimator, X: Features, Y: LabelArray) -> FloatArray:
-    """Minimise Eq. (9) with an estimator's parameters and store what was found in it.
+    """Minimise Eq. (9) with the parameters of an estimator and store the solution in it.
 
     Parameters
     ----------
     estimator : estimator
-        Has alpha, beta, gamma, epsilon, n_neighbors, reg_policy, graph, tol, max_iter, precision,
-        verbose and the kernel's parameters; gets coef_ (or dual_coef_), intercept_,
-        numerical_labels_, objective_, objective_trace_, optimality_ and n_iter_.
+        It has alpha, beta, gamma, epsilon, n_neighbors, reg_policy, graph, tol, max_iter,
+        precision, verbose and the parameters of the kernel. This function sets coef_ (or
+        dual_coef_), intercept_, numerical_labels_, objective_, objective_trace_, optimality_ and
+        n_iter_.
     X : ndarray or csr_array of shape (n_samples, n_features)
         Validated features.
     Y : ndarray of shape (n_samples, n_labels)
@@ -116,12 +117,12 @@ def _solve(
 
 
 def make_graph(estimator: Estimator, X: Features) -> Features:
-    """Build the graph that an estimator's parameters ask for.
+    """Build the graph for the parameters of an estimator.
 
     Parameters
     ----------
     estimator : estimator
-        Has n_neighbors, reg_policy and the kernel's parameters.
+        It has n_neighbors, reg_policy and the parameters of the kernel.
     X : ndarray or csr_array of shape (n_samples, n_features)
         Validated features.
 
@@ -135,7 +136,7 @@ def make_graph(estimator: Estimator, X: Features) -> Features:
 
 
 def local_graph(X: Features, kernel: Kernel | None, n_neighbors: int, reg_policy: str) -> Features:
-    """Build the graph of rows near in X, or in the feature space of a precomputed kernel.
+    """Build the graph of near rows in X, or in the feature space of a precomputed kernel.
 
     Parameters
     ----------
@@ -158,24 +159,24 @@ def local_graph(X: Features, kernel: Kernel | None, n_neighbors: int, reg_policy
             "LEMLL needs at least 2 rows, because each is rebuilt from others; "
             f"got n_samples={n_samples}."
         )
-    # Where the rows are known by their kernel alone, its feature space is where they are near.
+    # With a precomputed kernel the features are unknown, so distances come from the kernel.
     precomputed = kernel is not None and kernel.name == "precomputed"
     weights = kernel_reconstruction_weights if precomputed else reconstruction_weights
-    # With few rows every other row is a neighbour; more than that there are none.
+    # A row cannot have more neighbours than there are other rows.
     return weights(X, min(wanted, n_samples - 1), reg_policy=reg_policy)
 
 
 def check_fits(X: Features, n_labels: int, kernel: Kernel | None) -> None:
-    """Refuse features too large to be squared, and problems too large for the memory.
+    """Refuse features whose squares overflow, and problems that do not fit into memory.
 
     Parameters
     ----------
     X : ndarray or csr_array of shape (n_samples, n_features)
         Features.
     n_labels : int
-        How many labels or outputs a row has.
+        Number of labels or outputs.
     kernel : Kernel or None
-        None for a model by features; a kernel says for itself whether it fits.
+        None for a linear model. A kernel checks its memory itself.
     """
     check_magnitude(X)
     if kernel is None:
@@ -187,7 +188,7 @@ def check_fits(X: Features, n_labels: int, kernel: Kernel | None) -> None:
 
 
 class _ProgressLine:
-    """One line on standard error that tells how far the solver is; rewritten on a terminal."""
+    """A progress line on standard error. On a terminal it is rewritten in place."""
 
     def __init__(self, tol: float) -> None:
         self.tol = tol
@@ -196,7 +197,7 @@ class _ProgressLine:
         self._show(progress.iteration, progress.objective, progress.optimality, progress.elapsed)
 
     def end(self, solution: LemllSolution) -> None:
-        """Show what was reached, and leave it standing."""
+        """Show the final state and end the line."""
         self._show(solution.n_iter, solution.objective, solution.optimality, None)
         if sys.stderr.isatty():
             sys.stderr.write("\n")

@@ -1,12 +1,14 @@
-r"""Values of the built-in kernels that keep their digits for features far from the origin.
+r"""Values of the built-in kernels, accurate also for features far from the origin.
 
-The models have coefficients that sum to zero and an intercept, so they do not depend on the origin
-of the kernel's feature space. Taken about a row m, a kernel is
+The coefficients of the models sum to zero, and the models have an intercept. Therefore they do not
+depend on the origin of the feature space of the kernel. If the origin is moved to a row m, the
+kernel becomes
 
 .. math:: \tilde k(x, x') = k(x, x') - k(x, m) - k(m, x') + k(m, m).
 
-Of features around 1e6, :math:`k` has values whose first twelve digits say nothing about the rows;
-:math:`\tilde k` is calculated from the differences to m without subtracting such values.
+For features around 1e6, the first twelve digits of :math:`k` are the same for all rows and carry no
+information. The functions here compute :math:`\tilde k` from the differences to m, without
+subtracting such large values.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from lemll._validation import is_sparse
 
 __all__ = ["cosine", "polynomial", "radial", "sigmoid"]
 
-# 1 / 25! is below the rounding of extended precision.
+# 1 / 25! is smaller than the rounding error of extended precision, so more terms have no effect.
 SERIES_TERMS = 25
 
 
@@ -45,10 +47,12 @@ def polynomial(
     coef0: float,
     degree: int,
 ) -> Array:
-    """Return ``(gamma <x, x'> + coef0)^degree`` about the centre, or about the origin without one.
+    """Return ``(gamma <x, x'> + coef0)^degree`` with the origin moved to `centre`, if given.
 
-    With ``z = x - m``, ``s = gamma <m, m> + coef0``, ``a = gamma <m, z>`` and ``q = gamma <z, z'>``
-    the base of the power is ``s + a + a' + q``. What the power is linear in leaves ``q`` alone.
+    Let ``z = x - m``, ``s = gamma <m, m> + coef0``, ``a = gamma <m, z>`` and
+    ``q = gamma <z, z'>``. The base of the power is ``s + a + a' + q``. Moving the origin cancels
+    the constant part and the linear parts in ``a`` and ``a'``. The linear part in ``q`` remains,
+    together with the curved parts, which `_curved` computes without cancellation.
     """
     rows, others = _about(rows, centre), _about(others, centre)
     q = gamma * _products(rows, others)
@@ -68,8 +72,8 @@ def polynomial(
 def _curved(t: Array, base: Any, degree: int) -> Array:
     """Return ``(base + t)^degree - base^degree - degree base^(degree-1) t``.
 
-    For small t by its series, whose terms begin with t^2; where t is not small, nothing is lost by
-    the subtraction.
+    For small t, the subtraction would lose digits, so a series is used that starts with t^2. For
+    other t, the subtraction does not lose digits.
     """
     small = np.abs(t) <= abs(base) / degree
     curved = np.empty_like(t)
@@ -80,7 +84,8 @@ def _curved(t: Array, base: Any, degree: int) -> Array:
     if small.any():
         near = t[small]
         series = np.zeros_like(near)
-        # The k-th term is below t^2 / k! where t is this small.
+        # For |t| <= |base| / degree the k-th term falls like 1 / k!, so a few terms are enough.
+        # Horner's scheme, from the highest term down.
         for k in range(min(degree, SERIES_TERMS), 1, -1):
             series *= near
             series += comb(degree, k) * base ** (degree - k)
@@ -94,12 +99,12 @@ def sigmoid(rows: Features, others: Features, *, gamma: float, coef0: float) -> 
 
 
 def cosine(rows: Features, others: Features, centre: Array | None) -> Array:
-    """Return the products of rows of length 1, about a mean of such rows if there is one."""
+    """Return the products of rows scaled to length 1, minus a mean of such rows if given."""
     return _products(_about(unit_rows(rows), centre), _about(unit_rows(others), centre))
 
 
 def unit_rows(rows: Features) -> Features:
-    """Return rows divided by their lengths; rows of zeros stay."""
+    """Return rows divided by their lengths; rows of zeros do not change."""
     if is_sparse(rows) and rows.dtype != np.longdouble:
         return normalize(rows)
     lengths = np.sqrt(_squares(rows))

@@ -1,4 +1,4 @@
-"""Kernels of the estimators, and models in their estimators: what is kept, what they say."""
+"""Kernels of the estimators, and how a fitted model is stored and evaluated."""
 
 from __future__ import annotations
 
@@ -28,40 +28,40 @@ __all__ = [
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "precomputed")
 
-# Squares of larger values, summed over rows and columns, would leave the range of float64.
+# Squares of larger values, summed over rows and columns, would overflow in float64.
 LARGEST_VALUE = 1e100
-# Kernel values computed at a time: no block of rows takes more.
+# Kernel values are computed in blocks of rows of at most this size.
 BLOCK_BYTES = 1 << 25
-# Rows whose kernel values are calculated once more in extended precision, and the number of
-# products beyond which fewer rows must do.
+# To estimate rounding errors, the kernel values of CHECKED_ROWS rows are computed again in extended
+# precision. If this needs more than CHECKED_PRODUCTS products, fewer rows are used.
 CHECKED_ROWS = 8
 CHECKED_PRODUCTS = 20_000_000
 
 
-# The rows not checked may be rounded worse than those checked.
+# Rows that are not checked may have larger rounding errors than the checked rows.
 ROUNDING_MARGIN = 2.0
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel other than the linear one, its parameters checked.
+    """A kernel that is not linear, with checked parameters.
 
     Attributes
     ----------
     name : str
         One of `KERNELS`, or "callable".
     gamma : float
-        Factor on the squared distance or the inner product.
+        Factor of the squared distance or of the inner product.
     degree : int
-        Of "poly".
+        Degree of "poly".
     coef0 : float
         Added to the inner product in "poly" and "sigmoid".
     function : callable or None
-        Of two arrays of rows.
+        A function of two arrays of rows, for "callable".
     centre : ndarray of shape (n_features,) or None
-        Row m that "poly" and "cosine" are taken about (`lemll.fitting.kernel_values`), and that
-        "rbf" subtracts from all rows; the mean of the training rows, of length 1 for "cosine".
-        None for sparse rows, which must stay sparse.
+        The row m that is the origin for "poly" and "cosine" (`lemll.fitting.kernel_values`), and
+        that "rbf" subtracts from all rows. It is the mean of the training rows; for "cosine", of
+        the rows scaled to length 1. None for sparse rows, which must stay sparse.
     """
 
     name: str
@@ -73,13 +73,13 @@ class Kernel:
 
     @property
     def surely_positive(self) -> bool:
-        """Whether theory says that the kernel is positive semi-definite."""
+        """Whether the kernel is positive semi-definite for all data, by theory."""
         return self.name in ("rbf", "cosine") or (self.name == "poly" and self.coef0 >= 0)
 
     def values(self, rows: Features, others: Features) -> FloatArray:
-        """Return the kernel of every row with every other."""
+        """Return the kernel values of all pairs of `rows` and `others`."""
         if self.name == "precomputed":
-            # The columns already are the others.
+            # X already holds the kernel values; its columns belong to the other rows.
             return np.asarray(rows.toarray() if is_sparse(rows) else rows, dtype=np.float64)
         if self.name == "callable":
             return self._called(rows, others)
@@ -87,7 +87,7 @@ class Kernel:
             return formulas.radial(rows, others, self.centre, gamma=self.gamma)
         if self.name == "cosine":
             return formulas.cosine(rows, others, self.centre)
-        # What overflows is looked at in `of_training`.
+        # Overflow is checked in `of_training`.
         with np.errstate(over="ignore", invalid="ignore"):
             if self.name == "sigmoid":
                 return formulas.sigmoid(rows, others, gamma=self.gamma, coef0=self.coef0)
@@ -114,7 +114,7 @@ class Kernel:
         return values
 
     def of_training(self, X: Features, n_labels: int) -> CentredKernel:
-        """Return the matrix of the training rows, once it is known to fit and to be positive."""
+        """Return the centred kernel of the training rows, after checking memory and positivity."""
         n_samples = X.shape[0]
         check_memory(
             kernel_bytes(n_samples, n_labels),
@@ -131,7 +131,7 @@ class Kernel:
         for part in row_parts(n_samples, n_samples):
             K[part] = self.values(X[part], X)
         largest = max(float(K.max()), -float(K.min()))
-        if np.isnan(largest):  # a difference of two infinite values
+        if np.isnan(largest):  # NaN here is the difference of two infinite values
             largest = np.inf
         if largest > LARGEST_VALUE:
             raise ValueError(
@@ -144,7 +144,7 @@ class Kernel:
         return centred
 
     def rounding(self, X: Features, coef: FloatArray, weights: Any = None) -> float:
-        """Estimate how far the outputs are moved by rounding, of the kernel's values and products.
+        """Estimate the error of the outputs from rounding in kernel values and products.
 
         Parameters
         ----------
@@ -158,9 +158,9 @@ class Kernel:
         Returns
         -------
         float
-            The sum over the training rows of the squared change of their outputs, estimated from
-            a few rows whose outputs are calculated in extended precision as well. Values of a
-            callable are compared with those that it gives for the rows in another order.
+            The sum of the squared errors of the outputs over the training rows. It is estimated
+            from a few rows whose outputs are also computed in extended precision. A callable
+            cannot do that, so its values are compared with its values for reordered rows.
         """
         n_samples = X.shape[0]
         count = max(1, min(CHECKED_ROWS, n_samples, CHECKED_PRODUCTS // max(1, np.prod(X.shape))))
@@ -173,7 +173,8 @@ class Kernel:
             exact = self.values(X[checked[::-1]], X[::-1])[::-1, ::-1].astype(np.longdouble)
         else:
             exact = self.values(X[checked].astype(np.longdouble), X.astype(np.longdouble))
-        # Large coefficients of nearly equal rows cancel each other: the products are rounded, too.
+        # Large coefficients of nearly equal rows cancel each other, so the rounding of the
+        # products with the coefficients also matters.
         change = np.asarray(values @ coef.T - exact @ coef.T.astype(np.longdouble), np.float64)
         squares = np.square(change).sum(axis=1)
         if weights is not None:
@@ -184,16 +185,16 @@ class Kernel:
 def choose_kernel(
     estimator: Estimator, X: Features, sample_weight: MatrixLike = None
 ) -> Kernel | None:
-    """Return the kernel that an estimator's parameters ask for; None for the linear one.
+    """Return the kernel for the parameters of an estimator, or None for the linear kernel.
 
     Parameters
     ----------
     estimator : estimator
-        Has kernel, kernel_gamma, degree and coef0.
+        It has kernel, kernel_gamma, degree and coef0.
     X : ndarray or csr_array of shape (n_samples, n_features)
-        Training rows, which set the width where it is left to them.
+        Training rows. They determine the width if kernel_gamma is "variance".
     sample_weight : array-like of shape (n_samples,), optional
-        Their weights, of which the solver will say whether they make sense.
+        Weights of the rows. The solver checks them later.
 
     Returns
     -------
@@ -229,13 +230,13 @@ def choose_kernel(
 
 
 def row_parts(n_rows: int, n_columns: int) -> list[slice]:
-    """Divide rows so that a part with `n_columns` values per row takes at most `BLOCK_BYTES`."""
+    """Divide rows into parts; a part with `n_columns` values per row has at most `BLOCK_BYTES`."""
     step = max(1, BLOCK_BYTES // (8 * n_columns))
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
 def inverse_variance(X: Features, sample_weight: MatrixLike = None) -> float:
-    """Return one over the sum of the features' variances; 1 where they do not vary.
+    """Return one divided by the sum of the feature variances, or 1 if all features are constant.
 
     Parameters
     ----------
@@ -255,7 +256,7 @@ def inverse_variance(X: Features, sample_weight: MatrixLike = None) -> float:
     weights = weights / weights.sum()
     mean = X.T @ weights
     if is_sparse(X):
-        # What is stored, about the mean; and the zeros, each of which is a mean away from it.
+        # Sum the squared deviations of the stored entries, and add mean^2 for the zero entries.
         of_entries = np.repeat(weights, np.diff(X.indptr))
         off = X.data - mean[X.indices]
         zeros = 1 - np.bincount(X.indices, weights=of_entries, minlength=len(mean))
@@ -280,30 +281,31 @@ def settle_optimality(
     slope: float = 0.0,
     weights: Any = None,
 ) -> float:
-    """Return the relative gap of a solution, rounding of the kernel included; warn above `tol`.
+    """Return the relative gap of a solution with the rounding of the kernel; warn above `tol`.
 
-    The certificate of a solver holds for the matrix that it was given. With exact values the
-    outputs of the training rows change by ``e_i``. The gap to the same dual point is then at most
-    ``(sqrt(gap) + sqrt(curvature sum_i |e_i|^2))^2 + slope sum_ij |e_ij|``, to the first order.
+    The certificate of a solver holds for the rounded kernel matrix that it was given. With exact
+    kernel values, the outputs of the training rows change by ``e_i``. To first order, the gap to
+    the same dual point is then at most
+    ``(sqrt(gap) + sqrt(curvature sum_i |e_i|^2))^2 + slope sum_ij |e_ij|``.
 
     Parameters
     ----------
     name : str
-        Of the method, for the warning.
+        Name of the method, for the warning.
     kernel : Kernel or None
-        The kernel; None for the linear one, whose certificate needs no addition.
+        The kernel. None for the linear kernel, whose certificate is not changed.
     X : ndarray or csr_array of shape (n_samples, n_features)
         Training rows.
     solution : object
-        With `coef`, `objective`, `optimality`, `n_iter` and `status`, as the solvers return it.
+        A solution of a solver, with `coef`, `objective`, `optimality`, `n_iter` and `status`.
     tol : float
-        The gap that was wanted.
+        The requested gap.
     scale : str
-        What to bring closer to 1 where rounding stopped the solver.
+        For the warning: what the user should bring closer to 1 if rounding stopped the solver.
     curvature : float, default=1.0
         Half the largest second derivative of the loss of a row.
     slope : float, default=0.0
-        How steep the loss is where it has a kink.
+        The largest slope of the part of the loss that is not smooth.
     weights : array-like of shape (n_samples,), optional
         Weights of the rows.
 
@@ -333,21 +335,23 @@ def store_model(
     coef: FloatArray,
     intercept: FloatArray,
 ) -> None:
-    """Keep a model in its estimator: weights, or coefficients with the rows they belong to.
+    """Store a model in its estimator: the weights, or the coefficients and their rows.
 
     Parameters
     ----------
     estimator : estimator
-        Gets `coef_`, or `dual_coef_`, `X_fit_` and `kernel_`; and `intercept_`.
+        This function sets `intercept_`, and either `coef_` or `dual_coef_`, `X_fit_` and
+        `kernel_`.
     kernel : Kernel or None
         The kernel.
     X : ndarray or csr_array of shape (n_samples, n_features)
         Training rows.
     coef : ndarray of shape (n_labels, n_features) or (n_labels, n_samples)
-        Of the features or of the samples.
+        Coefficients of the features or of the samples.
     intercept : ndarray of shape (n_labels,)
         b.
     """
+    # A second fit with another kernel must not leave attributes of the first one.
     for name in ("coef_", "dual_coef_", "X_fit_", "kernel_"):
         estimator.__dict__.pop(name, None)
     estimator.intercept_ = intercept
@@ -357,17 +361,17 @@ def store_model(
     estimator.dual_coef_ = coef
     estimator.kernel_ = kernel
     if kernel.name != "precomputed":
-        # A copy: what becomes of the caller's rows must not change the model.
+        # Copy the rows: if the caller changes X later, the model must not change.
         estimator.X_fit_ = X.copy()
 
 
 def model_outputs(estimator: Estimator, X: Features) -> FloatArray:
-    """Return the outputs of a fitted estimator's model for validated rows.
+    """Return the outputs of the model of a fitted estimator for validated rows.
 
     Parameters
     ----------
     estimator : estimator
-        With what `store_model` has put there.
+        It has the attributes that `store_model` sets.
     X : ndarray or csr_array of shape (n_samples, n_features)
         Rows.
 

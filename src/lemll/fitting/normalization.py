@@ -1,4 +1,4 @@
-"""From numerical labels to a label distribution: three ways to make rows sum to one."""
+"""Convert numerical labels to a label distribution, in one of three ways."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ Normalization = Literal["sigmoid", "softmax", "sum"]
 def _by_sum(values: FloatArray, scale: float) -> FloatArray:
     positive = np.maximum(values, 0)
     largest = positive.max(axis=1, keepdims=True)
-    # A row without anything positive says nothing about its labels: all alike.
+    # A row without a positive entry has no information about its labels, so it becomes uniform.
+    # Divide by the largest entry first: then the powers cannot overflow.
     uniform = np.full_like(positive, 1 / positive.shape[1])
     powers = np.divide(positive, largest, out=np.zeros_like(positive), where=largest > 0) ** scale
     sums = powers.sum(axis=1, keepdims=True)
@@ -43,7 +44,7 @@ NORMALIZATIONS: dict[str, Callable[[FloatArray, float], FloatArray]] = {
 
 
 def check_normalization(normalization: str) -> None:
-    """Refuse a normalisation that there is not."""
+    """Refuse an unknown normalisation."""
     if not isinstance(normalization, str) or normalization not in NORMALIZATIONS:
         raise ValueError(
             f"normalization={normalization!r} must be one of {', '.join(NORMALIZATIONS)}."
@@ -66,17 +67,18 @@ def normalize(
     numerical_labels : array-like of shape (n_samples, n_labels)
         U.
     normalization : {"sigmoid", "softmax", "sum"}, default="sigmoid"
-        Logistic function and division by the row's sum, as the LEMLL paper does; softmax; or
-        division of the positive parts by their sum (a row without any becomes uniform).
+        "sigmoid" applies the logistic function and divides by the sum of each row, as the LEMLL
+        paper does. "softmax" is the softmax. "sum" divides the positive parts by their sum; a row
+        without positive entries becomes uniform.
     scale : float, default=1.0
-        Factor on the numerical labels before normalising: small ones flatten the distribution,
-        large ones make it steep. A common factor would cancel in "sum"; there it multiplies their
-        logarithms, that is, it is a power.
+        Numerical labels are multiplied by this first. A small scale makes the distribution flat, a
+        large scale makes it steep. In "sum" a common factor would cancel, so there the scale is an
+        exponent.
 
     Returns
     -------
     ndarray of shape (n_samples, n_labels)
-        Non-negative, rows summing to one.
+        The label distribution: non-negative, each row sums to one.
 
     Examples
     --------
