@@ -1,11 +1,11 @@
-"""Many convex quadratic programs with bounds and one Hessian, to a certified optimum.
+"""Solve many convex quadratic programs with bounds and a shared Hessian, to a certified optimum.
 
-MLFE and ML2 choose the numerical labels of each label by such a program. The Hessian is that of a
-reconstruction, ``A'A + ridge I`` with ``A = I - W``, the same for all labels; bounds differ. Free
-variables solve their Newton system exactly; which ones are free is found by exchanging them
-between free and held, many at once [2]_, and should that go in circles, by steps along the box
-that lower the objective [1]_. Either the free or the held variables are the fewer: a factor of
-their order suffices, the latter with the inverse Hessian that all problems share.
+MLFE and ML2 choose the numerical labels of each label by such a program. The Hessian is
+``A'A + ridge I`` with ``A = I - W``. It is the same for all labels; only the bounds differ. A
+variable is either free, or held at a bound. The free variables solve their Newton system exactly.
+To find which variables are free, many are exchanged at once [2]_. If this method cycles, projected
+Newton steps lower the objective [1]_. The Newton system is solved with a factor of the smaller set:
+that of the free variables, or that of the held ones together with the shared inverse Hessian.
 
 References
 ----------
@@ -31,33 +31,33 @@ from lemll.solvers.interface import Status, check_stopping
 __all__ = ["BoxQpSolution", "kkt_residual", "solve_box_qp"]
 
 
-# Armijo's share of the decrease that the gradient promises.
+# A step must achieve this share of the decrease predicted by the gradient (Armijo's rule).
 SUFFICIENT = 1e-4
 SMALLEST_STEP = 2.0**-40
-# Variables this near a bound that the gradient pushes against it count as on it.
+# A variable this close to a bound counts as held if the gradient pushes it against the bound.
 NEAR_BOUND = 1e-6
-# Exchanges of variables in a row without fewer of them being wrong.
+# The exchange stops after this many steps without a smaller number of wrong variables.
 PATIENCE = 5
-# Steps of descent between two attempts at exchanging.
+# Number of descent steps between two attempts to exchange variables.
 DESCENTS = 10
 
 
 @dataclass(frozen=True)
 class BoxQpSolution:
-    """Minimisers of quadratic programs with bounds, one a column, and how optimal they are.
+    """Minimisers of quadratic programs with bounds, one column per problem.
 
     Attributes
     ----------
     x : ndarray of shape (n_variables, n_problems)
-        The minimisers, within their bounds exactly.
+        The minimisers. They satisfy their bounds exactly.
     objective : ndarray of shape (n_problems,)
         ``|A x|^2 / 2 + ridge |x|^2 / 2 + linear'x``.
     residual : ndarray of shape (n_problems,)
-        Largest violation of the optimality conditions, see `kkt_residual`.
+        Largest violation of the optimality conditions; see `kkt_residual`.
     n_iter : ndarray of shape (n_problems,)
-        Newton steps done.
+        Number of Newton steps.
     status : {"converged", "max_iter", "stalled"}
-        Of the worst problem; "stalled" means that rounding forbade any further descent.
+        The status of the worst problem. "stalled" means that rounding errors stopped the descent.
     """
 
     x: FloatArray
@@ -87,22 +87,22 @@ def solve_box_qp(
     Parameters
     ----------
     A : ndarray or sparse array of shape (n_rows, n_variables)
-        Root of the Hessian that all problems share, up to the ridge.
+        The matrix of the shared Hessian ``A'A + ridge I``.
     lower, upper : ndarray of shape (n_variables, n_problems)
-        Bounds of each problem; infinite ones are none.
+        Bounds of each problem. They may be infinite.
     ridge : float, default=0.0
-        Not negative.
+        Weight of ``|x|^2 / 2``, not negative.
     linear : ndarray of shape (n_variables, n_problems), optional
-        Linear terms; none by default.
+        Linear terms. By default 0.
     tol : float, default=1e-8
-        `kkt_residual` at which to stop.
+        The solver stops when `kkt_residual` is at most this.
     max_iter : int, default=500
-        Cap on the Newton steps of one problem.
+        Largest number of Newton steps per problem.
 
     Returns
     -------
     BoxQpSolution
-        One column for each problem.
+        One column per problem.
 
     Examples
     --------
@@ -141,8 +141,9 @@ def kkt_residual(
 ) -> FloatArray:
     """Return ``max_i |x_i - clip(x_i - gradient_i, lower_i, upper_i)|`` of each column.
 
-    It is zero exactly where the gradient vanishes inside the bounds and points outwards at them,
-    the conditions of Karush, Kuhn and Tucker, which suffice as the problem is convex.
+    It is zero if and only if the Karush-Kuhn-Tucker conditions hold: the gradient is zero for
+    variables inside their bounds, and a descent step would leave the box at the bounds. The problem
+    is convex, so these conditions are sufficient for a minimum.
 
     Parameters
     ----------
@@ -208,7 +209,7 @@ class _Problem(NamedTuple):
 
 
 def _solve_one(problem: _Problem, tol: float, max_iter: int) -> tuple[FloatArray, int, Status]:
-    """Exchange variables as long as that leads on, descend some steps, exchange again."""
+    """Alternate between exchanges of variables and descent steps until one of them succeeds."""
     x, steps = problem.clip(np.zeros_like(problem.low)), 0
     while True:
         x, done = _exchange(problem, x, tol, max_iter - steps)
@@ -222,11 +223,11 @@ def _solve_one(problem: _Problem, tol: float, max_iter: int) -> tuple[FloatArray
 def _exchange(
     problem: _Problem, best: FloatArray, tol: float, max_iter: int
 ) -> tuple[FloatArray, int]:
-    """Guess which variables are on their bounds, solve for the others, guess anew.
+    """Guess which variables are at their bounds, solve for the others, and improve the guess.
 
-    The primal-dual active set method [2]_: free variables that leave the box are held, held ones
-    that the gradient drives inside are freed, all at once. It ends in few steps or not at all;
-    what is returned is then the best point within the box, or where it started.
+    This is the primal-dual active set method [2]_. In each step, all free variables that leave the
+    box become held, and all held variables that the gradient pushes inside become free. The method
+    either ends in a few steps or cycles. If it cycles, the best point found in the box is returned.
     """
     gradient = problem.gradient(best)
     least = float(best @ (gradient + problem.slope))
@@ -272,7 +273,7 @@ def _descend(
         near = min(NEAR_BOUND, residual)
         held = ((x - low <= near) & (gradient > 0)) | ((high - x <= near) & (gradient < 0))
         free = np.flatnonzero(~held)
-        # A variable near its bound is put on it: what is held must not keep a residual.
+        # Move held variables exactly to their bounds, so that they do not keep a residual.
         direction = np.where(held, np.where(gradient > 0, low, high) - x, 0.0)
         direction[free] = problem.hessian.newton(free, -gradient[free], 0.1 * tol)
         step = _along_the_box(problem, x, gradient, direction)
@@ -286,7 +287,7 @@ def _descend(
 def _along_the_box(
     problem: _Problem, x: FloatArray, gradient: FloatArray, direction: FloatArray
 ) -> float | None:
-    """Return a step whose projection onto the box lowers the objective enough, if there is one."""
+    """Return a step whose projection onto the box lowers the objective enough, or None."""
     step = 1.0
     while step >= SMALLEST_STEP:
         move = problem.clip(x + step * direction) - x

@@ -1,4 +1,4 @@
-"""The Hessian that all quadratic programs of a call share, and its Newton systems."""
+"""The Hessian that all quadratic programs of a call share, and the solution of its systems."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from lemll._validation import check_finite, is_sparse
 
 __all__ = ["Hessian"]
 
-# Larger systems are solved by conjugate gradients, for their factors would take too long.
+# Larger systems are solved by conjugate gradients, because their factorisation would take too long.
 LARGEST_FACTOR = 4000
-# The largest Hessian whose inverse is kept, less than a gigabyte.
+# The largest order of a Hessian whose inverse is kept. It needs less than a gigabyte.
 LARGEST_INVERSE = 10000
-# Rounding of a solution by the inverse is taken out by solving for what is left, so often at most.
+# Largest number of refinements: a solution by the inverse is rounded, so solve for the residual.
 REFINEMENTS = 4
-# Added to a singular Newton system, relative to its trace; ten times more until it factorises.
+# Added to the diagonal of a singular system, relative to its trace. It is multiplied by ten until
+# the factorisation succeeds.
 JITTER = 1e-14
 
 
 class Hessian:
-    """``A'A + ridge I``: products, and the blocks of the variables that are free."""
+    """The matrix ``A'A + ridge I``, as products and as systems of the free variables."""
 
     def __init__(self, A: Features, ridge: float) -> None:
         matrix: Features = A if is_sparse(A) else np.asarray(A)
@@ -48,7 +49,7 @@ class Hessian:
 
     @cached_property
     def _adjoint(self) -> Features:
-        # Stored by rows, the transpose is multiplied as fast as the matrix itself.
+        # Store the transpose by rows, so that its product is as fast as that of the matrix.
         return self.A.T.tocsr() if self.sparse else self.A.T
 
     @cached_property
@@ -67,7 +68,7 @@ class Hessian:
         """Return the rows and columns of some variables, as a new dense array."""
         self._asked += len(free) ** 2
         if self._asked > self.n_variables**2 and self.n_variables <= LARGEST_FACTOR:
-            # After so many columns the whole matrix is cheaper than further products of them.
+            # So many entries were requested that the whole matrix is cheaper than more products.
             block = self._whole[np.ix_(free, free)]
         else:
             part = self._columns[:, free]
@@ -77,7 +78,7 @@ class Hessian:
         return np.asarray(block)
 
     def newton(self, free: Any, right: FloatArray, accuracy: float) -> FloatArray:
-        """Solve the system of the free variables, by whatever factor is the smallest."""
+        """Solve the system of the free variables with the smallest possible factor."""
         n_held = self.n_variables - len(free)
         if len(free) == 0:
             return right
@@ -85,7 +86,7 @@ class Hessian:
             try:
                 return self._by_the_inverse(free, right, accuracy)
             except linalg.LinAlgError:
-                # Singular, or so nearly so that the inverse is not positive definite any more.
+                # The Hessian is singular, or its rounded inverse is not positive definite.
                 self._invertible = False
         if len(free) <= LARGEST_FACTOR:
             return solve_spd(self.block(free), right)
@@ -107,10 +108,11 @@ class Hessian:
         return np.asarray(inverse)
 
     def _by_the_inverse(self, free: Any, right: FloatArray, accuracy: float) -> FloatArray:
-        # The inverse of a block of H is that of H, less what the held variables account for.
+        # Schur complement: (H_ff)^-1 = (H^-1)_ff - (H^-1)_fh ((H^-1)_hh)^-1 (H^-1)_hf, for the free
+        # variables f and the held variables h. Only a factor of the order of h is needed.
         inverse = self._inverse
         held = np.setdiff1d(np.arange(self.n_variables), free, assume_unique=True)
-        # With nothing held there is nothing to account for, and LAPACK takes no empty matrix.
+        # LAPACK does not accept an empty matrix. Without held variables the factor is not used.
         block = inverse[np.ix_(held, held)] if len(held) else np.ones((1, 1))
         factor = linalg.cho_factor(block, lower=True, overwrite_a=True, check_finite=False)
         whole, solution, left = np.zeros(self.n_variables), np.zeros(self.n_variables), right
@@ -126,7 +128,7 @@ class Hessian:
         return found
 
     def _conjugate_gradients(self, free: Any, right: FloatArray, accuracy: float) -> FloatArray:
-        """Solve the system by products alone, with the diagonal as the preconditioner."""
+        """Solve the system by conjugate gradients, preconditioned by the diagonal."""
         inverse = 1 / np.maximum(self.diagonal()[free], np.finfo(np.float64).tiny)
         whole = np.zeros(self.n_variables)
         x, r = np.zeros_like(right), right.copy()

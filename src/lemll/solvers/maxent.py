@@ -1,4 +1,4 @@
-"""A maximum entropy model of label distributions: the second stage of RELIAB."""
+"""Fit a maximum entropy model to label distributions, as the second stage of RELIAB does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["EMPIRICAL_LOSSES", "MaxentSolution", "empirical_loss", "solve_maxent
 Empirical = Literal["virtual", "pairwise"]
 
 EMPIRICAL_LOSSES = ("virtual", "pairwise")
-# Pairs of steps from which L-BFGS makes its curvature.
+# Number of steps from which L-BFGS estimates the curvature.
 MEMORY = 10
 
 
@@ -29,18 +29,18 @@ class MaxentSolution:
     Attributes
     ----------
     coef : ndarray of shape (n_labels + 1, n_features)
-        ``theta``, the virtual label's first.
+        ``theta``. The first row belongs to the virtual label.
     intercept : ndarray of shape (n_labels + 1,)
-        Theirs.
+        The intercepts. The first entry belongs to the virtual label.
     objective : float
-        At the solution.
+        The objective at the solution.
     residual : float
-        Largest entry of the gradient of the objective divided by the number of rows, by the
-        intercepts and by weights scaled to a curvature like theirs.
+        Largest entry of the gradient. The objective is divided by the number of rows, and weights
+        are scaled so that their curvature is similar to that of the intercepts.
     n_iter : int
-        Iterations done.
+        Number of iterations.
     status : {"converged", "max_iter", "stalled"}
-        "stalled" means that no further descent was found before the wanted residual.
+        "stalled" means that no further descent was found before the requested residual.
     """
 
     coef: FloatArray
@@ -71,14 +71,14 @@ def solve_maxent(
     """Fit ``f_k(x) = exp(theta_k x + b_k) / sum_k' exp(theta_k' x + b_k')`` to distributions.
 
     Minimises ``sum_ik d_ik ln(d_ik / f_k(x_i)) + beta V + ridge |theta|_F^2`` by L-BFGS from
-    ``theta = 0``, with the loss V of `empirical_loss`, through which the objective is not convex.
+    ``theta = 0``. V is the loss of `empirical_loss`. Because of V the objective is not convex.
 
     Parameters
     ----------
     X : ndarray or sparse array of shape (n_samples, n_features)
-        Features; sparse ones are never made dense.
+        Features. Sparse features are never converted to dense.
     distribution : ndarray of shape (n_samples, n_labels + 1)
-        Degrees d, rows summing to one; the first column is that of the virtual label.
+        Degrees d. Each row sums to one. The first column belongs to the virtual label.
     labels : ndarray of shape (n_samples, n_labels)
         Logical labels, 0/1.
     beta : float, default=0.1
@@ -86,16 +86,17 @@ def solve_maxent(
     emp, clip
         As in `empirical_loss`.
     ridge : float, default=0.1
-        Weight of the squared weights, not negative; it keeps those of separable rows finite.
+        Weight of the squared weights, not negative. It keeps the weights finite if the rows are
+        separable.
     tol : float, default=1e-5
-        Residual at which to stop.
+        The solver stops when the residual is at most this.
     max_iter : int, default=2000
-        Cap on the iterations.
+        Largest number of iterations.
 
     Returns
     -------
     MaxentSolution
-        A stationary point; the minimum if beta is 0.
+        A stationary point. If beta is 0, it is the minimum.
 
     Examples
     --------
@@ -112,10 +113,11 @@ def solve_maxent(
     _check_numbers(beta=beta, ridge=ridge)
     check_stopping(tol=tol, max_iter=max_iter)
     _check_empirical(emp)
-    # What a weight's curvature is about, loss and ridge, relative to that of an intercept.
+    # Scale the features so that weights and intercepts have a similar curvature, including that of
+    # the ridge. L-BFGS converges much faster on such a problem.
     mean, scale = _location_and_scale(X, 2 * ridge * D.shape[1] / len(D))
     Z: Any = X.multiply(1 / scale).tocsr() if is_sparse(X) else (X - mean) / scale
-    # Of the weights of scaled features, so that the ridge is that of the features as given.
+    # The ridge applies to the weights of the original features, so convert it to scaled weights.
     ridges = np.append(ridge / scale**2, 0.0)[:, None]
     entropy = float(xlogy(D, D).sum())
     n_samples, shape = len(D), (Z.shape[1] + 1, D.shape[1])
@@ -140,7 +142,7 @@ def solve_maxent(
         np.zeros(shape[0] * shape[1]),
         jac=True,
         method="L-BFGS-B",
-        # Only the gradient says when to stop.
+        # ftol=0: stop only when the gradient is small.
         options={"maxiter": max_iter, "maxfun": 20 * max_iter, "maxcor": MEMORY, "ftol": 0.0,
                  "gtol": tol},
     )  # fmt: skip
@@ -162,10 +164,10 @@ def solve_maxent(
 def empirical_loss(
     f: FloatArray, labels: LabelArray, *, emp: Empirical = "virtual", clip: bool = False
 ) -> tuple[float, FloatArray]:
-    r"""Say how far a model is from ranking relevant labels above irrelevant ones.
+    r"""Return the loss of a model that should rank relevant labels above irrelevant labels.
 
-    With the relevant labels Y and the irrelevant ones Z of a row, "virtual" compares both with the
-    virtual label, "pairwise" with each other:
+    Let Y be the relevant labels of a row and Z the irrelevant labels. "virtual" compares both with
+    the virtual label. "pairwise" compares them with each other:
 
     ``sum_i [ sum_{j in Y} (f_0 - f_j) + |Y| / |Z| sum_{k in Z} (f_k - f_0) ]`` and
     ``sum_i 1 / (|Y| |Z|) sum_{j in Y, k in Z} (f_k - f_j)``.
@@ -173,20 +175,20 @@ def empirical_loss(
     Parameters
     ----------
     f : ndarray of shape (n_samples, n_labels + 1)
-        Degrees, the first column that of the virtual label.
+        Degrees. The first column belongs to the virtual label.
     labels : ndarray of shape (n_samples, n_labels)
-        Logical labels, 0/1; sums over no label are 0.
+        Logical labels, 0/1. A sum over no label is 0.
     emp : {"virtual", "pairwise"}, default="virtual"
-        Which of the two.
+        The form of the loss.
     clip : bool, default=False
-        Count positive differences only.
+        Whether to count only positive differences.
 
     Returns
     -------
     loss : float
-        Over all rows.
+        The sum over all rows.
     by_f : ndarray of shape (n_samples, n_labels + 1)
-        Its derivatives.
+        The derivatives of the loss with respect to f.
     """
     relevant = labels == 1
     wanted = relevant.sum(axis=1, keepdims=True)
@@ -195,7 +197,7 @@ def empirical_loss(
     of_labels = by_f[:, 1:]
     if emp == "virtual":
         above = f[:, 1:] - f[:, :1]
-        # By how much a label is on the wrong side of the virtual one, and what that costs.
+        # `above * weights` is positive if a label is on the wrong side of the virtual label.
         weights = np.where(relevant, -1.0, wanted / np.maximum(others, 1))
         counted = above * weights > 0 if clip else np.ones_like(relevant)
         of_labels += np.where(counted, weights, 0.0)
@@ -210,7 +212,7 @@ def empirical_loss(
         both = (wanted > 0) & (others > 0)
         shares = np.where(relevant, -1 / np.maximum(wanted, 1), 1 / np.maximum(others, 1))
         of_labels += np.where(both, shares, 0.0)
-    # Positively homogeneous in f, clipped or not.
+    # The loss is positively homogeneous in f, so by Euler's theorem it equals <gradient, f>.
     return float(np.vdot(by_f, f)), by_f
 
 
@@ -244,14 +246,14 @@ def _check_empirical(emp: str) -> None:
 
 
 def _location_and_scale(X: Features, added: float) -> tuple[FloatArray, FloatArray]:
-    """Mean of the features, and root of variance plus what is added; 1 where that is zero."""
+    """Return the mean of each feature, and the root of its variance plus `added` (1 if zero)."""
     mean = np.asarray(X.mean(axis=0)).ravel()
     if is_sparse(X):
         squares = np.asarray(X.multiply(X).mean(axis=0)).ravel()
         variance = np.maximum(squares - mean**2, 0.0)
     else:
         variance = X.var(axis=0)
-    # What rounding leaves of a feature that does not vary is no variance.
+    # The computed variance of a constant feature is only rounding error.
     varies = variance > 1e-20 * np.maximum(mean**2, np.finfo(np.float64).tiny)
     variance = np.where(varies, variance, 0.0) + added
     return mean, np.sqrt(np.where(variance > 0, variance, 1.0))

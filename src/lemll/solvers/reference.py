@@ -1,7 +1,7 @@
-"""Algorithm 1 of the LEMLL paper word for word: slow, dense, obvious.
+"""Algorithm 1 of the LEMLL paper, implemented literally: slow and dense, but easy to verify.
 
-It is the oracle of the tests and the baseline of the benchmarks. It is not slowed on purpose: each
-linear solve is one Cholesky factorisation and nothing is computed twice.
+The tests use it as the reference, and the benchmarks use it as the baseline. It is not slow on
+purpose: each linear solve is one Cholesky factorisation, and nothing is computed twice.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from lemll.solvers.interface import (
 __all__ = ["LabelBlock", "MsvrBlock", "solve_reference"]
 
 
-# A step of the line search must bring this share of the decrease promised by the gradient.
+# A step of the line search must achieve this share of the decrease predicted by the gradient.
 ARMIJO = 1e-4
 SHORTEST_STEP = 1e-16
 
@@ -61,41 +61,42 @@ def solve_reference(
 ) -> LemllSolution:
     """Minimise Eq. (9) by the alternation of Algorithm 1.
 
-    Alternates between (Theta, b) for fixed U (Eq. 10) and U for fixed (Theta, b) (Eq. 11), each by
-    iteratively reweighted least squares with a backtracking line search, until the relative
-    decrease of Eq. (9) over one round is at most `tol`.
+    Each round first solves for (Theta, b) with fixed U (Eq. 10), then for U with fixed (Theta, b)
+    (Eq. 11). Both use iteratively reweighted least squares with a backtracking line search. The
+    rounds stop when the relative decrease of Eq. (9) over one round is at most `tol`.
 
     Parameters
     ----------
     X : ndarray or sparse array of shape (n_samples, n_features)
-        Features; made dense.
+        Features. Sparse features are converted to dense.
     Y : ndarray of shape (n_samples, n_labels)
         Logical labels, -1 or +1.
     W : sparse array of shape (n_samples, n_samples)
-        Rebuilding weights, rows summing to one.
+        Rebuilding weights. Each row sums to one.
     alpha, beta, gamma : float
         Weights of ``|Theta|_F^2``, ``|U - Y|_F^2`` and ``tr(U' M U)`` in Eq. (9).
     epsilon : float, default=0.1
         Radius of the tube.
     tol : float, default=1e-10
-        Relative decrease of Eq. (9) per round at which to stop.
+        The solver stops when the relative decrease of Eq. (9) per round is at most this.
     inner_tol : float, default=1e-8
-        The same for each of the two inner loops.
+        The same tolerance for each of the two inner loops.
     max_outer, max_inner : int, default=1000, 200
-        Caps on the rounds and on the reweightings of each inner loop.
+        Largest number of rounds, and of reweightings in each inner loop.
     one_reweighting : bool, default=False
-        Reweight once per block instead of nesting: the kindest reading of Algorithm 1.
+        Whether to reweight only once per block instead of running the inner loops to the end. This
+        is the fastest interpretation of Algorithm 1.
     U0 : ndarray of shape (n_samples, n_labels), optional
-        Where to start; zeros by default, as in the paper.
+        Initial numerical labels. By default zeros, as in the paper.
     time_limit : float, default=inf
-        Seconds after which no further round is begun.
+        No new round starts after this many seconds.
     callback : callable, optional
         Called with a `Progress` after each round.
 
     Returns
     -------
     LemllSolution
-        Its ``n_iter`` counts rounds.
+        The solution. Its ``n_iter`` counts rounds.
 
     See Also
     --------
@@ -152,9 +153,9 @@ def solve_reference(
 class MsvrBlock:
     """The (Theta, b)-step of Algorithm 1: multi-output support vector regression by IRWLS (Eq. 10).
 
-    Minimises ``sum_i L(|u_i - Theta x_i - b|) + alpha |Theta|_F^2`` for fixed targets U, from where
-    the last call ended. The linear system is (d+1) x (d+1) when d < n and n x n (kernel form)
-    otherwise.
+    Minimises ``sum_i L(|u_i - Theta x_i - b|) + alpha |Theta|_F^2`` for fixed targets U. Each call
+    starts where the last call ended. The linear system is (d+1) x (d+1) if d < n, and otherwise
+    n x n (kernel form).
 
     Parameters
     ----------
@@ -170,7 +171,7 @@ class MsvrBlock:
     Attributes
     ----------
     n_linear_solves : int
-        Cholesky factorisations so far.
+        Number of Cholesky factorisations so far.
     """
 
     def __init__(self, X: FloatArray, n_labels: int, *, alpha: float, epsilon: float) -> None:
@@ -252,8 +253,9 @@ class MsvrBlock:
         solution = np.zeros_like(self.unknowns)
         support = weights > 0
         if not support.any():
-            # Every row is inside the tube: what is left of the quadratic is alpha |Theta|^2, which
-            # asks for Theta = 0 and says nothing about b. Stopping here would not be optimal.
+            # All rows are inside the tube. Then the quadratic function is alpha |Theta|^2, whose
+            # minimum is Theta = 0 for any b. So move towards Theta = 0 and keep b; to stop here
+            # would not be optimal.
             solution[-1] = self.unknowns[-1]
             return solution
         self.n_linear_solves += 1
@@ -276,7 +278,7 @@ class MsvrBlock:
 
 
 class LabelBlock:
-    """The U-step of Algorithm 1 (Eq. 11-18): IRWLS for the numerical labels, predictions P fixed.
+    """The U-step of Algorithm 1 (Eq. 11-18): IRWLS for U with fixed predictions P.
 
     Minimises ``sum_i L(|u_i - p_i|) + beta |U - Y|_F^2 + gamma tr(U' M U)``.
     """
@@ -294,8 +296,8 @@ class LabelBlock:
         n_samples = len(Y)
         difference = np.eye(n_samples) - W.toarray()
         self.Y, self.beta, self.gamma, self.epsilon = Y, beta, gamma, epsilon
-        # B = beta I + gamma M; a reweighting only adds a_i to its diagonal.
-        # Fortran order, so that LAPACK factorises the copy in place.
+        # B = beta I + gamma M. A reweighting only adds the weights a_i to its diagonal.
+        # Use Fortran order, so that LAPACK factorises the copy in place.
         self.hessian = np.asfortranarray(gamma * (difference.T @ difference))
         self.hessian[np.diag_indices(n_samples)] += beta
         self.U = U0.copy()

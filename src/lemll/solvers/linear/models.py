@@ -37,7 +37,7 @@ MAX_DENSE_ORDER = 8000
 
 
 class Model(Protocol):
-    """The interface of models in the joint search. An image is always ``Xt [Theta'; b']``, n x l."""
+    """The interface of models in the joint search. An image is ``Xt [Theta'; b']``, n x l."""
 
     n_rows: int
     n_linear_solves: int

@@ -1,4 +1,4 @@
-"""Thousands of logistic regressions at once: on shared rows (`solve`), or few rows (`subsets`)."""
+"""Solve thousands of logistic regressions together, on shared rows or on different subsets."""
 
 from lemll.solvers.logistic.solve import LogisticSolution, solve_logistic
 from lemll.solvers.logistic.subsets import SubsetsSolution, solve_logistic_subsets

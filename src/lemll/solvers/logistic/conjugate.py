@@ -1,4 +1,4 @@
-"""Conjugate gradients for the Newton systems of many logistic regressions at once."""
+"""Conjugate gradients for the Newton systems of many logistic regressions together."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from lemll.solvers.logistic.features import SharedFeatures
 __all__ = ["conjugate_gradients", "keep_problems"]
 
 MAX_CG = 200
-# Problems that are solved leave once they are this share of those still multiplied.
+# Solved problems are removed when they are this share of all. Removal copies the arrays, so it does
+# not pay for a few problems.
 LEAVING = 0.25
 
 
 def keep_problems(state: Any, kept: npt.NDArray[np.bool_]) -> None:
-    """Drop problems from every array of a dataclass; the last axis counts problems."""
+    """Remove problems from every array of a dataclass; the last axis is that of the problems."""
     for field in fields(state):
         values = getattr(state, field.name)
         if values is not None:
@@ -28,7 +29,7 @@ def keep_problems(state: Any, kept: npt.NDArray[np.bool_]) -> None:
 
 @dataclass(slots=True)
 class _Systems:
-    """The systems not solved yet; a last row stands for the intercept."""
+    """The systems that are not solved yet. The last row belongs to the intercept."""
 
     place: Array
     curvature: Array
@@ -55,24 +56,25 @@ def conjugate_gradients(
     Parameters
     ----------
     features : SharedFeatures
-        A, but for the column of the intercept, which is not penalised.
+        The matrix A without the column of the intercept, which is not penalised.
     slope : ndarray of shape (n_axes + 1, n_problems)
-        Gradients; the last row is that of the intercept.
+        Gradients. The last row belongs to the intercept.
     curvature : ndarray of shape (n_samples, n_problems)
         The diagonals D.
     free : ndarray of shape (n_axes, n_problems) or None
-        0 for coefficients that stay 0.
+        0 for coefficients that must stay 0, else 1.
     penalty : float
         1 / C.
     forcing : ndarray of shape (n_problems,)
-        Relative length of the residual at which to stop, in the norm of the preconditioner.
+        A system is solved when the relative length of its residual is at most this, in the norm of
+        the preconditioner.
 
     Returns
     -------
     x : ndarray of shape (n_axes + 1, n_problems)
         The steps.
     used : int
-        Iterations of the slowest problem.
+        Number of iterations of the slowest problem.
     """
     dtype = curvature.dtype.type
     diagonal = np.vstack(
@@ -106,7 +108,7 @@ def conjugate_gradients(
 
 
 def _iterate(features: SharedFeatures, s: _Systems, penalty: Any) -> npt.NDArray[np.bool_]:
-    """Take one step in every system; say which ones need more."""
+    """Take one step in every system; return which systems need more steps."""
     image = features.times(s.q[:-1])
     image += s.q[-1]
     image *= s.curvature
@@ -117,7 +119,7 @@ def _iterate(features: SharedFeatures, s: _Systems, penalty: Any) -> npt.NDArray
         hq[:-1] *= s.free
     hq[-1] = image.sum(axis=0)
     bend = np.einsum("ij,ij->j", s.q, hq)
-    # A problem that is solved stands still until it leaves.
+    # A solved problem does not move until it is removed.
     going = (s.rz > s.goal) & (bend > 0)
     alpha = np.where(going, s.rz / np.where(going, bend, 1), 0)
     s.x += alpha * s.q

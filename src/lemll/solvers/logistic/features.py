@@ -1,9 +1,9 @@
-"""The features that many logistic regressions share, in the basis where Newton's systems are easy.
+"""The features that many logistic regressions share, in a basis with simple Newton systems.
 
-The penalty of the coefficients is the same in every orthonormal basis, and an intercept that is
-not penalised takes up any shift of the features. So features are centred, sparse ones within the
-products only, and dense ones are turned to their principal axes: there ``X'DX`` is nearly diagonal
-for every D, and there are no more of them than rows.
+The penalty of the coefficients is the same in every orthonormal basis. The intercept is not
+penalised, so it can compensate any shift of the features. Therefore all features are centred;
+sparse features are centred only inside the products. Dense features are rotated to their principal
+axes. There ``X'DX`` is almost diagonal for every D, and there are not more axes than rows.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ __all__ = ["STRONG_PENALTY", "SharedFeatures"]
 
 # Above this many axes the eigendecomposition costs more than it saves.
 MAX_AXES, MAX_AXES_OF_SPARSE = 1000, 600
-# Weaker penalties make Newton's systems too ill-conditioned for float32, and for a diagonal
-# preconditioner alone.
+# With weaker penalties the Newton systems are ill-conditioned. Then float32 is not accurate enough,
+# and a diagonal preconditioner is not good enough.
 STRONG_PENALTY = 1e-3
 LARGEST_SINGLE = 1e6
 DOUBLE = np.dtype(np.float64)
 
 
 class SharedFeatures:
-    """Features as a product with coefficients needs them, and the way back to the given ones.
+    """Features in the basis of the solver, with the conversion back to the original basis.
 
     Parameters
     ----------
     X : ndarray or sparse array of shape (n_samples, n_features)
         Features of every problem.
     extra : ndarray of shape (n_samples, n_extra) or None
-        Features that not every problem may use; they keep their axes.
+        Features that only some problems may use. They are not rotated.
     penalty : float
         1 / C.
 
     Attributes
     ----------
     n_axes : int
-        Coefficients of a problem in this basis, with those of `extra` last.
+        Number of coefficients of a problem in this basis. Those of `extra` are the last ones.
     dense : ndarray of shape (n_samples, n_axes) or None
-        The centred features, unless they are sparse.
+        The centred features. None if they are sparse.
     cg_dtype : dtype
-        In which Newton's systems may be solved.
+        Precision in which the Newton systems are solved.
     """
 
     def __init__(self, X: Features, extra: FloatArray | None, penalty: float) -> None:
@@ -71,7 +71,7 @@ class SharedFeatures:
         self.n_axes = self._n_turned + len(self._extra_centre)
         self.dense: FloatArray | None = None if is_sparse(X) else X
         largest = float(np.abs(X.data if is_sparse(X) else X).max(initial=0))
-        # Steps need no more digits than the next step corrects.
+        # A Newton step corrects the errors of the last one, so float32 is enough for directions.
         single = penalty >= STRONG_PENALTY and largest <= LARGEST_SINGLE
         self.cg_dtype = np.dtype(np.float32) if single else DOUBLE
         shift = self._centre if is_sparse(X) else None
@@ -135,7 +135,7 @@ class SharedFeatures:
 
 
 class _Parts:
-    """The features in one precision: the first ones, with what to subtract, and the extra ones."""
+    """The features in one precision: shared features with their shift, and extra features."""
 
     def __init__(
         self, first: Any, shift: FloatArray | None, second: FloatArray | None, dtype: npt.DTypeLike
@@ -148,7 +148,7 @@ class _Parts:
 
 
 def _principal_axes(X: FloatArray) -> FloatArray:
-    """Return an orthonormal basis of the rows of X: of no more vectors than X has rows."""
+    """Return an orthonormal basis of the rows of X, with at most as many vectors as rows."""
     n_samples, n_features = X.shape
     if n_features <= n_samples:
         return np.asarray(eigh(X.T @ X, check_finite=False)[1])
@@ -156,6 +156,6 @@ def _principal_axes(X: FloatArray) -> FloatArray:
     kept = values > values[-1] * n_samples * np.finfo(np.float64).eps
     if not kept.any():
         return np.zeros((n_features, 1))
-    # Division by small roots loses orthogonality, which a QR decomposition restores.
+    # Division by small roots makes the axes less orthogonal; a QR decomposition repairs this.
     axes = X.T @ (vectors[:, kept] / np.sqrt(values[kept]))
     return np.asarray(np.linalg.qr(axes)[0])

@@ -1,7 +1,7 @@
 """Newton's method for a block of logistic regressions on the same features.
 
-All problems of a block share the products with X; each has its own step length and stops on its
-own, and then leaves the block.
+All problems of a block share the products with X. Each problem has its own step length. A problem
+leaves the block when it is solved.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ __all__ = ["NewtonBlock", "log_loss", "probabilities"]
 
 ARMIJO = 1e-4
 SHORTEST_STEP = 2.0**-30
-# Rows that a model is sure of have a curvature that vanishes in float64; Newton divides by it.
+# If a model is very sure of a row, the curvature of the row underflows to 0 in float64. The Newton
+# system divides by the curvature, so it gets this minimum.
 LEAST_CURVATURE = 1e-12
-# How well the first Newton systems are solved; later ones better and better.
+# Accuracy of the first Newton systems. Later systems are solved more and more accurately.
 LOOSEST_SYSTEM = 0.3
 
 
@@ -52,7 +53,7 @@ def log_loss(scores: FloatArray, labels: FloatArray) -> FloatArray:
 
 @dataclass(slots=True)
 class _NewtonState:
-    """What belongs to each problem still searched for; the last axis counts problems."""
+    """The arrays of the problems that are not solved yet; the last axis is the problem."""
 
     place: npt.NDArray[np.intp]
     labels: FloatArray
@@ -66,16 +67,16 @@ class _NewtonState:
 
 
 class NewtonBlock:
-    """Solve some problems together.
+    """Solve a block of problems together.
 
     Parameters
     ----------
     features : SharedFeatures
-        Of all problems.
+        The features of all problems.
     labels : ndarray of shape (n_samples, n_problems)
-        0/1, both values in each column where its weight is positive.
+        0/1. Each column must have both values among the rows with a positive weight.
     weights : ndarray of shape (n_samples, n_problems) or None
-        Of the rows.
+        Weights of the rows.
     free : ndarray of shape (n_axes, n_problems) or None
         1 where a problem may use a feature, else 0.
     penalty : float
@@ -101,7 +102,8 @@ class NewtonBlock:
         surprise = labels - mean
         if weights is not None:
             surprise = surprise * weights
-        # The length of the first gradient if the rows' parts of it had random signs.
+        # The expected length of the first gradient if its contributions from the rows had random
+        # signs. Unlike the true first gradient, it is never accidentally small.
         scale = np.sqrt((surprise * surprise).T @ (1 + features.row_squares()))
         self.state = _NewtonState(
             place=np.arange(n_problems),
@@ -124,7 +126,7 @@ class NewtonBlock:
         self._exact = False
 
     def solve(self, tol: float, max_iter: int) -> None:
-        """Search until every gradient is below `tol` times its scale, or `max_iter` steps."""
+        """Iterate until every gradient is below `tol` times its scale, or for `max_iter` steps."""
         for step in range(max_iter + 1):
             state = self.state
             p, curvature = probabilities(state.scores)
@@ -173,7 +175,7 @@ class NewtonBlock:
     def _search(
         self, slope: FloatArray, slope0: FloatArray, direction: FloatArray, direction0: FloatArray
     ) -> npt.NDArray[np.bool_]:
-        """Halve each problem's step until its value falls enough; say which ones moved."""
+        """Halve the step of each problem until its value falls enough; return which moved."""
         state = self.state
         promised = (slope * direction).sum(axis=0) + slope0 * direction0
         change = self.features.times(direction) + direction0
@@ -182,7 +184,7 @@ class NewtonBlock:
             coef = state.coef + length * direction
             scores = state.scores + length * change
             value = self._value(scores, coef)
-            # What rounding of the sum can hide is no failure.
+            # An increase within the rounding error of the sum does not count as a failure.
             slack = 1e-13 * (1 + np.abs(state.value))
             short = ~(value <= state.value + ARMIJO * length * promised + slack) & (length > 0)
             if not short.any():
@@ -208,7 +210,8 @@ class NewtonBlock:
             penalty=self.penalty,
             forcing=np.minimum(LOOSEST_SYSTEM, np.sqrt(norm)),
         )
-        # An iteration costs 4 n d, an exact step n d^2 and its factor d^3 / 3.
+        # A conjugate gradient iteration costs 4 n d operations. An exact step costs n d^2, and its
+        # factorisation d^3 / 3. Use exact steps from now on if they are cheaper.
         n_axes = self.features.n_axes
         self._exact = used > n_axes / 4 * (1 + n_axes / (3 * len(curvature)))
         return found[:-1], found[-1]
@@ -216,7 +219,7 @@ class NewtonBlock:
     def _exact_direction(
         self, slope: FloatArray, slope0: FloatArray, curvature: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Factorise each problem's Hessian."""
+        """Factorise the Hessian of each problem."""
         X, free = self.features.dense, self.state.free
         assert X is not None
         direction, direction0 = np.zeros_like(slope), np.zeros_like(slope0)
@@ -236,7 +239,7 @@ class NewtonBlock:
 
 
 def solve_definite(hessian: FloatArray, right: FloatArray) -> FloatArray:
-    """Solve a system whose matrix is positive definite, but for rounding."""
+    """Solve a system whose matrix is positive definite, except for rounding errors."""
     lift = 0.0
     size = float(np.trace(hessian)) / len(hessian)
     while True:

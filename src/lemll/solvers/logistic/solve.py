@@ -1,4 +1,4 @@
-"""Many L2-regularised logistic regressions at once: Newton's method with shared products."""
+"""Solve many L2-regularised logistic regressions together, with shared products."""
 
 from __future__ import annotations
 
@@ -18,35 +18,36 @@ from lemll.solvers.logistic.newton import NewtonBlock
 
 __all__ = ["LogisticSolution", "solve_logistic"]
 
-# A block of problems has a few arrays of this size: small enough for the processor's cache, and
-# bounded however many problems there are.
+# A block of problems has a few arrays of this size. They fit into the cache of the processor, and
+# the memory does not depend on the number of problems.
 BLOCK_BYTES = 1 << 21
-# Sparse features are read anew for each block, so that blocks should be few.
+# Every block reads all sparse features again, so use larger and fewer blocks.
 SPARSE_BLOCKS = 2
 LEAST_PROBLEMS = 16
-# Directions are computed in float32, in which larger penalties overflow.
+# Directions are computed in float32, where a larger penalty 1 / C would overflow.
 LEAST_C = 1e-30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogisticSolution:
-    """The minimisers of many logistic regressions, one row a problem.
+    """The minimisers of many logistic regressions, one row per problem.
 
     Attributes
     ----------
     coef : ndarray of shape (n_problems, n_features)
         Coefficients of the shared features.
     extra_coef : ndarray of shape (n_problems, n_extra)
-        Coefficients of the features that only some problems use; 0 where they are not allowed.
+        Coefficients of the features that only some problems may use. 0 if not allowed.
     intercept : ndarray of shape (n_problems,)
-        Minus or plus infinity where all labels of a problem are 0, or 1: the model is constant.
+        The intercepts. If all labels of a problem are equal, the model is constant, and the
+        intercept is minus infinity (all 0) or plus infinity (all 1).
     objective : ndarray of shape (n_problems,)
-        The minimised function.
+        The minimum of each problem.
     gradient_norm : ndarray of shape (n_problems,)
-        Length of the gradient, relative to the one at the start if the rows' parts of it had
-        random signs.
+        Length of the gradient, relative to the expected length at the start if the contributions
+        of the rows had random signs.
     n_iter : ndarray of shape (n_problems,)
-        Newton steps.
+        Number of Newton steps.
     converged : ndarray of shape (n_problems,)
         Whether `gradient_norm` has reached the tolerance.
     """
@@ -74,13 +75,12 @@ def solve_logistic(
 ) -> LogisticSolution:
     r"""Minimise many L2-regularised logistic losses over the same rows.
 
-    For each column y of `labels`, with weights w of its own,
+    For each column y of `labels`, with its own weights w, it minimises
 
     .. math::
         \sum_i w_i\log\bigl(1+e^{-(2y_i-1)(\theta^\top x_i+b)}\bigr)+\frac1{2C}\|\theta\|^2,
 
-    whose minimiser is that of scikit-learn's ``LogisticRegression(C=C)``; the intercept b is not
-    penalised.
+    as ``LogisticRegression(C=C)`` of scikit-learn does. The intercept b is not penalised.
 
     Parameters
     ----------
@@ -91,17 +91,18 @@ def solve_logistic(
     C : float, default=1.0
         Inverse strength of the penalty, > 0.
     sample_weight : ndarray of shape (n_samples, n_problems), optional
-        Weights, not negative. A weight of 2 is the row twice, a weight of 0 is no row.
+        Weights, not negative. A weight of 2 has the same effect as repeating the row; a weight of
+        0 has the same effect as removing it.
     extra : ndarray of shape (n_samples, n_extra), optional
-        Features that not every problem may use.
+        Features that only some problems may use.
     allowed : ndarray of shape (n_problems, n_extra), optional
-        Which of them each problem may use; by default all.
+        Which of the extra features each problem may use. By default all.
     tol : float, default=1e-6
-        Relative length of the gradient at which to stop.
+        A problem is solved when the relative length of its gradient is at most this.
     max_iter : int, default=100
-        Cap on the Newton steps of each problem.
+        Largest number of Newton steps per problem.
     n_jobs : int, optional
-        Threads that work on blocks of problems at the same time, as joblib counts them.
+        Number of threads, as in joblib. Each thread works on one block of problems at a time.
 
     Returns
     -------
@@ -110,9 +111,9 @@ def solve_logistic(
 
     Notes
     -----
-    Problems are worked on in blocks of bounded memory. Each Newton system is solved by conjugate
-    gradients with a diagonal preconditioner, in the principal axes of dense features, or by a
-    factorisation where that is cheaper; all products with X are shared by a block.
+    Problems are solved in blocks of limited memory. All problems of a block share the products
+    with X. Each Newton system is solved by conjugate gradients with a diagonal preconditioner, or
+    by a factorisation if that is cheaper. Dense features are rotated to their principal axes.
 
     Examples
     --------
@@ -168,7 +169,7 @@ def solve_logistic(
 
 
 def check_inverse_penalty(C: float) -> None:
-    """Refuse a C that is no inverse of a penalty, or of one that overflows in float32."""
+    """Refuse a C that is not positive, or whose penalty 1 / C overflows in float32."""
     if not (np.isfinite(C) and C > 0):
         raise ValueError(f"C must be finite and > 0, got {C}.")
     if C < LEAST_C:

@@ -1,10 +1,10 @@
-"""Newton's method for a stack of logistic regressions that each have a few rows of their own.
+"""Newton's method for a stack of logistic regressions, each with a few rows of its own.
 
-Problems with about as many rows are padded to the same number and worked on as a stack of small
-dense matrices. With fewer rows than features the unknowns are one multiplier a row:
-``theta = X'a``, scores ``Ka + b`` with the kernel ``K = XX'`` of the problem's rows. Newton's
-system is then ``(I + C S K S) z = S t`` with S the root of the curvature, which is well-posed
-however small the curvature gets; the intercept follows from ``sum(a) = 0``.
+Problems with a similar number of rows are padded to the same number. Then they are solved as a
+stack of small dense matrices. If a problem has fewer rows than features, it has one unknown per
+row: ``theta = X'a``, and the scores are ``Ka + b`` with the kernel ``K = XX'`` of its rows. The
+Newton system is then ``(I + C S K S) z = S t``, where S is the root of the curvature. It is
+well-conditioned even if the curvature is very small. The intercept follows from ``sum(a) = 0``.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from lemll.solvers.logistic.newton import (
 
 __all__ = ["Stack"]
 
-# Solved problems leave once they are this share of the stack: leaving copies the others.
+# Solved problems are removed when they are this share of the stack, because removal copies the
+# other problems.
 LEAVING = 0.1
 
 
 @dataclass(slots=True)
 class _StackState:
-    """Problems still searched for; the first axis counts problems."""
+    """The arrays of the problems that are not solved yet; the first axis is the problem."""
 
     place: npt.NDArray[np.intp]
     design: FloatArray
@@ -44,7 +45,7 @@ class _StackState:
     scale: FloatArray
 
     def keep(self, kept: npt.NDArray[np.bool_]) -> None:
-        """Drop the problems that are done."""
+        """Remove the solved problems."""
         for field in fields(self):
             setattr(self, field.name, getattr(self, field.name)[kept])
 
@@ -55,13 +56,13 @@ class Stack:
     Parameters
     ----------
     design : ndarray of shape (n_problems, n_rows, n_columns)
-        Kernels of the problems' rows, or their features.
+        The kernel of the rows of each problem, or their features.
     labels : ndarray of shape (n_problems, n_rows)
-        0/1, both in each problem.
+        0/1. Each problem must have both values.
     there : ndarray of shape (n_problems, n_rows)
-        1, or 0 for rows that only pad.
+        1 for rows of the problem, 0 for padding.
     kernel : bool
-        Which of the two `design` is.
+        Whether `design` holds kernels (True) or features (False).
     penalty : float
         1 / C.
 
@@ -74,7 +75,7 @@ class Stack:
     gradient_norm : ndarray of shape (n_problems,)
         Relative lengths of the gradients.
     n_iter : ndarray of shape (n_problems,)
-        Newton steps.
+        Number of Newton steps.
     """
 
     def __init__(
@@ -108,7 +109,7 @@ class Stack:
         )
 
     def solve(self, tol: float, max_iter: int) -> None:
-        """Search until every gradient is below `tol` times its scale, or `max_iter` steps."""
+        """Iterate until every gradient is below `tol` times its scale, or for `max_iter` steps."""
         state = self.state
         stuck = np.zeros(len(state.place), dtype=np.bool_)
         for step in range(max_iter + 1):
@@ -149,6 +150,8 @@ class Stack:
         system *= root[:, None, :]
         diagonal = np.arange(root.shape[1])
         system[:, diagonal, diagonal] += 1
+        # Solve for the target and for the ones (times S). The combination with sum(a) = 0
+        # determines the intercept.
         solved = np.linalg.solve(system, np.stack([target, root], axis=2))
         intercept = _inner(root, solved[:, :, 0]) / _inner(root, solved[:, :, 1])
         unknowns = solved[:, :, 0] - intercept[:, None] * solved[:, :, 1]
@@ -175,10 +178,10 @@ class Stack:
     def _search(
         self, residuals: FloatArray, direction: FloatArray, direction0: FloatArray
     ) -> npt.NDArray[np.bool_]:
-        """Halve each problem's step until its value falls enough; say which ones cannot move."""
+        """Halve the step of each problem until its value falls enough; return which are stuck."""
         state = self.state
         change = _times(state.design, direction) + direction0[:, None]
-        # What the penalty multiplies the unknowns with: their kernel, or nothing.
+        # The penalty is a'Ka with a kernel, and theta'theta without. Ka is known from the scores.
         here, ahead = state.unknowns, direction
         if self.kernel:
             here, ahead = state.scores - state.intercept[:, None], change - direction0[:, None]

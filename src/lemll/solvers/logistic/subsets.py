@@ -1,4 +1,4 @@
-"""Very many logistic regressions, each on a few rows: all pairs of labels, for example."""
+"""Solve many logistic regressions, each on its own few rows, for example all pairs of labels."""
 
 from __future__ import annotations
 
@@ -21,33 +21,36 @@ from lemll.solvers.logistic.stack import Stack
 
 __all__ = ["SubsetsSolution", "solve_logistic_subsets"]
 
-# Stacks of matrices are no larger than this, whatever there is to solve.
+# Largest size of a stack of matrices.
 STACK_BYTES = 1 << 24
-# Labels and weights of as many problems on all rows are listed at a time.
+# Problems on all rows are solved in groups whose label masks have at most this size.
 MASK_BYTES = 1 << 25
-# Problems whose rows and labels are checked at a time.
+# Number of problems whose rows and labels are checked at a time.
 CHECKED = 1024
-# What a product with all rows costs, conjugate gradients and all, in multiplications of a stack.
+# Measured cost of one multiplication in products with all rows (including the iterations of
+# conjugate gradients), relative to one multiplication in a stack.
 SHARED_COST = 33
-# A kernel of all rows up to this size is computed once, and each problem's cut out of it.
+# A kernel of all rows up to this size is computed once. Each problem takes its part of it.
 KERNEL_BYTES = 1 << 29
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubsetsSolution:
-    """The minimisers of many logistic regressions, one row a problem.
+    """The minimisers of many logistic regressions, one row per problem.
 
     Attributes
     ----------
     coef : ndarray of shape (n_problems, n_features), float32
-        Coefficients, rounded: of tens of thousands of problems they are what needs memory.
+        Coefficients. They are rounded to float32, because with tens of thousands of problems they
+        need most of the memory.
     intercept : ndarray of shape (n_problems,)
-        Minus or plus infinity where all labels of a problem are 0, or 1; NaN without rows.
+        The intercepts. Minus infinity if all labels of a problem are 0, plus infinity if all are
+        1, and NaN if the problem has no rows.
     gradient_norm : ndarray of shape (n_problems,)
-        Length of the gradient, relative to the one at the start if the rows' parts of it had
-        random signs.
+        Length of the gradient, relative to the expected length at the start if the contributions
+        of the rows had random signs.
     n_iter : ndarray of shape (n_problems,)
-        Newton steps.
+        Number of Newton steps.
     converged : ndarray of shape (n_problems,)
         Whether `gradient_norm` has reached the tolerance.
     """
@@ -69,9 +72,9 @@ def solve_logistic_subsets(
     max_iter: int = 100,
     n_jobs: int | None = None,
 ) -> SubsetsSolution:
-    r"""Minimise many L2-regularised logistic losses, each over rows of its own.
+    r"""Minimise many L2-regularised logistic losses, each over its own rows.
 
-    For each problem with rows I and labels y
+    For each problem with rows I and labels y, it minimises
 
     .. math::
         \sum_{i\in I}\log\bigl(1+e^{-(2y_i-1)(\theta^\top x_i+b)}\bigr)+\frac1{2C}\|\theta\|^2.
@@ -81,17 +84,17 @@ def solve_logistic_subsets(
     X : ndarray or sparse array of shape (n_samples, n_features)
         Features.
     rows : sequence of ndarray
-        Which rows each problem has, none of them twice.
+        Indices of the rows of each problem, without duplicates.
     labels : sequence of ndarray
         Their labels, 0/1.
     C : float, default=1.0
         Inverse strength of the penalty, > 0.
     tol : float, default=1e-6
-        Relative length of the gradient at which to stop.
+        A problem is solved when the relative length of its gradient is at most this.
     max_iter : int, default=100
-        Cap on the Newton steps of each problem.
+        Largest number of Newton steps per problem.
     n_jobs : int, optional
-        Threads that work on stacks of problems at the same time, as joblib counts them.
+        Number of threads, as in joblib. Each thread works on one stack of problems at a time.
 
     Returns
     -------
@@ -128,7 +131,7 @@ def solve_logistic_subsets(
         design = source.kernels(index) if kernel else source.features(index)
         stack = Stack(design, wanted, there, kernel=kernel, penalty=1 / C)
         stack.solve(tol, max_iter)
-        # The rows that only pad have multipliers of 0.
+        # Padding rows have multipliers of 0, so they do not change the sum.
         coef[part] = source.combined(index, stack.unknowns) if kernel else stack.unknowns
         shift = source.centre @ coef[part].T.astype(np.float64)
         intercept[part], gradient_norm[part] = stack.intercept - shift, stack.gradient_norm
@@ -143,7 +146,8 @@ def solve_logistic_subsets(
             X, wanted, sample_weight=there, C=C, tol=tol, max_iter=max_iter, n_jobs=n_jobs
         )
         coef[part] = found.coef
-        # What rounding took from the coefficients, far from the origin, the intercepts give back.
+        # Rounding the coefficients to float32 changes the scores of features far from the origin.
+        # Correct the intercept so that the score of the mean row stays the same.
         lost = found.coef - coef[part]
         intercept[part] = found.intercept + lost @ np.asarray(X.mean(axis=0)).ravel()
         gradient_norm[part], n_iter[part] = found.gradient_norm, found.n_iter
@@ -184,7 +188,7 @@ def _check_problems(rows: Sequence[Array], labels: Sequence[Any], n_samples: int
     kept = np.flatnonzero(size)
     for start in range(0, len(kept), CHECKED):
         part = kept[start : start + CHECKED]
-        # Tens of thousands of small problems are looked through faster when joined.
+        # To check tens of thousands of small problems, it is faster to join them first.
         index = np.concatenate([rows[t] for t in part])
         values = np.concatenate([labels[t] for t in part])
         if index.dtype.kind not in "iu" or index.min() < 0 or index.max() >= n_samples:
@@ -200,24 +204,24 @@ def _check_problems(rows: Sequence[Array], labels: Sequence[Any], n_samples: int
 
 
 def _is_large(X: Features, size: IndexArray, penalty: float) -> npt.NDArray[np.bool_]:
-    """Say for which problems products with all rows cost less than a stack of their own."""
+    """Return which problems are cheaper with products over all rows than in a stack."""
     n_samples, n_features = X.shape
     stored = X.nnz if is_sparse(X) else X.size
     stack = size.astype(np.float64) ** 2 * np.minimum(size, n_features)
-    # Without a penalty to speak of conjugate gradients are slow, and a stack is solved exactly.
+    # With almost no penalty, conjugate gradients are slow. A stack is solved exactly, so use it.
     costly = stack > SHARED_COST * (4 * stored + 12 * n_samples)
     return np.asarray(costly & (penalty >= STRONG_PENALTY))
 
 
 def _stacks(problems: IndexArray, size: IndexArray, n_features: int) -> Iterator[IndexArray]:
-    """Put problems of about the same number of rows together."""
+    """Yield groups of problems with a similar number of rows."""
     order = problems[np.argsort(-size[problems], kind="stable")]
     start = 0
     while start < len(order):
         largest = int(size[order[start]])
         width = min(largest, n_features)
         stop = start + max(1, STACK_BYTES // (8 * largest * width))
-        # Padding should cost little: half as many rows begin a new stack.
+        # Limit the cost of padding: problems with less than 70 % of the rows start a new stack.
         alike = np.searchsorted(-size[order[start:stop]], -0.7 * largest, side="right")
         yield order[start : start + max(1, int(alike))]
         start += max(1, int(alike))
@@ -236,7 +240,7 @@ def _padded(
 
 
 class _Source:
-    """Centred features, and kernels of some rows of them."""
+    """Centred features, and kernels of some of their rows."""
 
     def __init__(self, X: Features) -> None:
         self._X = lighter(X)
@@ -259,14 +263,14 @@ class _Source:
         return rows.reshape(*index.shape, -1)
 
     def kernels(self, index: IndexArray) -> FloatArray:
-        """Return the products of all rows of each problem with one another."""
+        """Return the inner products between all rows of each problem."""
         if self._kernel is not None:
             return np.asarray(self._kernel[index[:, :, None], index[:, None, :]])
         features = self.features(index)
         return np.asarray(np.matmul(features, features.transpose(0, 2, 1)))
 
     def combined(self, index: IndexArray, multipliers: FloatArray) -> FloatArray:
-        """Return the sums of the rows of each problem, times multipliers that sum to 0."""
+        """Return the sum of multipliers times rows for each problem; multipliers sum to 0."""
         n_problems, width = index.shape
         start = np.arange(0, index.size + 1, width)
         from_rows = sparse.csr_array(

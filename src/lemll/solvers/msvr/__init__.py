@@ -1,4 +1,4 @@
-"""Eq. (10), regression with a tube: alone (`solve`), and with signs to keep (`sign`)."""
+"""Minimise Eq. (10), regression with a tube: alone (`solve`) or with a sign term (`sign`)."""
 
 from lemll.solvers.msvr.search import MsvrSolution
 from lemll.solvers.msvr.sign import SignMsvrSolution, solve_sign_msvr

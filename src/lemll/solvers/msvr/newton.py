@@ -1,4 +1,4 @@
-"""The Newton systems of Eq. (10)."""
+"""The Newton systems of Eq. (10), solved by preconditioned conjugate gradients."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from lemll._types import FloatArray
 
 __all__ = ["Curvature", "MsvrDirection", "NewtonPoint", "NewtonSystem"]
 
-# Conjugate gradient steps for one Newton step. Cut short, they still give a direction of descent.
+# Largest number of conjugate gradient steps per Newton step. If they are stopped early, the result
+# is still a descent direction.
 MAX_INNER = 300
-# More damping would slow down problems with nearly all rows inside the tube.
+# More damping would slow down problems with almost all rows inside the tube.
 LARGEST_DAMPING = 1e-6
 
 
 class Curvature(Protocol):
-    """Half the Hessian of a loss of the outputs, row by row."""
+    """Half the Hessian of a loss with respect to the outputs, with one block per row."""
 
     def times(self, image: FloatArray) -> FloatArray:
         """Apply it to a change of the outputs."""
@@ -25,10 +26,11 @@ class Curvature(Protocol):
 
 
 class NewtonPoint(Protocol):
-    """What a Newton system needs to know of the point where it is made.
+    """The interface of the point at which a Newton system is built.
 
-    Its `problem` has alpha, features, the factorised model, and `bounded`: whether half the
-    curvature of the loss is at most 1, so that the preconditioner bounds the Hessian.
+    Its `problem` has alpha, features, the factorised model, and `bounded`. `bounded` says whether
+    half the curvature of the loss is at most 1; then the preconditioner is an upper bound of the
+    Hessian.
     """
 
     problem: Any
@@ -36,12 +38,12 @@ class NewtonPoint(Protocol):
     pull: FloatArray
 
     def curvature(self, damping: float) -> Curvature:
-        """Return the curvature of the loss, rows without any raised to this share of it."""
+        """Return the curvature of the loss; rows without curvature get `damping` instead."""
         ...
 
 
 class MsvrDirection(NamedTuple):
-    """A change of V, and its image."""
+    """A change of V and its image."""
 
     V: FloatArray
     image: FloatArray
@@ -51,25 +53,26 @@ class NewtonSystem:
     """The Newton system at a point, solved by preconditioned conjugate gradients.
 
     Half the gradient, and every residual of the system, has the form
-    ``alpha [Theta'; 0] + Xt' force`` and is kept as the pair ``(V, force)``: the preconditioner
-    needs no more, and by samples multiplying it out would cost products with X.
+    ``alpha [Theta'; 0] + Xt' force``. It is stored as the pair ``(V, force)``, because this is all
+    that the preconditioner needs. In the form by samples, the product itself would cost products
+    with X.
 
     Attributes
     ----------
     decrement : float
-        ``<g, P^-1 g>`` of half the gradient g: at most the distance of the objective to its
-        minimum.
+        ``<g, P^-1 g>``, where g is half the gradient. It is at most the distance of the objective
+        to its minimum.
     """
 
     def __init__(self, point: NewtonPoint) -> None:
         self._point, self._problem = point, point.problem
-        # A diagonal preconditioner need not bound the Hessian, whatever the loss.
+        # A diagonal preconditioner is not always an upper bound of the Hessian.
         self._bounded = self._problem.bounded and self._problem.model.n_linear_solves > 0
         self._V, self._force = point.V.copy(), -point.pull
         self._first, self.decrement = self._precondition()
 
     def _precondition(self) -> tuple[MsvrDirection, float]:
-        """``P^-1 r`` of the present residual r, and ``<r, P^-1 r>``."""
+        """Return ``P^-1 r`` and ``<r, P^-1 r>`` for the current residual r."""
         problem, model = self._problem, self._problem.model
         V, image, right = model.solve(problem.alpha, self._V, self._force)
         sums = problem.features.gather(self._force)
@@ -78,7 +81,7 @@ class NewtonSystem:
         return MsvrDirection(V, image + problem.features.spread(V[-1])), decrement
 
     def solve(self, forcing: float) -> MsvrDirection:
-        """Return a direction that leaves the share `forcing` of the gradient."""
+        """Return a direction; stop when the residual is the share `forcing` of the gradient."""
         problem = self._problem
         curvature = self._point.curvature(min(LARGEST_DAMPING, forcing))
         along, last = self._first, self.decrement
@@ -93,8 +96,8 @@ class NewtonSystem:
             V += length * along.V
             image += length * along.image
             if inner == 0 and self._bounded and length - 1 <= forcing**2:
-                # H <= P makes this a bound of the squared share of the gradient that is left:
-                # there is no need to look.
+                # Because H <= P, `length - 1` bounds the squared share of the gradient that is
+                # left. It is small enough, so the residual need not be computed.
                 break
             self._V -= length * along.V
             self._force -= length * bent

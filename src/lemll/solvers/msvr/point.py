@@ -1,4 +1,4 @@
-"""A point of the search for the minimum of Eq. (10): objective, curvature and certificate."""
+"""A point of the search for the minimum of Eq. (10), with objective, curvature and certificate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TINY = float(np.finfo(np.float64).tiny)
 
 
 class TubePoint(Protocol):
-    """A point whose residuals meet a tube."""
+    """The interface of a point with residuals and tube weights."""
 
     residuals: FloatArray
     norms: FloatArray
@@ -25,9 +25,9 @@ class TubePoint(Protocol):
 
 
 class MsvrProblem:
-    """The data of Eq. (10), rows multiplied by the roots of their weights."""
+    """The data of Eq. (10), with each row multiplied by the root of its weight."""
 
-    # Half the curvature of the tube loss is at most 1.
+    # Half the curvature of the tube loss is at most 1, so the preconditioner bounds the Hessian.
     bounded = True
 
     def __init__(
@@ -40,18 +40,18 @@ class MsvrProblem:
         self.radii = epsilon * self.roots
         scaled = self.roots[:, None] * T
         self.floor = smallest_objective(scaled, 1.0)
-        # Best intercept without a tube; centred targets keep the digits of small residuals.
+        # The best intercept without a tube. Centred targets keep the digits of small residuals.
         self.centre = self.features.gather(scaled) / self.features.total_weight
         self.T = self.roots[:, None] * (T - self.centre)
 
     def set_alpha(self, alpha: float) -> None:
-        """Go to another weight of the penalty."""
+        """Change the weight of the penalty."""
         self.model.factorise(1.0, alpha)
         self.alpha = alpha
 
 
 class MsvrPoint:
-    """The unknowns ``V = [Theta'; b']``, the residuals ``T - Xt V``, and what follows from them.
+    """The unknowns ``V = [Theta'; b']`` with the residuals ``T - Xt V`` and the objective.
 
     Attributes
     ----------
@@ -69,7 +69,8 @@ class MsvrPoint:
         self.norms = row_norms(self.residuals)
         self.weights = tube_weights(self.norms, problem.radii)
         if not problem.radii.any():
-            # Eq. (14) gives residuals of zero no weight, but without a tube they curve like others.
+            # Eq. (14) gives the weight 0 to a zero residual. Without a tube the loss is a square,
+            # and its curvature is the same for all rows.
             self.weights = np.ones_like(self.norms)
         self.pull = self.weights[:, None] * self.residuals
         self.objective = float(
@@ -81,7 +82,7 @@ class MsvrPoint:
         return MsvrPoint(self.problem, self.V - step * V, self.residuals + step * image)
 
     def refreshed(self) -> MsvrPoint:
-        """Return the same point, its residuals free of the rounding of sums."""
+        """Return the same point with recomputed residuals, without accumulated rounding errors."""
         return MsvrPoint(self.problem, self.V)
 
     def curvature(self, damping: float) -> MsvrCurvature:
@@ -89,28 +90,32 @@ class MsvrPoint:
         return MsvrCurvature(self, damping)
 
     def certified_gap(self) -> float:
-        """Upper bound of the objective's distance to its minimum.
+        """Return an upper bound of the distance of the objective to its minimum.
 
-        For any Z with ``Xt' Z`` zero in the row of b, D(Z) is a lower bound of Eq. (10), and::
+        For any Z for which the row of b in ``Xt' Z`` is zero, D(Z) is a lower bound of Eq. (10),
+        and::
 
             F - D(Z) = sum_i [ L(|xi_i|) + |z_i|^2/4 + epsilon |z_i| - <z_i, xi_i> ]
                        + |alpha Theta' - Xc'Z/2|_F^2 / alpha
 
-        Here ``Z/2`` is the pull, centred by a change c of the rows outside the tube. For these the
-        bracket is ``(|h| - p)^2 + 2 r (|h| - <h, n>)`` with ``h = z/2``, ``p = r - epsilon`` and
-        ``n = xi/r``, and both differences can be had without cancellation from c alone.
+        Here ``Z/2`` is the pull, centred by a change c of the rows outside the tube. For these
+        rows the bracket is ``(|h| - p)^2 + 2 r (|h| - <h, n>)`` with ``h = z/2``,
+        ``p = r - epsilon`` and ``n = xi/r``. Both differences are computed from c alone, so that
+        nothing cancels.
         """
         problem = self.problem
         shares = self.weights * problem.roots
         total = max(float(shares @ problem.roots), TINY)
         change = np.outer(shares, -problem.features.gather(self.pull) / total)
-        # Rows inside the tube have no pull and no change, hence no part in the gap.
+        # Rows inside the tube have no pull and no change, so they do not contribute to the gap.
+        # Split the change into its part along the residual and its part across it.
         unit = self.residuals / np.maximum(self.norms, TINY)[:, None]
         along = np.einsum("ij,ij->i", change, unit)
         across = np.square(row_norms(change - along[:, None] * unit))
         forward = self.weights * self.norms + along
         length = np.sqrt(np.square(forward) + across)
-        # |h| - <h, n>; where <h, n> is negative nothing cancels.
+        # |h| - <h, n>. If <h, n> is positive, use (|h|^2 - <h, n>^2) / (|h| + <h, n>) to avoid
+        # cancellation. If it is negative, nothing cancels.
         detour = np.where(
             forward > 0,
             across / np.maximum(length + np.maximum(forward, 0.0), TINY),
@@ -125,8 +130,9 @@ class MsvrPoint:
 class MsvrCurvature:
     """Half the Hessian of the tube loss: ``a_i I + (1 - a_i) n_i n_i'``, 0 inside the tube.
 
-    The weights are raised a little, by the share `damping` of what they lack to 1: rows inside the
-    tube, which may be all that keeps b from running away, would otherwise be forgotten.
+    The weights are raised slightly, from a to ``a + damping (1 - a)``. Without this, rows inside
+    the tube would have no curvature. If almost all rows are inside, only they limit b, and the
+    Newton step could be far too long.
     """
 
     def __init__(self, point: TubePoint, damping: float) -> None:
@@ -137,7 +143,7 @@ class MsvrCurvature:
         self._unit = point.residuals / np.maximum(point.norms, TINY)[:, None]
 
     def times(self, image: FloatArray) -> FloatArray:
-        """Apply every block to its row."""
+        """Multiply every row by its block."""
         along = np.einsum("ij,ij->i", self._unit, image)[:, None]
         product: FloatArray = self._weights * image + (self._stretch * along) * self._unit
         return product

@@ -1,4 +1,4 @@
-"""The Newton steps of Eq. (10), when they are certified, and what they lead to."""
+"""The Newton search for the minimum of Eq. (10), its certificates and its solution."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from lemll.solvers.msvr.point import MsvrPoint, MsvrProblem
 
 __all__ = ["MsvrSearch", "MsvrSolution"]
 
-# Far from the optimum no Newton system is solved more exactly than this.
+# Far from the optimum an accurate Newton step wastes time, so solve systems only to this share.
 LARGEST_FORCING = 0.3
-# Nor is any solved further than rounding lets conjugate gradients go.
+# Rounding does not allow conjugate gradients to go further than this.
 SMALLEST_FORCING = 1e-7
-# Share of the wanted gap to aim at.
+# The systems aim at this share of the requested gap.
 ENOUGH = 0.1
-# Steps in a row without a better certificate that prove rounding to be in the way.
+# After this many certificates in a row without progress, rounding is assumed to be the reason.
 PATIENCE = 10
-# Certificates from here on tell whether rounding lets the gap fall any further.
+# Below this relative decrement, always certify, to see whether rounding stops the progress.
 NEAR_ROUNDING = 1e-12
-# A Newton step so near the optimum that gains less than this meets nothing but rounding.
+# Near the optimum, a Newton step that does not reduce the gap to this share is limited by rounding.
 POLISH_SHARE = 0.5
 
 
 @dataclass(frozen=True)
 class MsvrSolution:
-    """A minimiser of Eq. (10), with the proof of how good it is.
+    """A minimiser of Eq. (10) with its certificate.
 
     Attributes
     ----------
@@ -44,12 +44,12 @@ class MsvrSolution:
     objective_trace : ndarray of shape (n_iter + 1,)
         Eq. (10) at the start and after each iteration.
     optimality : float
-        Certified relative duality gap: ``(objective - minimum) / objective`` is at most this, for
-        objectives above 1e-18 of the weighted sum of squares of the targets.
+        Certified relative duality gap: ``(objective - minimum) / objective`` is at most this, if
+        the objective is above 1e-18 of the weighted sum of squares of the targets.
     n_iter : int
-        Newton steps done.
+        Number of Newton steps.
     status : {"converged", "max_iter", "stalled"}
-        "stalled" means that rounding forbade any further descent before the wanted gap.
+        "stalled" means that rounding errors stopped the descent before the requested gap.
     """
 
     coef: FloatArray
@@ -67,7 +67,7 @@ class MsvrSolution:
 
 
 class MsvrSearch:
-    """Newton steps from ``Theta = 0``, or a given start, on, with their trace."""
+    """Newton steps with their trace, starting at ``Theta = 0`` or at a given point."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class MsvrSearch:
         self.optimality = float("inf")
 
     def _run(self) -> Status:
-        """Step until the certified gap is at most `tol`, or nothing moves any more."""
+        """Step until the certified gap is at most `tol`, or until no step makes progress."""
         status = self._approach()
         self._certify()
         if self.optimality > self.tol:
@@ -97,7 +97,7 @@ class MsvrSearch:
         return "converged"
 
     def _approach(self) -> Status:
-        """Step until a certificate says that it is enough, or there is a reason to give up."""
+        """Step until a certificate succeeds, or until there is a reason to stop."""
         failures = 0
         while True:
             system = NewtonSystem(self.point)
@@ -113,7 +113,7 @@ class MsvrSearch:
                 return "stalled"
 
     def solution(self) -> MsvrSolution:
-        """MsvrSearch, and gather what was found."""
+        """Run the search and return its solution."""
         status = self._run()
         coef, intercept = self.problem.model.decode(self.point.V)
         return MsvrSolution(
@@ -127,9 +127,9 @@ class MsvrSearch:
         )
 
     def _worth_certifying(self, system: NewtonSystem) -> bool:
-        # The preconditioner bounds the Hessian, so a step with it would lower the objective by the
-        # decrement at least: no certificate can be better than that. (A diagonal one need not, and
-        # then this is merely late.)
+        # The preconditioner is an upper bound of the Hessian. So a step with it would lower the
+        # objective by at least the decrement, and no certificate can prove a smaller gap. (A
+        # diagonal preconditioner may not be a bound. Then the certificate is only later.)
         return not system.decrement > max(self.tol, NEAR_ROUNDING) * self._scale()
 
     def _scale(self) -> float:
@@ -141,7 +141,7 @@ class MsvrSearch:
         self.optimality = self.point.certified_gap() / self._scale()
 
     def _step(self, system: NewtonSystem, wanted: float) -> bool:
-        """Take a Newton step towards the relative gap `wanted`; False if the line only rises."""
+        """Take a Newton step towards the relative gap `wanted`; return False if it only rises."""
         direction = system.solve(self._forcing(system, wanted))
         step = self._line_search(direction)
         if step == 0:
@@ -159,15 +159,19 @@ class MsvrSearch:
         return True
 
     def _forcing(self, system: NewtonSystem, wanted: float) -> float:
-        # The decrement is quadratic in the distance to the optimum; a system solved in proportion
-        # to the distance leaves Newton's method its quadratic convergence. What is wanted may be
-        # less than that.
+        # The decrement is quadratic in the distance to the optimum, so its root is proportional to
+        # the distance. Systems solved to this accuracy keep the quadratic convergence of Newton's
+        # method. Near the requested gap, less accuracy may be enough.
         relative = system.decrement / self._scale()
         enough = max(relative, ENOUGH * wanted / max(relative, wanted))
         return float(np.clip(np.sqrt(enough), SMALLEST_FORCING, LARGEST_FORCING))
 
     def _polish(self) -> None:
-        """Square the gap, for predictions as close as `tol`, or as close as rounding allows."""
+        """Reduce the gap to `tol` squared if rounding allows.
+
+        The error of predictions is about the root of the gap, so predictions are then accurate to
+        `tol`.
+        """
         while self.optimality > self.tol**2 and len(self.trace) <= self.max_iter:
             point, optimality = self.point, self.optimality
             if not self._step(NewtonSystem(point), self.tol**2):

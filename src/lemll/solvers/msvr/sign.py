@@ -1,10 +1,11 @@
-"""Multi-output regression that keeps signs: the second stage of ML2 and MLFE.
+"""Multi-output regression with a penalty on wrong signs: the second stage of ML2 and MLFE.
 
-The objective is convex, but has a kink wherever an output is zero, so that reweighting with a
-frozen set of violated signs need not descend. Here the kinks have multipliers. For given ones the
-objective is smooth and its Newton systems are those of support vector regression with one more
-diagonal term; the multipliers then follow the outputs that are left (an augmented Lagrangian).
-What stops the search is the certified duality gap, to which the multipliers are half of the proof.
+The objective is convex, but it is not smooth where an output is zero. Therefore reweighting with a
+fixed set of violated signs may fail to descend. Here an augmented Lagrangian is used: every sign
+term has a multiplier. For fixed multipliers the objective is smooth, and its Newton systems are
+those of support vector regression with one more diagonal term. Then the multipliers are updated
+from the outputs. The search stops on the certified duality gap; the multipliers are a part of its
+dual point.
 """
 
 from __future__ import annotations
@@ -30,37 +31,37 @@ from lemll.solvers.msvr.sign_point import SignPoint, SignProblem
 
 __all__ = ["SignMsvrSolution", "solve_sign_msvr"]
 
-# Share of the gap that all but the multipliers may have when these are updated.
+# The multipliers are updated when the gap of the smooth part is below this share of their own gap.
 SMOOTH_SHARE = 0.3
-# An update that leaves more than this share of the multipliers' gap asks for a stiffer term.
+# If an update leaves more than this share of the gap of the sign term, the stiffness is raised.
 ENOUGH = 0.5
 STIFFEN = 2.0
-# No Newton system is solved less, or more, exactly than this.
+# Limits of the accuracy to which Newton systems are solved.
 FORCING = (1e-7, 0.1)
-# Newton steps without a better certificate that prove rounding to be in the way.
+# After this many steps without a better certificate, rounding is assumed to be the reason.
 PATIENCE = 30
 
 
 @dataclass(frozen=True)
 class SignMsvrSolution:
-    """A minimiser, with the proof of how good it is.
+    """A minimiser with its certificate.
 
     Attributes
     ----------
     coef : ndarray of shape (n_outputs, n_features)
-        ``Theta``; with a kernel one coefficient for each sample.
+        ``Theta``. With a kernel, one coefficient per sample.
     intercept : ndarray of shape (n_outputs,)
         ``b``.
     multipliers : ndarray of shape (n_samples, n_outputs)
-        How hard each sign is held, from 0 to C2.
+        The multipliers of the sign terms, from 0 to C2.
     objective : float
-        At the solution.
+        The objective at the solution.
     optimality : float
-        Certified gap, relative to the sum of the absolute values of the objective's terms.
+        Certified gap, relative to the sum of the absolute values of the terms of the objective.
     n_iter : int
-        Newton steps done.
+        Number of Newton steps.
     status : {"converged", "max_iter", "stalled"}
-        "stalled" means that rounding forbade any further descent before the wanted gap.
+        "stalled" means that rounding errors stopped the descent before the requested gap.
     """
 
     coef: FloatArray
@@ -88,7 +89,7 @@ def solve_sign_msvr(
     tol: float = 1e-10,
     max_iter: int = 1000,
 ) -> SignMsvrSolution:
-    """Regress on targets whose signs the outputs should keep, up to a certified gap.
+    """Fit a regression whose outputs should have the signs of the targets, to a certified gap.
 
     Minimises, for the outputs ``f_i = Theta x_i + b`` and ``L(r) = max(0, r - epsilon)^2``,
 
@@ -104,20 +105,20 @@ def solve_sign_msvr(
     C1 : float, default=1.0
         Weight of the tube loss, positive.
     C2 : float, default=1.0
-        Weight of the outputs of the wrong sign, not negative.
+        Weight of outputs with the wrong sign, not negative.
     gain : ndarray of shape (n_samples, n_outputs), optional
-        What an output is worth by itself; nothing by default.
+        Coefficients of the linear term. By default 0.
     epsilon : float, default=0.001
         Radius of the tube.
     tol : float, default=1e-10
-        Certified relative gap at which to stop.
+        The solver stops when the certified relative gap is at most this.
     max_iter : int, default=1000
-        Cap on the Newton steps.
+        Largest number of Newton steps.
 
     Returns
     -------
     SignMsvrSolution
-        The minimiser; ``optimality`` is its certified relative gap.
+        The minimiser. ``optimality`` is its certified relative gap.
 
     Examples
     --------
@@ -173,7 +174,7 @@ def solve_sign_msvr(
 
 
 class _Search:
-    """Newton steps between updates of the multipliers, from ``Theta = 0`` on."""
+    """Newton steps and updates of the multipliers, starting at ``Theta = 0``."""
 
     def __init__(self, problem: SignProblem, tol: float, max_iter: int) -> None:
         self.problem, self.tol, self.max_iter = problem, tol, max_iter
@@ -184,7 +185,7 @@ class _Search:
         self._last_signs = np.inf
 
     def run(self) -> Status:
-        """Step until the certified gap is at most `tol`, or nothing moves any more."""
+        """Step until the certified gap is at most `tol`, or until no step makes progress."""
         best, failures = self.point, 0
         while True:
             gap = self.point.gap()
@@ -210,7 +211,7 @@ class _Search:
                 return status
 
     def _update(self, signs: float) -> None:
-        """Let the multipliers follow; hold the signs harder where that gains too little."""
+        """Update the multipliers; increase the stiffness if the update gains too little."""
         multipliers = self.point.updated
         if signs > ENOUGH * self._last_signs:
             self.problem.stiffness *= STIFFEN
@@ -218,7 +219,7 @@ class _Search:
         self.point = self.point.refreshed(multipliers)
 
     def _step(self, relative: float) -> bool:
-        """Take a Newton step; False if the line only rises."""
+        """Take a Newton step; return False if the objective only rises along the line."""
         system = NewtonSystem(self.point)
         direction = system.solve(float(np.clip(np.sqrt(relative), *FORCING)))
         step = self._line_search(direction)

@@ -1,4 +1,4 @@
-"""A point of the search for the minimum of a regression that keeps signs."""
+"""A point of the search for the minimum of the regression with a sign term."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["Gap", "SignCurvature", "SignPoint", "SignProblem"]
 
 
 class SignProblem:
-    """The data, with the objective divided by the weight C1 of the tube loss.
+    """The data of the problem. The objective is divided by the weight C1 of the tube loss.
 
-    It is ``sum_i L(|t_i - f_i|) + alpha |Theta|_F^2 + cost sum_ij max(0, -s_ij f_ij)
-    - sum_ij m_ij f_ij`` with the signs s of the targets.
+    The objective is ``sum_i L(|t_i - f_i|) + alpha |Theta|_F^2 + cost sum_ij max(0, -s_ij f_ij)
+    - sum_ij m_ij f_ij`` with the signs s of the targets and the gain m.
     """
 
-    # Held signs curve more than the tube.
+    # The sign term can have more curvature than the tube loss.
     bounded = False
 
     def __init__(
@@ -41,37 +41,37 @@ class SignProblem:
         self.alpha, self.epsilon, self.cost, self.gain = alpha, epsilon, cost, gain
         self.targets, self.signs = T, np.sign(T)
         self.floor = smallest_objective(T, 1.0)
-        # Best intercept without a tube; centred targets keep the digits of small residuals.
+        # The best intercept without a tube. Centred targets keep the digits of small residuals.
         self.centre: FloatArray = T.mean(axis=0)
         self.T = T - self.centre
         self.model.factorise(1.0, alpha)
-        # How steeply multipliers follow violated signs: the curvature of their term.
+        # The curvature of the augmented sign term. A larger value makes multipliers change faster.
         self.stiffness = max(cost, 1.0)
 
 
 class Gap(NamedTuple):
-    """Two parts of the distance to the dual: of the multipliers, and of all that is smooth."""
+    """The two parts of the duality gap: of the smooth terms, and of the sign term."""
 
     smooth: float
     signs: float
 
     @property
     def total(self) -> float:
-        """Upper bound of the objective's distance to its minimum."""
+        """An upper bound of the distance of the objective to its minimum."""
         return self.smooth + self.signs
 
 
 class SignPoint:
-    """The unknowns ``V = [Theta'; b']`` beside multipliers, and what follows from them.
+    """The unknowns ``V = [Theta'; b']``, the multipliers, and the products that follow from them.
 
-    The sign term is replaced by its augmented Lagrangian: with multipliers g in [0, cost] and the
-    stiffness k, its slope at ``v = s f`` is that of the multiplier ``clip(g - k v, 0, cost)``,
-    which is `updated`. Where g does not change any more, the two terms have the same minimum.
+    The sign term is replaced by its augmented Lagrangian, with multipliers g in [0, cost] and the
+    stiffness k. Its slope at ``v = s f`` is minus ``clip(g - k v, 0, cost)``, and this clipped
+    value is `updated`. When g does not change any more, both forms have the same minimum.
 
     Attributes
     ----------
     pull : ndarray of shape (n_samples, n_outputs)
-        Minus half the gradient by the outputs.
+        Minus half the gradient with respect to the outputs.
     """
 
     def __init__(
@@ -86,7 +86,8 @@ class SignPoint:
         self.norms = row_norms(self.residuals)
         self.weights = tube_weights(self.norms, problem.epsilon)
         if problem.epsilon == 0:
-            # Eq. (14) gives residuals of zero no weight, but without a tube they curve like others.
+            # Eq. (14) gives the weight 0 to a zero residual. Without a tube the loss is a square,
+            # and its curvature is the same for all rows.
             self.weights = np.ones_like(self.norms)
         self.outputs = problem.targets - self.residuals
         self.updated = self._updated(self.outputs)
@@ -105,24 +106,25 @@ class SignPoint:
         )
 
     def refreshed(self, multipliers: FloatArray) -> SignPoint:
-        """Return the point with these multipliers, its residuals free of the rounding of sums."""
+        """Return the point with these multipliers and with recomputed residuals."""
         return SignPoint(self.problem, self.V, multipliers)
 
     def curvature(self, damping: float) -> SignCurvature:
         """Return half the Hessian of the loss."""
+        # A multiplier at 0 or at `cost` does not change, so its term is linear, without curvature.
         inside = (self.updated > 0) & (self.updated < self.problem.cost)
         stiffness = np.where(inside & (self.problem.signs != 0), self.problem.stiffness / 2, 0.0)
         return SignCurvature(MsvrCurvature(self, damping), stiffness)
 
     def along(self, step: float, image: FloatArray) -> tuple[float, float]:
-        """Halved slope and curvature of the sign term on the line that `moved` follows."""
+        """Return half the slope and half the curvature of the sign term along a line."""
         updated = self._updated(self.outputs - step * image)
         inside = (updated > 0) & (updated < self.problem.cost) & (self.problem.signs != 0)
         slope = float(np.vdot(self.problem.signs * updated, image)) / 2
         return slope, self.problem.stiffness / 2 * float(np.vdot(image[inside], image[inside]))
 
     def terms(self) -> tuple[float, float, float, float]:
-        """Tube loss, penalty of the weights, violated signs and gain: the objective's terms."""
+        """Return the terms of the objective: tube loss, penalty, sign term and gain."""
         problem = self.problem
         loss = float(tube_loss(self.norms, problem.epsilon).sum())
         square = problem.model.inner(self.V, self.V, problem.T - self.residuals)
@@ -131,17 +133,17 @@ class SignPoint:
         return loss, problem.alpha * square, problem.cost * float(violated), -gain
 
     def gap(self) -> Gap:
-        """Bound the objective's distance to its minimum.
+        """Return an upper bound of the distance of the objective to its minimum.
 
-        For H (n x m) and multipliers g in [0, cost] for which the columns of
-        ``A = H + (s g + gain) / 2`` sum to zero, the dual value is a lower bound, and::
+        Let H (n x m) and multipliers g in [0, cost] be such that the columns of
+        ``A = H + (s g + gain) / 2`` sum to zero. Then the dual value is a lower bound, and::
 
             F - D = sum_i [ L(|xi_i|) + |h_i|^2 + 2 epsilon |h_i| - 2 <h_i, xi_i> ]
                     + sum_ij (cost max(0, -v_ij) + g_ij v_ij)
                     + |alpha Theta' - Xc'A|_F^2 / alpha ,         v = s f
 
-        Here H is half the gradient of the tube loss, changed so that the sums are zero, and g are
-        the multipliers that the point's own gradient has.
+        Here H is half the gradient of the tube loss, changed so that the sums are zero. The
+        multipliers g are `updated`, those of the gradient at this point.
         """
         problem = self.problem
         shares = self.weights if self.weights.any() else np.ones_like(self.weights)
@@ -160,7 +162,7 @@ class SignPoint:
 
 @dataclass(frozen=True, slots=True)
 class SignCurvature:
-    """That of the tube, and of the entries whose multipliers are free to move."""
+    """The curvature of the tube loss and of sign terms whose multipliers are not at a bound."""
 
     tube: MsvrCurvature
     stiffness: FloatArray

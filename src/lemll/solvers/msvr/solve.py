@@ -1,12 +1,12 @@
 """Multi-output support vector regression (Eq. 10): a semismooth Newton method with a certificate.
 
-IRWLS, as Algorithm 1 has it, bounds the loss by a quadratic and factorises a new matrix for every
-reweighting. Here the curvature of the loss is used as it is, and each Newton system is solved by
-conjugate gradients, preconditioned by the one matrix ``Xc'Xc + alpha I`` that all of them have in
-common; without a tube it is the Hessian itself.
+Algorithm 1 of the paper uses IRWLS: it bounds the loss by a quadratic function and factorises a new
+matrix for every reweighting. Here the true curvature of the loss is used. Each Newton system is
+solved by conjugate gradients. All systems share one preconditioner, ``Xc'Xc + alpha I``. Without a
+tube, this matrix is the Hessian itself.
 
-Weights of the rows are no case of their own: with residuals and tube multiplied by the root of
-the weight, ``w max(0, r - epsilon)^2 = max(0, sqrt(w) r - sqrt(w) epsilon)^2``.
+Weights of the rows need no special treatment. The residual and the tube are multiplied by the root
+of the weight: ``w max(0, r - epsilon)^2 = max(0, sqrt(w) r - sqrt(w) epsilon)^2``.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def solve_msvr(
     Parameters
     ----------
     X : ndarray or sparse array of shape (n_samples, n_features), or CentredKernel
-        Features; sparse ones are made dense by bounded blocks only. With their kernel instead,
-        the rows of `coef` hold one coefficient for each sample.
+        Features. Sparse features are converted to dense only in blocks of limited size. With a
+        kernel, the rows of `coef` hold one coefficient per sample.
     targets : ndarray of shape (n_samples, n_outputs)
         Real targets.
     alpha : float
@@ -62,20 +62,21 @@ def solve_msvr(
     epsilon : float, default=0.1
         Radius of the tube.
     sample_weight : ndarray of shape (n_samples,), optional
-        Weights of the rows, not negative; all 1 by default. A weight of 2 is the row twice, a
-        weight of 0 is no row.
+        Weights of the rows, not negative. By default 1. A weight of 2 has the same effect as
+        repeating the row; a weight of 0 has the same effect as removing it.
     tol : float, default=1e-10
-        Certified relative gap at which to stop. A few more Newton steps then square it where
-        rounding allows, because the error of predictions is of the order of its root.
+        The solver stops when the certified relative gap is at most this. Then a few more Newton
+        steps reduce the gap to `tol` squared if rounding allows. The reason is that the error of
+        predictions is about the root of the gap.
     max_iter : int, default=1000
-        Cap on the Newton steps.
+        Largest number of Newton steps.
     callback : callable, optional
         Called with a `Progress` after each Newton step.
 
     Returns
     -------
     MsvrSolution
-        The minimiser; ``optimality`` is its certified relative gap.
+        The minimiser. ``optimality`` is its certified relative gap.
 
     Examples
     --------
@@ -96,6 +97,7 @@ def solve_msvr(
     if weights is None or weights.all():
         problem = MsvrProblem(X, T, weights, alpha, epsilon)
         return MsvrSearch(problem, tol, max_iter, callback, clock).solution()
+    # Rows with the weight 0 would give 0 / 0, so leave them out.
     kept = weights > 0
     by_kernel = isinstance(X, CentredKernel)
     part = X.rows(kept) if by_kernel else X[kept]
@@ -117,7 +119,7 @@ def solve_msvr_path(
     tol: float = 1e-10,
     max_iter: int = 1000,
 ) -> Iterator[tuple[int, MsvrSolution]]:
-    """Minimise Eq. (10) for each of many alphas: one eigendecomposition, and warm starts.
+    """Minimise Eq. (10) for many alphas, with one eigendecomposition and warm starts.
 
     Parameters
     ----------
@@ -131,7 +133,7 @@ def solve_msvr_path(
     Yields
     ------
     tuple of int and MsvrSolution
-        Place in `alphas`, and the minimiser; from the largest alpha to the smallest.
+        Index in `alphas` and the minimiser, from the largest alpha to the smallest.
 
     Examples
     --------
