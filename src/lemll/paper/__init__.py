@@ -1,4 +1,4 @@
-"""The paper's two experiments, and how near our figures are to the printed ones."""
+"""The paper's two experiments, and how close our figures are to the printed ones."""
 
 from lemll.paper.prediction import (
     N_SPLITS,

@@ -1,7 +1,7 @@
-"""What a few rated rows bring: the scale of LEMLL's distributions, calibrated and not.
+"""How much a few rated rows improve the scale of LEMLL's distributions.
 
-The scale of a recovered distribution cannot be known from 0/1 labels. Here some rows, drawn at
-random, are taken as rated; the scale is fixed by them, and the error is measured on all others.
+0/1 labels do not determine the scale of a recovered distribution. Here some rows are drawn at
+random and treated as rated. They fix the scale, and the error is measured on all other rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lemll.metrics import METRICS
 
 __all__ = ["CalibratedCell", "CalibrationSummary", "calibrated_cells", "summarise_calibration"]
 
-# Scales among which the best for all rows is looked for, as a yardstick.
+# The best of these scales for all rows is the reference for the calibrated scale.
 SCALES = 2.0 ** np.linspace(-6, 6, 97)
 
 
@@ -31,14 +31,14 @@ class CalibratedCell:
     Attributes
     ----------
     measure, dataset : str
-        Of what.
+        Names of the measure and of the data set.
     threshold : float
-        At which the distribution was binarised.
+        Threshold at which the distribution was binarised.
     calibrated, plain, uniform : float
-        With the calibrated scale, with scale 1, and for the uniform distribution; means over the
-        seeds.
+        The measure with the calibrated scale, with scale 1, and for the uniform distribution;
+        means over the seeds.
     best : float
-        With the one scale that makes the mean Chebyshev distance over all rows least.
+        The measure with the scale that minimises the mean Chebyshev distance over all rows.
     """
 
     measure: str
@@ -52,16 +52,17 @@ class CalibratedCell:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationSummary:
-    """What calibration by so many rows brings over all cells.
+    """The effect of calibration by `n_rated` rows over all cells.
 
     Attributes
     ----------
     n_rated, cells : int
-        Rated rows, and cells compared.
+        Number of rated rows, and number of compared cells.
     better_than_plain, better_than_uniform : int
-        In how many the calibrated scale is better than scale 1, and than no enhancement at all.
+        Number of cells in which the calibrated scale is better than scale 1, and better than the
+        uniform distribution.
     chebyshev_over_best : float
-        Mean Chebyshev distance relative to that of the best scale for each set and threshold.
+        Mean Chebyshev distance, divided by that of the best scale per data set and threshold.
     """
 
     n_rated: int
@@ -74,23 +75,23 @@ class CalibrationSummary:
 def calibrated_cells(
     protocol: Protocol, store: Store, *, n_rated: int = 10, seeds: Sequence[int] = range(5)
 ) -> Iterator[CalibratedCell]:
-    """Calibrate what LEMLL has recovered, from its stored numerical labels.
+    """Calibrate the distributions of LEMLL, from its stored numerical labels.
 
     Parameters
     ----------
     protocol : Protocol
         A reconstruction with LEMLL among its methods.
     store : Store
-        Where its results are.
+        The store with its results.
     n_rated : int, default=10
-        Rows whose distribution is taken as known.
+        Number of rows whose distribution is treated as known.
     seeds : sequence of int, default=range(5)
-        For each seed other rows are drawn.
+        Each seed draws other rows.
 
     Yields
     ------
     CalibratedCell
-        For each of LEMLL's cells that is done, and each of the protocol's metrics.
+        One per finished cell of LEMLL and metric of the protocol.
     """
     for cell in protocol.cells():
         record = store.finished(cell) if cell.method.method == "LEMLL" else None
@@ -114,7 +115,7 @@ def calibrated_cells(
 
 
 class _Trial(NamedTuple):
-    """The truth, the numerical labels, how they are normalised, and their best scale."""
+    """The true distribution, the numerical labels, their normalization and best scale."""
 
     D: MatrixLike
     U: FloatArray
@@ -123,11 +124,11 @@ class _Trial(NamedTuple):
 
 
 def _measure(trial: _Trial, n_rated: int, seed: int, metrics: Sequence[str]) -> FloatArray:
-    """Measures of the other rows: calibrated, plain, uniform and at the best scale."""
+    """Measure the rows that are not rated: calibrated, plain, uniform and at the best scale."""
     D, U, normalization, best = trial
     rated = np.random.RandomState(seed).choice(len(D), n_rated, replace=False)
     others = np.setdiff1d(np.arange(len(D)), rated)
-    # The samples only tell how sure the scale is; the scale itself is the same for any number.
+    # The number of bootstrap samples affects only the interval, not the scale itself.
     chosen = choose_scale(U[rated], D[rated], normalization, n_bootstrap=1, random_state=seed)
     candidates = [
         normalize(U[others], normalization, scale=scale) for scale in (chosen.scale, 1.0, best)
@@ -139,19 +140,19 @@ def _measure(trial: _Trial, n_rated: int, seed: int, metrics: Sequence[str]) -> 
 
 
 def summarise_calibration(cells: Sequence[CalibratedCell], n_rated: int) -> CalibrationSummary:
-    """Count where the calibrated scale is better.
+    """Count the cells in which the calibrated scale is better.
 
     Parameters
     ----------
     cells : sequence of CalibratedCell
-        Of `calibrated_cells`.
+        The results of `calibrated_cells`.
     n_rated : int
-        How many rows were rated.
+        Number of rated rows.
 
     Returns
     -------
     CalibrationSummary
-        Over all cells.
+        The summary over all cells.
     """
 
     def better(cell: CalibratedCell, other: float) -> bool:

@@ -1,7 +1,7 @@
 """The paper's first experiment: learn on one half of the rows, predict the labels of the other.
 
-`paper_prediction` is the protocol of Tables II and III, of all learners that are registered;
-`agreement` and `significances` say how our figures compare with the printed ones.
+`paper_prediction` is the protocol of Tables II and III for all registered learners. `agreement` and
+`significances` compare our figures with the printed ones.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = [
 # The columns of Tables II and III.
 PAPER_METHODS = ("LEMLL", "MLFE", "ML2", "RELIAB", "MSVR", "ML-kNN", "CLR", "ECC")
 N_SPLITS = 10
-# Sets of both kinds, few labels and many, which together take about a minute.
+# One data set with few labels and one with many, which together take about a minute.
 QUICK_PREDICTION = ("medical", "yeast")
-# The splits are not the paper's: that far apart two runs of one method may be, in standard
-# deviations of the paper, which are printed to three decimals.
+# Our splits differ from the paper's, so the means of the same method differ. We accept a difference
+# of two of the paper's standard deviations, which are printed to three decimals.
 WITHIN = 2.0
 SMALLEST_STD = 0.001
 
@@ -48,19 +48,20 @@ def paper_prediction(
     Parameters
     ----------
     datasets : sequence of str, optional
-        Names in the registry; by default the fourteen of the paper's that are public.
+        Names in the registry; by default the fourteen public data sets of the paper.
     methods : sequence of str, optional
-        Registered learners; by default all, the paper's in its order, then the others.
+        Registered learners; by default all: first the paper's in its order, then the others.
     n_splits : int, default=10
-        How many halves.
+        Number of halves.
     tuned : bool, default=True
-        Choose each method's parameters from its grid by the average precision in five folds of the
-        training half; the paper says that it does, and not how. Without, they have their defaults.
+        Choose each method's parameters from its grid by the average precision in five folds of
+        the training half. The paper also tunes, but does not say how. If False, the methods have
+        their default parameters.
 
     Returns
     -------
     Protocol
-        Ready to be run.
+        The protocol, ready to run.
 
     Examples
     --------
@@ -85,12 +86,12 @@ def paper_prediction(
 
 
 def printed_prediction() -> ComparisonTable:
-    """Return Tables II and III as they are printed, to be put through the tests of ours.
+    """Return Tables II and III as printed, so that our tests can be applied to them.
 
     Returns
     -------
     ComparisonTable
-        One value an entry, the printed mean: there are no splits to test by.
+        One value per entry, the printed mean. The paper does not print the values of the splits.
 
     Examples
     --------
@@ -107,18 +108,18 @@ def printed_prediction() -> ComparisonTable:
 
 @dataclass(frozen=True, slots=True)
 class PredictionAgreement:
-    """How a method's means compare with the printed ones.
+    """Comparison of a method's means with the printed ones.
 
     Attributes
     ----------
     method : str
-        Which.
+        Name of the method.
     cells, within, better, worse : int
-        How many means there are, are within two of the paper's standard deviations (each taken for
-        at least .001) of the printed one, and are further off than that, for the better or the
-        worse.
+        Number of means; of those within two of the paper's standard deviations of the printed mean
+        (a standard deviation below .001 counts as .001); of those that are further away and better;
+        and of those that are further away and worse.
     misses : tuple of str
-        Those further off: measure, data set, and our mean less the printed one.
+        The means that are further away: measure, data set, and our mean minus the printed one.
     """
 
     method: str
@@ -135,12 +136,12 @@ def agreement(table: ComparisonTable) -> list[PredictionAgreement]:
     Parameters
     ----------
     table : ComparisonTable
-        Of a prediction.
+        The table of a prediction.
 
     Returns
     -------
     list of PredictionAgreement
-        One for each method that the paper prints.
+        One per method that the paper prints.
     """
     found = []
     for method in dict.fromkeys(name for panel in table.panels for name in panel.methods):
@@ -166,18 +167,18 @@ def agreement(table: ComparisonTable) -> list[PredictionAgreement]:
 
 @dataclass(frozen=True, slots=True)
 class Significance:
-    """How often the control is significantly better, or worse, than a method.
+    """How often the control is significantly better or worse than a method.
 
     Attributes
     ----------
     method : str
-        Which.
+        Name of the method.
     cells : int
-        How many comparisons there are.
+        Number of comparisons.
     better, worse : int
-        In how many of them the control is so, by our figures.
+        Number of comparisons in which the control is better or worse, by our figures.
     published_better, published_worse : int
-        The same, by the paper's marks.
+        The same numbers, by the paper's marks.
     """
 
     method: str
@@ -189,17 +190,17 @@ class Significance:
 
 
 def significances(table: ComparisonTable) -> list[Significance]:
-    """Count the marks of a table, and the paper's for the same cells.
+    """Count the marks of a table, and the paper's marks for the same cells.
 
     Parameters
     ----------
     table : ComparisonTable
-        Of a prediction with LEMLL as its control.
+        The table of a prediction with LEMLL as its control.
 
     Returns
     -------
     list of Significance
-        One for each other method that the paper prints.
+        One per other method that the paper prints.
     """
     printed = {(c.metric, c.dataset, c.method): c.mark for c in published_prediction()}
     found = []

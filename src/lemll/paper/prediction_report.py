@@ -1,4 +1,4 @@
-"""The prediction in files: tables with the printed figures, agreement, ranks, significance."""
+"""Report of a prediction: tables with the printed figures, agreement, ranks, significance."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ __all__ = ["PredictionReport", "make_prediction_report"]
 
 @dataclass(frozen=True, slots=True)
 class PredictionReport:
-    """What there is to say about a finished prediction.
+    """The results of a finished prediction.
 
     Attributes
     ----------
     table : ComparisonTable
-        All methods, the paper's figures beside ours.
+        All methods, with the paper's figures beside ours.
     agreement : list of PredictionAgreement
-        How our means compare with the printed ones, by method.
+        Comparison of our means with the printed ones, one per method.
     ranks : list of Ranks
-        Average ranks of the paper's methods by measure, ours and those of the printed figures.
+        Average ranks of the paper's methods per measure, ours and those of the printed figures.
     significances : list of Significance
-        How often LEMLL is significantly better and worse, by method.
+        How often LEMLL is significantly better and worse, one per method.
     settings : str
-        How parameters were chosen, and on how many halves.
+        The number of halves, and how parameters were chosen.
     """
 
     table: ComparisonTable
@@ -50,7 +50,7 @@ class PredictionReport:
         Returns
         -------
         str
-            With the cells that are further off than two standard deviations, by name.
+            It names the cells that differ by more than two standard deviations.
         """
         return "\n".join(
             [
@@ -77,7 +77,7 @@ class PredictionReport:
         Parameters
         ----------
         folder : Path
-            Where to; made if it is not there.
+            Folder to write to; it is created if it does not exist.
 
         Returns
         -------
@@ -94,14 +94,14 @@ class PredictionReport:
 
 
 def make_prediction_report(protocol: Protocol, store: Store) -> PredictionReport:
-    """Say what a store holds of a prediction.
+    """Summarise the results of a prediction in a store.
 
     Parameters
     ----------
     protocol : Protocol
-        Of `paper_prediction`.
+        The result of `paper_prediction`.
     store : Store
-        Where its results are.
+        The store with its results.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def make_prediction_report(protocol: Protocol, store: Store) -> PredictionReport
 
 
 def _of_the_paper(table: ComparisonTable) -> ComparisonTable:
-    """Return the columns that the paper has, too: ranks are among these."""
+    """Keep only the columns that the paper also has, because ranks compare these methods."""
     kept = [name for name in PAPER_METHODS if name in table.panels[0].methods]
     if not kept:
         return ComparisonTable((), table.control)
@@ -142,7 +142,7 @@ def _agreement_lines(found: Sequence[PredictionAgreement]) -> list[str]:
     lines = ["| method | means | within | better | worse |", "|---|---|---|---|---|"]
     lines += [f"| {a.method} | {a.cells} | {a.within} | {a.better} | {a.worse} |" for a in found]
     misses = [f"- {a.method}: {'; '.join(a.misses)}" for a in found if a.misses]
-    return [*lines, "", "Further off:", "", *(misses or ["- none"])]
+    return [*lines, "", "More than two standard deviations away:", "", *(misses or ["- none"])]
 
 
 def _significance_lines(found: Sequence[Significance]) -> list[str]:

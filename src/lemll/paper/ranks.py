@@ -17,11 +17,11 @@ class Ranks:
     Attributes
     ----------
     title : str
-        Measure, and threshold of a reconstruction.
+        The measure, and for a reconstruction the threshold.
     methods : tuple of str
-        Which.
+        Names of the methods.
     ours, published : tuple of float
-        From our figures and from the printed ones.
+        Average ranks from our figures and from the printed ones.
     """
 
     title: str
@@ -36,13 +36,13 @@ def block_ranks(table: ComparisonTable) -> list[Ranks]:
     Parameters
     ----------
     table : ComparisonTable
-        With the paper's methods.
+        A table of the paper's methods.
 
     Returns
     -------
     list of Ranks
-        One for each panel in which all methods are complete on some set, and
-        printed for all such sets.
+        One per panel in which all methods are complete on at least one data set, if the paper
+        prints all of them for all these data sets.
     """
     blocks = []
     for panel in table.panels:
@@ -50,7 +50,7 @@ def block_ranks(table: ComparisonTable) -> list[Ranks]:
             [
                 figure
                 for method in panel.methods
-                # The value, or the mean before its standard deviation.
+                # The value, or the mean without its standard deviation.
                 for figure in panel.entries[row, method].published[:1]
             ]
             for row in panel.ranked
@@ -64,19 +64,19 @@ def block_ranks(table: ComparisonTable) -> list[Ranks]:
 
 
 def rank_lines(blocks: Sequence[Ranks], *, heading: str) -> list[str]:
-    """Write ranks as the lines of a table in Markdown.
+    """Write ranks as the lines of a Markdown table.
 
     Parameters
     ----------
     blocks : sequence of Ranks
-        One a line.
+        One block per line.
     heading : str
-        Of the first column.
+        Heading of the first column.
 
     Returns
     -------
     list of str
-        Ours, and in brackets those of the printed figures.
+        The lines, with our ranks and in brackets those of the printed figures.
     """
     if not blocks:
         return ["No block is complete."]

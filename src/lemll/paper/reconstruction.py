@@ -1,7 +1,7 @@
 """The paper's second experiment: binarise a known distribution, recover it, measure the error.
 
-`paper_reconstruction` is the protocol of Tables VI to VIII, `agreement` says how near our figures
-come to the printed ones.
+`paper_reconstruction` is the protocol of Tables VI to VIII. `agreement` says how close our figures
+are to the printed ones.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ __all__ = [
     "reconstruction_table",
 ]
 
-# The columns of Tables VI to VIII, and what we print apart from them.
+# The columns of Tables VI to VIII, and the methods that we print in separate tables.
 PAPER_METHODS = ("FCM", "KM", "RELIAB", "ML2", "MLFE", "LEMLL")
 BASELINES = ("GLLE", "Uniform", "Logical")
-# Small sets of each kind, which together take about a minute.
+# Small data sets of each kind, which together take about a minute.
 QUICK_RECONSTRUCTION = ("SJAFFE", "Yeast_dtt", "Yeast_spo5")
-# Settings of one set in the published run, found from its figures; no method's default.
+# Settings of one data set in the published run, found from its figures; they are not defaults.
 EXCEPTIONS: Mapping[str, Mapping[str, SettingsView]] = MappingProxyType(
     {"Natural_Scene": {"KM": {"normalization": "sigmoid"}, "RELIAB": {"alpha": 0.3}}}
 )
-# How near to the printed figure we hold a cell for reproduced; random starts (FCM) and early stops
-# of other people's solvers (MLFE) leave more than rounding.
+# A cell counts as reproduced if it is this close to the printed figure. Random starts (FCM) and
+# early stops of other solvers (MLFE) cause differences larger than rounding.
 TOLERANCES = MappingProxyType(
     {"LEMLL": 0.001, "RELIAB": 0.002, "KM": 0.002, "ML2": 0.003, "FCM": 0.003, "MLFE": 0.005}
 )
@@ -57,16 +57,16 @@ def paper_reconstruction(
     Parameters
     ----------
     datasets : sequence of str, optional
-        Names in the registry; by default the paper's fifteen.
+        Names in the registry; by default the fifteen data sets of the paper.
     methods : sequence of str, optional
-        Registered enhancers; by default the paper's six and our baselines.
+        Registered enhancers; by default the paper's six methods and our baselines.
     thresholds : sequence of float, optional
-        At which distributions are binarised; by default the paper's five.
+        Thresholds at which distributions are binarised; by default the paper's five.
 
     Returns
     -------
     Protocol
-        With the exceptions of the published run for its data sets.
+        The protocol, with the exceptions of the published run for its data sets.
 
     Examples
     --------
@@ -92,20 +92,20 @@ def paper_reconstruction(
 
 @dataclass(frozen=True, slots=True)
 class ReconstructionAgreement:
-    """How near a method's figures, rounded to three decimals, come to the printed ones.
+    """How close a method's figures, rounded to three decimals, are to the printed ones.
 
     Attributes
     ----------
     method : str
-        Which.
+        Name of the method.
     cells, exact, within : int
-        How many figures there are, equal the printed one, and are within `tolerance` of it.
+        Number of figures; of those equal to the printed one; and of those within `tolerance`.
     tolerance : float
-        The most that we hold for reproduced.
+        Largest difference that counts as reproduced.
     largest : float
-        The largest difference.
+        Largest difference.
     misses : tuple of str
-        The cells beyond the tolerance.
+        The cells that differ by more than the tolerance.
     """
 
     method: str
@@ -123,12 +123,12 @@ def agreement(table: ComparisonTable) -> list[ReconstructionAgreement]:
     Parameters
     ----------
     table : ComparisonTable
-        Of a reconstruction.
+        The table of a reconstruction.
 
     Returns
     -------
     list of ReconstructionAgreement
-        One for each method that the paper prints.
+        One per method that the paper prints.
     """
     found = []
     for method in dict.fromkeys(name for panel in table.panels for name in panel.methods):
@@ -166,14 +166,14 @@ def reconstruction_table(protocol: Protocol, store: Store) -> ComparisonTable:
     Parameters
     ----------
     protocol : Protocol
-        Of `paper_reconstruction`.
+        The result of `paper_reconstruction`.
     store : Store
-        Where its results are.
+        The store with its results.
 
     Returns
     -------
     ComparisonTable
-        Measure by measure, threshold by threshold, the printed figures beside ours.
+        One panel per measure and threshold, with the printed figures beside ours.
     """
     whole = ComparisonTable.from_store(protocol, store)
     kept = [method for method in PAPER_METHODS if method in {m.label for m in protocol.methods}]

@@ -1,4 +1,4 @@
-"""The reconstruction in files: tables with the printed figures, agreement, ranks, calibration."""
+"""Report of a reconstruction: tables with printed figures, agreement, ranks, calibration."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _CALIBRATED = "LEMLL, 10 rows rated"
 
 @dataclass(frozen=True, slots=True)
 class ReconstructionReport:
-    """What there is to say about a finished reconstruction.
+    """The results of a finished reconstruction.
 
     Attributes
     ----------
     table : ComparisonTable
-        The paper's methods, its figures beside ours.
+        The paper's methods, with its figures beside ours.
     apart : ComparisonTable
-        LEMLL beside what the paper does not print: GLLE, no enhancement in two ways, and LEMLL with
-        its scale calibrated.
+        LEMLL beside methods that the paper does not print: GLLE, two baselines without
+        enhancement, and LEMLL with a calibrated scale.
     agreement : list of ReconstructionAgreement
-        How near our figures are, by method.
+        How close our figures are, one per method.
     ranks : list of Ranks
-        Average ranks by block, ours and those of the printed figures.
+        Average ranks per block, ours and those of the printed figures.
     calibration : list of CalibrationSummary
-        By the number of rated rows.
+        One per number of rated rows.
     """
 
     table: ComparisonTable
@@ -59,11 +59,11 @@ class ReconstructionReport:
         Returns
         -------
         str
-            With the cells that are not reproduced, by name.
+            It names the cells that are not reproduced.
         """
         return "\n".join(
             [
-                "## ReconstructionAgreement with the printed figures, rounded to three decimals",
+                "## Agreement with the printed figures, rounded to three decimals",
                 "",
                 *_agreement_lines(self.agreement),
                 "",
@@ -84,7 +84,7 @@ class ReconstructionReport:
         Parameters
         ----------
         folder : Path
-            Where to; made if it is not there.
+            Folder to write to; it is created if it does not exist.
 
         Returns
         -------
@@ -103,14 +103,14 @@ class ReconstructionReport:
 
 
 def make_reconstruction_report(protocol: Protocol, store: Store) -> ReconstructionReport:
-    """Say what a store holds of a reconstruction.
+    """Summarise the results of a reconstruction in a store.
 
     Parameters
     ----------
     protocol : Protocol
-        Of `paper_reconstruction`, with LEMLL among its methods.
+        The result of `paper_reconstruction`, with LEMLL among its methods.
     store : Store
-        Where its results are.
+        The store with its results.
 
     Returns
     -------
