@@ -1,4 +1,4 @@
-"""What results mean: tables, ranks, tests over one or many data sets, published figures."""
+"""Compare results: tables, ranks, tests over one or many data sets, published figures."""
 
 from lemll.comparison.conclusions import Against, Conclusions, conclude, overlap_ratio
 from lemll.comparison.pairwise import PairTest, holm, wilcoxon_holm

@@ -1,4 +1,4 @@
-"""What a panel of a comparison allows to conclude, and what not."""
+"""The conclusions that one panel of a comparison supports."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ __all__ = ["Against", "Conclusions", "conclude", "overlap_ratio"]
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """The control beside one other method.
+    """Comparison of the control with one other method.
 
     Attributes
     ----------
     method : str
-        The other one.
+        Name of the other method.
     means : WinTieLoss
-        By the means, rounded to three decimals.
+        Counts by the means, rounded to three decimals.
     t_test, corrected : WinTieLoss
-        Data sets on which the paper's t-test finds the control better, neither, worse; and the
-        same with the correction for training rows that overlap.
+        Number of data sets on which the paper's t-test finds the control better, neither, or
+        worse; and the same with the correction for overlapping training rows.
     pair : PairTest
         Wilcoxon's test over the data sets, adjusted for the number of methods.
     """
@@ -51,15 +51,15 @@ class Conclusions:
     Attributes
     ----------
     n_datasets : int
-        How many those are.
+        Number of these data sets.
     friedman : Friedman
         Whether any methods differ.
     nemenyi, bonferroni_dunn : float
-        Critical differences of average ranks: of any two methods, and from the control.
+        Critical differences of average ranks: between any two methods, and from the control.
     groups : list of tuple of str
-        Methods that Nemenyi's test cannot tell apart.
+        Groups of methods that Nemenyi's test cannot distinguish.
     against : list of Against
-        The control beside each other method.
+        One comparison of the control with each other method.
     """
 
     n_datasets: int
@@ -71,17 +71,17 @@ class Conclusions:
 
 
 def overlap_ratio(splits: Splits | None) -> float:
-    """Return how many test rows there are for each training row.
+    """Return the ratio of test rows to training rows.
 
     Parameters
     ----------
     splits : Splits or None
-        Of a protocol; None for a reconstruction, which has none.
+        The splits of a protocol; None for a reconstruction, which has no splits.
 
     Returns
     -------
     float
-        1 for halves, 1 / (k - 1) for k folds.
+        1 for halves, 1 / (k - 1) for k folds, and 0 without splits.
     """
     if splits is None:
         return 0.0
@@ -89,7 +89,7 @@ def overlap_ratio(splits: Splits | None) -> float:
 
 
 def conclude(panel: Panel, control: str, *, ratio: float) -> Conclusions | None:
-    """Put a panel through all tests.
+    """Apply all tests to a panel.
 
     Parameters
     ----------
@@ -98,12 +98,12 @@ def conclude(panel: Panel, control: str, *, ratio: float) -> Conclusions | None:
     control : str
         The method that the others are compared with.
     ratio : float
-        Of `overlap_ratio`.
+        The result of `overlap_ratio`.
 
     Returns
     -------
     Conclusions or None
-        None with fewer than two methods, or two complete data sets: there is nothing to test.
+        None if there are fewer than two methods or fewer than two complete data sets.
     """
     rows, methods = panel.ranked, panel.methods
     if len(rows) < 2 or len(methods) < 2:
@@ -135,7 +135,7 @@ def conclude(panel: Panel, control: str, *, ratio: float) -> Conclusions | None:
 
 
 def _t_tests(panel: Panel, control: str, other: str, ratio: float) -> list[Outcome]:
-    """Test each data set on its own, where there are splits to do so."""
+    """Test each data set separately, if it has at least two splits."""
     outcomes: list[Outcome] = []
     for row in panel.ranked:
         first, second = panel.entries[row, control].values, panel.entries[row, other].values

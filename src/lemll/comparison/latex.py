@@ -1,4 +1,4 @@
-r"""Text and tables in LaTeX: special characters escaped, lines of ``booktabs``."""
+r"""Text and tables in LaTeX: special characters are escaped, lines are those of ``booktabs``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ESCAPES = str.maketrans(
         "^": r"\textasciicircum{}",
         "<": r"\textless{}",
         ">": r"\textgreater{}",
-        "[": r"{[}",  # after a line's end a bracket would be taken for its optional argument
+        "[": r"{[}",  # after the end of a line, LaTeX would read a bracket as an optional argument
         "]": r"{]}",
         "±": r"$\pm$",
         "•": r"$\bullet$",
@@ -34,7 +34,7 @@ _ESCAPES = str.maketrans(
 
 
 def escape(text: str) -> str:
-    r"""Write any text so that LaTeX prints it as it is.
+    r"""Escape any text so that LaTeX prints it unchanged.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def escape(text: str) -> str:
 
 
 def latex_panel(title: str, methods: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Write a title, a header and rows as a ``tabular``, the last row set apart."""
+    """Write a title, a header and rows as a ``tabular``; a line separates the last row."""
     columns = len(methods) + 1
     header = " & ".join(escape(text) for text in ("data set", *methods))
     lines = [f"{' & '.join(escape(text) for text in row)} \\\\" for row in rows]

@@ -1,4 +1,4 @@
-"""What a cell left behind, if it can have come from this cell."""
+"""Read the stored outputs of a cell, and check that they can be its outputs."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Arrays = Mapping[str, Array]
 def sound_outputs(
     cell: Cell, record: Record, dataset: Dataset, read: Callable[[Record], Arrays]
 ) -> Arrays:
-    """Read the arrays of a cell, and compare names, shapes and test rows with its data set's.
+    """Read the arrays of a cell, and check names, shapes and test rows against its data set.
 
     Parameters
     ----------
     cell : Cell
-        Which.
+        The cell.
     record : Record
-        Its record, done.
+        Its record, with status done.
     dataset : Dataset
-        Its data.
+        Its data set.
     read : callable
-        `Store.arrays`.
+        `Store.arrays`, which reads the arrays.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def sound_outputs(
     Raises
     ------
     StoreError
-        If they are damaged, or cannot be those of this cell.
+        If the arrays are damaged, or cannot be those of this cell.
     """
     arrays = read(record)
     shapes = {name: array.shape for name, array in arrays.items()}

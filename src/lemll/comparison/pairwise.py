@@ -1,4 +1,4 @@
-"""Two methods over many data sets: Wilcoxon's signed-rank test, exact, adjusted by Holm's rule."""
+"""Compare two methods over many data sets: Wilcoxon's exact test, adjusted by Holm's rule."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ __all__ = ["PairTest", "holm", "wilcoxon_holm"]
 
 
 class PairTest(NamedTuple):
-    """Two methods compared over the data sets.
+    """Comparison of two methods over the data sets.
 
     Attributes
     ----------
     first, second : int
-        Their columns.
+        Columns of the two methods.
     pvalue, adjusted : float
-        Two-sided; adjusted for the number of comparisons.
+        Two-sided p-value, and the same adjusted for the number of comparisons.
     effect : float
-        Matched-pairs rank-biserial correlation, from -1 to 1: the share of the signed ranks that
-        speaks for `first` minus that for `second`.
+        Matched-pairs rank-biserial correlation, from -1 to 1: the share of the signed ranks in
+        favour of `first` minus the share in favour of `second`.
     outcome : {"better", "worse", "equal"}
-        Whether `first` is significantly better or worse, by the adjusted value.
+        Whether `first` is significantly better or worse, by the adjusted p-value.
     """
 
     first: int
@@ -40,17 +40,17 @@ class PairTest(NamedTuple):
 
 
 def holm(pvalues: npt.ArrayLike) -> FloatArray:
-    """Adjust p-values for their number, by Holm's step-down rule.
+    """Adjust p-values for the number of tests, by Holm's step-down rule.
 
     Parameters
     ----------
     pvalues : array-like of shape (n_tests,)
-        As they are.
+        The p-values, not adjusted.
 
     Returns
     -------
     ndarray of shape (n_tests,)
-        Never smaller; significant at a level where below it.
+        Adjusted p-values, never smaller. A test is significant at a level if its value is below it.
 
     Examples
     --------
@@ -80,18 +80,18 @@ def wilcoxon_holm(
     Parameters
     ----------
     values : array-like of shape (n_datasets, n_methods)
-        For example mean losses, as they are: not rounded.
+        For example mean losses, not rounded.
     greater_is_better : bool
         The metric's direction.
     control : int, optional
         Compare only this column with the others; by default all pairs.
     level : float, default=0.05
-        Significant where the adjusted p-value is below this.
+        A pair is significant if its adjusted p-value is below this.
 
     Returns
     -------
     list of PairTest
-        One a pair. Data sets without a difference are left out of it.
+        One per pair. The test of a pair leaves out data sets without a difference.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def wilcoxon_holm(
     columns = range(table.shape[1])
     if len(columns) < 2:
         raise ValueError(f"Wilcoxon's test needs 2 methods, got {len(columns)}.")
-    # A negative one would be compared with itself as well, and the others adjusted for it.
+    # A negative column would also be compared with itself, and Holm's rule would count that test.
     if control is not None and control not in columns:
         raise ValueError(
             f"control must be a column of values, from 0 to {len(columns) - 1}, got {control!r}."
@@ -125,14 +125,14 @@ def wilcoxon_holm(
 
 
 def _signed_rank(gain: FloatArray) -> tuple[float, float]:
-    """P-value and rank-biserial correlation of differences."""
-    # What is equal but for the last digits is equal.
+    """Return the p-value and the rank-biserial correlation of differences."""
+    # Differences in the last digits are rounding errors and count as zero.
     gain = gain[np.abs(gain) > 1e-12 * max(1.0, float(np.abs(gain).max(initial=0.0)))]
     if len(gain) == 0:
         return 1.0, 0.0
     ranks = stats.rankdata(np.abs(gain))
     effect = float((np.sign(gain) * ranks).sum() / ranks.sum())
-    # Ranks of ties are halves: doubled, all are whole.
+    # Ranks of ties are multiples of one half, so doubled ranks are integers.
     doubled = np.rint(2 * ranks).astype(np.intp)
     chances = _sum_distribution(doubled)
     at = int(doubled[gain > 0].sum())
@@ -141,10 +141,10 @@ def _signed_rank(gain: FloatArray) -> tuple[float, float]:
 
 
 def _sum_distribution(ranks: npt.NDArray[np.intp]) -> FloatArray:
-    """Return the chance of each sum of whole ranks, each of which is taken by the toss of a coin.
+    """Return the probability of each sum of integer ranks; each is added with probability 1/2.
 
-    Exact, ties or not; libraries differ, and change, in when they are content with a normal
-    distribution.
+    The result is exact, with or without ties. Libraries use a normal approximation in different
+    cases, and these cases change between versions.
     """
     chances = np.zeros(int(ranks.sum()) + 1)
     chances[0] = 1.0

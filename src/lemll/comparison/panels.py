@@ -1,4 +1,4 @@
-"""The parts of a comparison table: a panel for each metric, an entry for each method and set."""
+"""Parts of a comparison table: one panel per metric, one entry per method and data set."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Entry:
     Attributes
     ----------
     values : tuple of float
-        One a split.
+        One value per split.
     wanted : int
-        How many there should be.
+        Number of values of a complete entry.
     mark : str
-        "•" where the control is significantly better, "∘" where it is worse.
+        "•" if the control is significantly better, "∘" if it is significantly worse.
     published : tuple of float
-        The paper's mean and std, or its single value, or nothing.
+        The paper's mean and std, its single value, or empty.
     """
 
     values: tuple[float, ...]
@@ -38,19 +38,19 @@ class Entry:
 
     @property
     def complete(self) -> bool:
-        """Whether all values are there."""
+        """Whether all values are present."""
         return len(self.values) == self.wanted
 
     @property
     def figures(self) -> tuple[float, ...]:
-        """Mean and std (ddof 1), or the value itself where there is only one."""
+        """Mean and std (ddof 1), or the value itself if there is only one."""
         if not self.complete:
             return ()
         mean = fmean(self.values)
         return (mean,) if self.wanted == 1 else (mean, stdev(self.values))
 
     def text(self) -> str:
-        """Write it as in the paper, the published figures in brackets."""
+        """Write the entry as in the paper, with the published figures in brackets."""
         text = _figures_text(self.figures) if self.complete else _NONE
         if not self.complete and self.values:
             text += f" ({len(self.values)} of {self.wanted})"
@@ -69,13 +69,13 @@ class Panel:
     Attributes
     ----------
     metric : Metric
-        Which.
+        The metric.
     threshold : float or None
-        Of a reconstruction.
+        Threshold of a reconstruction; None for a prediction.
     datasets, methods : tuple of str
         Rows and columns.
     entries : mapping of (str, str) to Entry
-        By data set and method.
+        Entries by data set and method.
     """
 
     metric: Metric
@@ -110,7 +110,7 @@ class Panel:
         return tuple(average_ranks(means, greater_is_better=direction, decimals=_DECIMALS).tolist())
 
     def rows(self) -> list[list[str]]:
-        """Write the rows: one a data set, then the average ranks."""
+        """Write the rows: one per data set, then the average ranks."""
         rows = [
             [dataset, *(self.entries[dataset, method].text() for method in self.methods)]
             for dataset in self.datasets

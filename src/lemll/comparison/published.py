@@ -1,4 +1,4 @@
-"""The figures the paper prints, as data."""
+"""The figures that the paper prints, as data."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class ReconstructionCell:
     measure : str
         Name in `lemll.metrics.METRICS`.
     threshold : float
-        At which the distribution was binarised.
+        Threshold at which the distribution was binarised.
     dataset : str
         Name in the registry.
     method : str
-        As the paper calls it.
+        Name of the method in the paper.
     value : float
-        To three decimals.
+        Value, to three decimals.
     rank : float
-        Among the six methods, ties sharing the mean.
+        Rank among the six methods; ties share the mean rank.
     """
 
     measure: str
@@ -57,11 +57,11 @@ class PredictionCell:
     dataset : str
         Name in the registry.
     method : str
-        As the paper calls it.
+        Name of the method in the paper.
     mean, std : float
-        Over ten training and test halves, to three decimals.
+        Mean and standard deviation over ten training and test halves, to three decimals.
     mark : {"•", "∘", ""}
-        "•" where LEMLL is significantly better than the method, "∘" where it is worse.
+        "•" if LEMLL is significantly better than the method, "∘" if it is significantly worse.
     """
 
     metric: str
@@ -72,9 +72,9 @@ class PredictionCell:
     mark: str
 
 
-# The paper's divergence is that of the recovered from the true distribution.
+# The paper measures the divergence of the recovered distribution from the true one.
 _MEASURES = {"chebyshev": "chebyshev", "kl": "kl_divergence_pred_true", "cosine": "cosine"}
-# The file says how the method fares against LEMLL, the paper how LEMLL does against the method.
+# The file compares the method with LEMLL, but the marks compare LEMLL with the method.
 _MARKS = {"worse": "•", "better": "∘", "": ""}
 
 
@@ -85,12 +85,12 @@ def _rows(resource: str) -> Iterator[dict[str, str]]:
 
 @cache
 def published_reconstruction() -> tuple[ReconstructionCell, ...]:
-    """Return the cells of Tables VI to VIII, all methods and data sets.
+    """Return the cells of Tables VI to VIII, for all methods and data sets.
 
     Returns
     -------
     tuple of ReconstructionCell
-        In the paper's order.
+        The cells in the paper's order.
 
     Examples
     --------
@@ -112,12 +112,12 @@ def published_reconstruction() -> tuple[ReconstructionCell, ...]:
 
 @cache
 def published_prediction() -> tuple[PredictionCell, ...]:
-    """Return the cells of Tables II and III, all methods and data sets.
+    """Return the cells of Tables II and III, for all methods and data sets.
 
     Returns
     -------
     tuple of PredictionCell
-        In the paper's order.
+        The cells in the paper's order.
 
     Examples
     --------

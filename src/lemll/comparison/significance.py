@@ -1,8 +1,8 @@
-"""Whether methods differ over many data sets: Friedman, and critical differences of ranks.
+"""Test whether methods differ over many data sets: Friedman, and critical differences of ranks.
 
-A table has a row for each data set and a column for each method. The functions follow Demsar's
-advice [1]_: first ask whether any methods differ at all, by the ranks on each data set; then which,
-by a critical difference of average ranks, or pair by pair (`lemll.comparison.pairwise`).
+A table has one row per data set and one column per method. The functions follow Demsar's advice
+[1]_. First test whether any methods differ, by the ranks on each data set. Then find which methods
+differ, by a critical difference of average ranks, or pair by pair (`lemll.comparison.pairwise`).
 
 References
 ----------
@@ -31,9 +31,9 @@ class Friedman(NamedTuple):
     Attributes
     ----------
     chi_square, chi_square_pvalue : float
-        Friedman's statistic, and the chance of a greater one were all methods alike.
+        Friedman's statistic, and the probability of a greater one if all methods are equal.
     f, f_pvalue : float
-        The less conservative one of Iman and Davenport.
+        The less conservative statistic of Iman and Davenport, and its p-value.
     average_ranks : ndarray of shape (n_methods,)
         1 for a method that is always best.
     """
@@ -50,13 +50,14 @@ def friedman_test(
 ) -> Friedman:
     r"""Test whether any of the methods differ, by their ranks on the data sets.
 
-    With ranks r over N data sets and k methods, average ranks R and shared ranks for ties,
+    With ranks r over N data sets and k methods, average ranks R, and shared ranks for ties, it
+    computes
 
     .. math::
         \chi_F^2=\frac{(k-1)\,N^2\sum_j(R_j-\frac{k+1}2)^2}{\sum_{ij}r_{ij}^2-\frac{Nk(k+1)^2}4},
         \qquad F_F=\frac{(N-1)\chi_F^2}{N(k-1)-\chi_F^2},
 
-    compared with the distributions :math:`\chi^2_{k-1}` and :math:`F_{k-1,(k-1)(N-1)}`.
+    and compares them with the distributions :math:`\chi^2_{k-1}` and :math:`F_{k-1,(k-1)(N-1)}`.
 
     Parameters
     ----------
@@ -65,15 +66,15 @@ def friedman_test(
     greater_is_better : bool
         The metric's direction.
     decimals : int or None, default=3
-        Values that are equal when rounded to this share their rank.
+        Values that are equal after rounding to this number of decimals share their rank.
 
     Returns
     -------
     Friedman
-        Both statistics. Where all methods tie everywhere, nothing differs: 0 with a p-value of 1.
-        Where every data set has the same order, F is infinite, which its distribution would give
-        no chance at all; the p-value is then the exact one of N equal orders, that is
-        :math:`k!^{1-N}` without ties: two data sets alone prove nothing.
+        Both statistics. If all methods tie on all data sets, the statistics are 0 and the p-values
+        are 1. If every data set has the same order, F is infinite, and its distribution would give
+        a p-value of 0. The p-value is then the exact probability of N equal orders, which is
+        :math:`k!^{1-N}` without ties. With few data sets and methods it is large.
 
     Examples
     --------
@@ -109,25 +110,26 @@ def critical_difference(
     test: Literal["nemenyi", "bonferroni-dunn"] = "nemenyi",
     level: float = 0.05,
 ) -> float:
-    r"""Average ranks must differ by this much to differ significantly.
+    r"""Return the difference at which two average ranks differ significantly.
 
-    :math:`q\sqrt{k(k+1)/(6N)}`, with q of the studentised range over :math:`\sqrt2` where all
-    methods are compared with each other (Nemenyi), and of the normal distribution at
-    :math:`1-\alpha/(2(k-1))` where one is compared with the others (Bonferroni-Dunn).
+    It is :math:`q\sqrt{k(k+1)/(6N)}`. If all methods are compared with each other (Nemenyi), q is
+    the quantile of the studentised range divided by :math:`\sqrt2`. If one method is compared with
+    the others (Bonferroni-Dunn), q is the quantile of the normal distribution at
+    :math:`1-\alpha/(2(k-1))`.
 
     Parameters
     ----------
     n_methods, n_datasets : int
-        k and N.
+        The numbers k and N.
     test : {"nemenyi", "bonferroni-dunn"}, default="nemenyi"
-        All pairs, or one control.
+        Compare all pairs, or one control with the others.
     level : float, default=0.05
-        Chance of any false finding.
+        Probability of at least one false finding.
 
     Returns
     -------
     float
-        In ranks.
+        The difference, in ranks.
 
     Examples
     --------
@@ -152,19 +154,19 @@ def critical_difference(
 
 
 def nemenyi_pvalues(average_ranks: npt.ArrayLike, n_datasets: int) -> FloatArray:
-    """P-values of all pairs by Nemenyi's test.
+    """Return the p-values of all pairs by Nemenyi's test.
 
     Parameters
     ----------
     average_ranks : array-like of shape (n_methods,)
-        Over the data sets.
+        Average ranks over the data sets.
     n_datasets : int
-        How many there were.
+        Number of data sets.
 
     Returns
     -------
     ndarray of shape (n_methods, n_methods)
-        1 on the diagonal.
+        The p-values, with 1 on the diagonal.
 
     Examples
     --------
@@ -189,14 +191,15 @@ def cliques(average_ranks: npt.ArrayLike, difference: float) -> list[tuple[int, 
     Parameters
     ----------
     average_ranks : array-like of shape (n_methods,)
-        Over the data sets.
+        Average ranks over the data sets.
     difference : float
-        The critical one.
+        The critical difference.
 
     Returns
     -------
     list of tuple of int
-        Columns in the order of their ranks; only groups of two or more that no other one contains.
+        Groups of columns in the order of their ranks. Each group has at least two columns, and no
+        group contains another.
 
     Examples
     --------
@@ -221,7 +224,7 @@ def cliques(average_ranks: npt.ArrayLike, difference: float) -> list[tuple[int, 
 
 
 def _chance_of_one_order(ranks: FloatArray) -> float:
-    """Return the chance that every data set has the order of the first, were all methods alike."""
+    """Return the probability that all data sets have the same order if all methods are equal."""
     n, k = ranks.shape
     _, tied = np.unique(ranks[0], return_counts=True)
     orders = math.factorial(k) // math.prod(math.factorial(int(count)) for count in tied)
@@ -229,5 +232,5 @@ def _chance_of_one_order(ranks: FloatArray) -> float:
 
 
 def _rank_error(n_methods: int, n_datasets: int) -> float:
-    """Return the standard error of a difference of average ranks, were all methods alike."""
+    """Return the standard error of a difference of average ranks if all methods are equal."""
     return float(np.sqrt(n_methods * (n_methods + 1) / (6 * n_datasets)))

@@ -1,6 +1,6 @@
-"""What a table of results means: ranks, wins and losses, and the paper's paired t-test.
+"""Statistics of a table of results: ranks, wins and losses, and the paper's paired t-test.
 
-The functions take plain arrays: rows are data sets, columns are methods; or, for the test, the
+The functions take plain arrays. Rows are data sets and columns are methods. The t-test takes the
 values of two methods over the same splits.
 """
 
@@ -31,7 +31,7 @@ __all__ = [
 Outcome = Literal["better", "worse", "equal"]
 
 MARKS: dict[Outcome, str] = {"better": "•", "worse": "∘", "equal": ""}
-"""The paper's marks: how the control does against the method that bears the mark."""
+"""The paper's marks: the result of the control against the method that has the mark."""
 
 
 class WinTieLoss(NamedTuple):
@@ -48,11 +48,11 @@ class TTest(NamedTuple):
     Attributes
     ----------
     statistic : float
-        t of control minus other; infinite where all differences are the same and not zero.
+        t of control minus other; infinite if all differences are equal and not zero.
     pvalue : float
-        Two-sided.
+        Two-sided p-value.
     outcome : {"better", "worse", "equal"}
-        Whether the control is significantly better or worse than the other, or neither.
+        Whether the control is significantly better or worse than the other method, or neither.
     """
 
     statistic: float
@@ -66,17 +66,17 @@ class TTest(NamedTuple):
 
 
 def checked_table(values: npt.ArrayLike) -> FloatArray:
-    """Return values as a table of data sets and methods, if they are one.
+    """Return values as a table of data sets and methods, or raise an error.
 
     Parameters
     ----------
     values : array-like of shape (n_datasets, n_methods)
-        All finite.
+        Finite values.
 
     Returns
     -------
     ndarray of shape (n_datasets, n_methods)
-        The same.
+        The same values.
     """
     table = np.asarray(values, dtype=np.float64)
     if table.ndim != 2 or 0 in table.shape:
@@ -93,12 +93,12 @@ def checked_table(values: npt.ArrayLike) -> FloatArray:
 
 
 def check_level(level: float) -> None:
-    """Refuse a level of significance that is none.
+    """Refuse an invalid level of significance.
 
     Parameters
     ----------
     level : float
-        Between 0 and 1.
+        Must lie between 0 and 1.
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
@@ -107,7 +107,7 @@ def check_level(level: float) -> None:
 def rank_rows(
     values: npt.ArrayLike, *, greater_is_better: bool, decimals: int | None = 3
 ) -> FloatArray:
-    """Rank the methods on each data set: the best has rank 1, equal ones share the mean rank.
+    """Rank the methods on each data set: the best has rank 1, ties share the mean rank.
 
     Parameters
     ----------
@@ -116,8 +116,8 @@ def rank_rows(
     greater_is_better : bool
         The metric's direction.
     decimals : int or None, default=3
-        Values that are equal when rounded to this count as equal. The paper ranks what it prints,
-        three decimals. None ranks the values as they are.
+        Values that are equal after rounding to this number of decimals are ties. The paper ranks
+        its printed values, which have three decimals. None ranks the values without rounding.
 
     Returns
     -------
@@ -173,16 +173,16 @@ def win_tie_loss(
     Parameters
     ----------
     control, other : array-like of shape (n_datasets,)
-        The two methods' values.
+        Values of the two methods.
     greater_is_better : bool
         The metric's direction.
     decimals : int or None, default=3
-        Values that are equal when rounded to this count as equal.
+        Values that are equal after rounding to this number of decimals count as equal.
 
     Returns
     -------
     WinTieLoss
-        Of the control.
+        The counts of the control.
 
     Examples
     --------
@@ -206,32 +206,33 @@ def paired_t_test(
 ) -> TTest:
     r"""Test whether two methods differ over the same splits, as the paper does for its marks.
 
-    With differences of mean m and variance v over n splits, :math:`t=m/\sqrt{(1/n+q)v}` with
-    n - 1 degrees of freedom; q = 0 in the paper's test, and the ratio of test to training rows
-    in the corrected one of Nadeau and Bengio [1]_.
+    The differences over n splits have mean m and variance v. The statistic is
+    :math:`t=m/\sqrt{(1/n+q)v}` with n - 1 degrees of freedom. In the paper's test q is 0. In the
+    corrected test of Nadeau and Bengio [1]_ q is the ratio of test rows to training rows.
 
     Parameters
     ----------
     control, other : array-like of shape (n_splits,)
-        The two methods' values on the same splits.
+        Values of the two methods on the same splits.
     greater_is_better : bool
         The metric's direction.
     level : float, default=0.05
-        Significant where the two-sided p-value is below this.
+        The difference is significant if the two-sided p-value is below this.
     test_train_ratio : float, default=0.0
-        Test rows over training rows: 1 for halves, 1/9 for ten folds. 0 is the paper's test.
+        Ratio of test rows to training rows: 1 for halves, 1/9 for ten folds. 0 is the paper's
+        test.
 
     Returns
     -------
     TTest
-        Where all differences are zero nothing is significant; where they are all the same and
-        not zero, the difference is.
+        If all differences are zero, the result is not significant. If all differences are equal
+        and not zero, it is significant.
 
     Notes
     -----
-    Training halves overlap, so the differences are not independent and the paper's test finds too
-    much significant; it is here because the paper's marks come from it. `test_train_ratio` corrects
-    for that.
+    Training halves overlap, so the differences are not independent, and the paper's test finds too
+    many significant differences. lemll has this test because the paper's marks come from it.
+    `test_train_ratio` corrects for the overlap.
 
     References
     ----------
@@ -252,7 +253,7 @@ def paired_t_test(
         raise ValueError(f"test_train_ratio must be finite and >= 0, got {test_train_ratio!r}.")
     difference = first - second
     mean = float(difference.mean())
-    # Equal in exact arithmetic, a column of differences may still vary by its last digits.
+    # Differences that are equal in exact arithmetic can differ in their last digits.
     noise = 8 * np.finfo(np.float64).eps * float(np.abs([first, second]).max())
     if float(np.ptp(difference)) <= noise:
         same = abs(mean) <= noise

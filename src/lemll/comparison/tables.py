@@ -1,8 +1,8 @@
-"""How results print: mean ± std, marks of the t-test, average ranks, the published value beside.
+"""Tables of results: mean ± std, marks of the t-test, average ranks and published values.
 
-A :class:`ComparisonTable` holds one :class:`Panel` for each metric, and for each threshold of a
-reconstruction. Its text depends on the stored values and the protocol only, not on the order in
-which cells were run, nor by how many processes.
+A :class:`ComparisonTable` holds one :class:`Panel` per metric, and per threshold of a
+reconstruction. Its text depends only on the stored values and the protocol. It does not depend on
+the order in which cells were run, or on the number of processes.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from lemll.metrics import METRICS, Metric
 
 __all__ = ["ComparisonTable", "Entry", "Panel"]
 
-# Damaged cells that a note names.
+# A note names at most this number of damaged cells, to stay readable.
 _MAX_NAMED = 10
-# A panel's metric and threshold, a data set, a method; and the method's values over the splits.
+# Keys: metric, threshold, data set and method. Values: the method's values over the splits.
 Values = Mapping[tuple[str, float | None, str, str], Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonTable:
-    """Methods compared on data sets, by one metric after the other.
+    """Comparison of methods on data sets, with one panel per metric.
 
     Attributes
     ----------
     panels : tuple of Panel
-        One a metric and threshold.
+        One panel per metric and threshold.
     control : str
         The method that the marks compare with the others.
     notes : tuple of str
-        What a reader must know: cells that are missing, or left out.
+        What a reader must know: cells that are missing or left out.
     """
 
     panels: tuple[Panel, ...]
@@ -61,20 +61,20 @@ class ComparisonTable:
         Parameters
         ----------
         values : mapping of (metric, threshold, data set, method) to sequence of float
-            One value a split; the threshold is None for a prediction.
+            One value per split; the threshold is None for a prediction.
         control : str
             The method to compare the others with.
         wanted : int, optional
-            How many values a complete entry has; by default as many as the longest.
+            Number of values of a complete entry; by default that of the longest entry.
         methods : sequence of str, optional
             The columns; by default in the order of appearance.
         notes : sequence of str, optional
-            To be printed below.
+            Notes to print below the table.
 
         Returns
         -------
         ComparisonTable
-            With the paper's figures beside those of its methods and data sets.
+            The table, with the paper's figures beside those of its methods and data sets.
 
         Examples
         --------
@@ -125,23 +125,24 @@ class ComparisonTable:
         metrics: Sequence[str] = (),
         recompute: bool = False,
     ) -> ComparisonTable:
-        """Compare what a store holds of a protocol.
+        """Compare the results of a protocol in a store.
 
         Parameters
         ----------
         protocol : Protocol
-            Which cells.
+            The cells to compare.
         store : Store
-            Where their results are; those of other versions of the code are left out.
+            The store with their results. Results of other versions of the code are left out.
         metrics : sequence of str, optional
-            By default the protocol's. One that the records lack is computed from the arrays.
+            By default those of the protocol. A metric that is not in the records is computed from
+            the arrays.
         recompute : bool, default=False
-            Compute all metrics from the stored arrays, whatever the records say.
+            Compute all metrics from the stored arrays, and ignore those in the records.
 
         Returns
         -------
         ComparisonTable
-            Incomplete entries say how many of their cells are done.
+            The table. Incomplete entries say how many of their cells are done.
         """
         chosen = replace(protocol, metrics=tuple(metrics) or protocol.metrics).metrics
         cells = list(protocol.cells())
@@ -182,14 +183,14 @@ class ComparisonTable:
         Returns
         -------
         str
-            One table a panel, under a heading.
+            One table per panel, under a heading.
         """
         lines = []
         for panel in self.panels:
             lines += [f"### {panel.title}", ""]
             header = ["data set", *panel.methods]
             for row in (header, ["---"] * len(header), *panel.rows()):
-                # A cell is one line, whatever a name holds.
+                # A name may contain line breaks, but a cell of a table must be one line.
                 escaped = [" ".join(text.replace("|", "\\|").split()) for text in row]
                 line = "|".join(escaped) if row[0] == "---" else " | ".join(escaped)
                 lines.append(f"|{line}|" if row[0] == "---" else f"| {line} |")
@@ -202,18 +203,18 @@ class ComparisonTable:
         Returns
         -------
         str
-            One ``tabular`` a panel, to be put into a ``table``.
+            One ``tabular`` per panel; put it into a ``table``.
         """
         panels = [latex_panel(panel.title, panel.methods, panel.rows()) for panel in self.panels]
         return "\n".join(panels)
 
     def to_csv(self) -> str:
-        """Write the table as CSV, one line an entry.
+        """Write the table as CSV, with one line per entry.
 
         Returns
         -------
         str
-            With a header; std, mark and published figures may be empty.
+            The lines, with a header. Std, mark and published figures may be empty.
         """
         rows: list[list[Any]] = [
             ["metric", "threshold", "dataset", "method", "mean", "std", "values", "mark",

@@ -1,4 +1,4 @@
-"""Every figure of a table, computed once more from what the cells left behind."""
+"""Compute every figure of a table again from the stored outputs of the cells."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from lemll.metrics import METRICS
 
 __all__ = ["Verification", "verify"]
 
-# Metrics are sums over rows: another version of NumPy may add in another order.
+# Metrics are sums over rows, and another version of NumPy may add in another order.
 _TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What `verify` found.
+    """The result of `verify`.
 
     Attributes
     ----------
     figures : int
-        Metrics that were computed again.
+        Number of metrics that were computed again.
     problems : tuple of str
-        Where the store holds something else; empty if all is well.
+        Differences between the store and the computed figures; empty if there are none.
     missing : int
-        Cells that are not done, so that there is nothing to verify.
+        Number of cells that are not done, and so cannot be verified.
     absent : tuple of str
-        Those of them that have no record at all.
+        Those of these cells that have no record.
     """
 
     figures: int
@@ -41,22 +41,22 @@ class Verification:
 
 
 def verify(protocol: Protocol, store: Store, *, discard: bool = False) -> Verification:
-    """Compute every metric, and the whole table, again from the stored arrays, and compare.
+    """Compute every metric and the whole table again from the stored arrays, and compare.
 
     Parameters
     ----------
     protocol : Protocol
-        Whose cells.
+        The cells to verify.
     store : Store
-        Where they are.
+        The store with their results.
     discard : bool, default=False
-        Remove the cells whose arrays are damaged, so that the next run does them again; those
-        whose records are damaged are run again anyway.
+        Remove cells with damaged arrays, so that the next run computes them again. Cells with
+        damaged records are run again in any case.
 
     Returns
     -------
     Verification
-        Each problem names the cell.
+        The result; each problem names its cell.
     """
     cells = {cell.id: cell for cell in protocol.cells()}
     overview = store.overview(cells.values())
@@ -86,13 +86,13 @@ def verify(protocol: Protocol, store: Store, *, discard: bool = False) -> Verifi
 
 
 def _differences(cell: Cell, record: Record, store: Store) -> Iterator[str]:
-    """Yield the metrics of a record that its arrays do not have."""
+    """Yield the metrics of a record that differ from those of its arrays."""
     dataset, _ = load_source(cell.source)
     arrays = sound_outputs(cell, record, dataset, store.arrays)
     kind = "multilabel" if cell.experiment == "prediction" else "distribution"
     for name, stored in record.metrics.items():
         if name not in METRICS or METRICS[name].kind != kind:
-            yield f"{name} is no metric of a {cell.experiment}"
+            yield f"{name} is not a metric of a {cell.experiment}"
             continue
         again = measure(cell, dataset, arrays, (name,))[0][name]
         if not _equal(stored, again):
