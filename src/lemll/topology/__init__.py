@@ -1,4 +1,4 @@
-"""Eq. 6-8: which rows are neighbours, and how a row is rebuilt from them."""
+"""Neighbours of rows, and the weights that rebuild a row from its neighbours (Eq. 6-8)."""
 
 from lemll.topology.kernel import kernel_reconstruction_weights
 from lemll.topology.neighbors import nearest_neighbors

@@ -1,4 +1,4 @@
-"""One lasso, exactly: by the rows in use and the signs of their weights."""
+"""Solve one lasso exactly, by feature-sign search."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from lemll._types import Features, FloatArray
 
 __all__ = ["FeatureSign"]
 
-# Squared pivots, relative to the largest, below which rows in use count as dependent.
+# Rows in use count as linearly dependent if a squared pivot is below this share of the largest.
 DEPENDENT = 1e-11
 
 
 class FeatureSign:
-    """One lasso: which rows are in use, and their weights."""
+    """One lasso, with the rows in use (the support) and their weights s."""
 
     def __init__(self, X: Features, row: int, share: float) -> None:
         self.X, self.row = X, row
@@ -33,7 +33,7 @@ class FeatureSign:
         return products
 
     def run(self, tol: float, max_iter: int) -> tuple[int, float]:
-        """Return the steps taken and the relative gap reached."""
+        """Solve the lasso; return the number of steps and the relative gap."""
         if self.weight == 0:
             return 0, 0.0
         steps = 0
@@ -41,6 +41,8 @@ class FeatureSign:
             residual = self.target - self._rebuilt()
             products = self._products(residual)
             gap = self._gap(residual, products)
+            # At the optimum no row outside the support has a product above the weight lambda. The
+            # row that violates this most joins the support.
             outside = np.abs(products)
             outside[self.support] = 0
             newcomer = int(np.argmax(outside))
@@ -54,6 +56,7 @@ class FeatureSign:
         return np.asarray(self.X[self.support].T @ self.s) if len(self.support) else 0 * self.target
 
     def _gap(self, residual: FloatArray, products: FloatArray) -> float:
+        # Scale the residual until it is feasible for the dual problem; this gives a lower bound.
         largest = float(np.abs(products).max())
         dual = self.target - residual * min(1.0, self.weight / largest if largest > 0 else 1.0)
         primal = float(residual @ residual) / 2 + self.weight * float(np.abs(self.s).sum())
@@ -67,10 +70,11 @@ class FeatureSign:
         self.gram = wider
 
     def _fit(self, signs: FloatArray, max_iter: int) -> int:
-        """Find the best weights of the rows in use; rows whose weight comes to 0 leave."""
+        """Find the best weights of the rows in use; remove rows whose weight becomes 0."""
         steps = 0
         while len(self.s) and steps < max(1, max_iter):
             steps += 1
+            # For fixed signs the lasso is a quadratic function, and its minimum is a linear system.
             right = self.products[self.support] - self.weight * signs
             best, reached = self._towards(_solve_gram(self.gram, right))
             self.s = best
@@ -83,7 +87,7 @@ class FeatureSign:
         return steps
 
     def _towards(self, end: FloatArray) -> tuple[FloatArray, bool]:
-        """Return the best point among the end and where weights change sign on the way to it."""
+        """Return the best of `end` and the points on the way where a weight changes its sign."""
         move = end - self.s
         with np.errstate(divide="ignore", invalid="ignore"):
             crossings = -self.s / move
@@ -100,9 +104,10 @@ class FeatureSign:
 
 
 def _solve_gram(gram: FloatArray, right: FloatArray) -> FloatArray:
-    """Solve for the weights; of dependent rows, go far along what they do not determine.
+    """Solve for the weights; if rows are dependent, go far along the undetermined direction.
 
-    There the objective is linear, so its best point is where a weight changes sign.
+    Along this direction the objective is linear until a weight changes its sign. So its best point
+    is such a sign change, which `_towards` finds.
     """
     factor, failed = lapack.dpotrf(gram, lower=True)
     pivots = np.diag(factor)

@@ -1,4 +1,4 @@
-"""Neighbours and rebuilding weights of rows that are known by their kernel alone."""
+"""Neighbours and rebuilding weights of rows that are known only through a kernel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lemll.topology.weights import graph_of, weights_of_grams
 
 __all__ = ["kernel_reconstruction_weights"]
 
-# Distances looked through at a time.
+# Distances are computed in blocks of this size.
 BLOCK_BYTES = 1 << 25
 
 
@@ -22,9 +22,9 @@ def kernel_reconstruction_weights(
 ) -> Features:
     r"""Return the weights that rebuild every row from its K nearest rows in a feature space.
 
-    The same as `reconstruction_weights` of features :math:`\varphi(x_i)` with
-    :math:`k_{ij} = \varphi(x_i)^T \varphi(x_j)`: distances are
-    :math:`k_{ii} + k_{jj} - 2 k_{ij}`, local Gram matrices
+    The result is the same as that of `reconstruction_weights` for features :math:`\varphi(x_i)`
+    with :math:`k_{ij} = \varphi(x_i)^T \varphi(x_j)`. It minimises Eq. 6. The squared distances
+    are :math:`k_{ii} + k_{jj} - 2 k_{ij}`, and the local Gram matrices are
     :math:`G_{jk} = k_{ii} - k_{ij} - k_{ik} + k_{jk}`.
 
     Parameters
@@ -34,14 +34,14 @@ def kernel_reconstruction_weights(
     n_neighbors : int, default=10
         The number of neighbours, smaller than `n_samples`.
     reg : float, default=1e-3
-        Regularisation of a local Gram, relative to its trace; see `local_weights`.
+        Regularisation of a local Gram matrix, relative to its trace; see `local_weights`.
     reg_policy : {"auto", "always"}, default="always"
-        Whether only singular local Grams are regularised, or all.
+        Regularise only singular local Gram matrices ("auto") or all of them ("always").
 
     Returns
     -------
     csr_array of shape (n_samples, n_samples), float64
-        W, as `reconstruction_weights` returns it.
+        W, in the same form as from `reconstruction_weights`.
 
     Examples
     --------
@@ -65,13 +65,13 @@ def kernel_reconstruction_weights(
 
 
 def _nearest(K: FloatArray, n_neighbors: int) -> IndexArray:
-    """Return the nearest rows of each row, nearest first, ties going to the lower index."""
+    """Return the nearest rows of each row, nearest first; ties go to the lower index."""
     diagonal = K.diagonal()
     nearest = np.empty((len(K), n_neighbors), np.intp)
     step = max(1, BLOCK_BYTES // (8 * len(K)))
     for start in range(0, len(K), step):
         rows = np.arange(start, min(start + step, len(K)))
-        # The row's own k_ii is the same for all its neighbours.
+        # Omit k_ii of the row itself: it is the same for all candidates.
         distance = diagonal - 2 * K[rows]
         distance[rows - start, rows] = np.inf
         nearest[rows] = np.argsort(distance, axis=1, kind="stable")[:, :n_neighbors]

@@ -1,4 +1,4 @@
-"""Which rows are neighbours: the exact K nearest rows of every row (the edges of Eq. 6)."""
+"""Find the exact K nearest rows of every row, which are the edges of the graph in Eq. 6."""
 
 from __future__ import annotations
 
@@ -27,23 +27,24 @@ from lemll.topology.rows import (
 __all__ = ["Candidates", "nearest_neighbors", "sweep", "worker_threads"]
 
 
-# A tile that offers more than this many times the kept number is sifted twice.
+# If a tile has more candidates than this multiple of the number kept, it is filtered a second time.
 MANY = 3
-# Each worker holds one tile, and Python itself runs one thread at a time.
+# Each worker holds one tile in memory. Python code runs in only one thread at a time, so more
+# workers would not help.
 MAX_WORKERS = 8
 
 
 def nearest_neighbors(X: Features, n_neighbors: int = 10) -> IndexArray:
     r"""Return the K nearest rows of every row, exactly.
 
-    Nearness is the squared Euclidean distance :math:`\sum_k (x_{ik} - x_{jk})^2` in float64. A row
-    is never its own neighbour, by index: a twin with the same features is. Ties go to the lower
-    index.
+    The distance is the squared Euclidean distance :math:`\sum_k (x_{ik} - x_{jk})^2` in float64. A
+    row is never its own neighbour. Another row with the same features (a twin) can be its
+    neighbour. Ties go to the lower index.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Features. A sparse X is never made dense as a whole.
+        Features. A sparse X is never converted to one dense array.
     n_neighbors : int, default=10
         The number K of neighbours, smaller than `n_samples`.
 
@@ -54,10 +55,10 @@ def nearest_neighbors(X: Features, n_neighbors: int = 10) -> IndexArray:
 
     Notes
     -----
-    All pairs are sifted by a lower bound of their distance, from products in float32; the few that
-    remain are ranked by their float64 distances. Where the bound cannot tell the K-th neighbour
-    from the next (many almost equal distances), the row is sifted again in float64. The result is
-    the same for any number of threads.
+    First, a lower bound of the distance is computed for all pairs, from products in float32. Only
+    the pairs with small bounds remain, and they are ranked by their float64 distances. If many
+    distances are almost equal, the bound cannot separate the K-th neighbour from the next one. Such
+    a row is searched again in float64. The result is the same for any number of threads.
 
     Examples
     --------
@@ -78,7 +79,8 @@ def nearest_neighbors(X: Features, n_neighbors: int = 10) -> IndexArray:
     first, group = _twins(X, rows.norms)
     if len(first) == len(group):
         return _nearest(rows, n_neighbors)[0]
-    # Twins tie everywhere: sifting each kind of row once keeps the ties few.
+    # Twins have equal distances to all rows, and many ties make the search slow. So search each
+    # distinct row only once.
     found = (np.empty((1, 0), np.intp), np.empty((1, 0)))
     if len(first) > 1:
         found = _nearest(Rows(X[first]), min(n_neighbors, len(first) - 1))
@@ -87,18 +89,21 @@ def nearest_neighbors(X: Features, n_neighbors: int = 10) -> IndexArray:
 
 def _nearest(rows: Rows, n_neighbors: int) -> tuple[IndexArray, FloatArray]:
     """Return the nearest rows and their distances, sorted by distance and then by index."""
+    # Keep a few more candidates than needed. Then the bounds usually decide without a second pass.
     width = min(rows.n_samples - 1, n_neighbors + 6 + n_neighbors // 8)
     candidates = sweep(rows, width)
     index = candidates.index.astype(np.intp)
     bound = candidates.closeness.astype(np.float64) * -2
-    # The K-th distance is at most its bound plus twice what rounding was allowed.
+    # The true K-th distance is at most its lower bound plus twice the allowance for rounding.
+    # Candidates with a larger bound cannot be among the K nearest.
     loss = 2 * (rows.norms - rows.lowered_norms(np.float32))
     reach = (bound + loss[:, None] + loss[index])[:, :n_neighbors].max(axis=1)
     i, place = np.nonzero(bound <= reach[:, None] * (1 + _slack(rows)))
     distance = np.full(index.shape, np.inf)
     distance[i, place] = rows.distances(i, index[i, place])
     index, distance = _ranked(index, distance, n_neighbors)
-    # Every row left out lies beyond this bound, so beyond the K-th of those kept.
+    # Every row that was not kept is farther than this bound. If the K-th distance is smaller, the
+    # result is proven; otherwise search the row again in float64.
     beyond = candidates.closeness[:, -1].astype(np.float64) * -2 * (1 - _slack(rows))
     doubtful = np.flatnonzero(~(distance[:, -1] < beyond))
     if width < rows.n_samples - 1 and len(doubtful):
@@ -107,14 +112,14 @@ def _nearest(rows: Rows, n_neighbors: int) -> tuple[IndexArray, FloatArray]:
 
 
 def _slack(rows: Rows) -> float:
-    """Return what rounding can do to a float64 distance and to a comparison of two, relatively."""
+    """Return a relative bound on the rounding error of a float64 distance and a comparison."""
     return 4 * (rows.n_features + 4) * 2.0**-53
 
 
 def _ranked(
     index: IndexArray, distance: FloatArray, n_neighbors: int
 ) -> tuple[IndexArray, FloatArray]:
-    """Sort each line by distance and then by index, and keep the first K."""
+    """Sort each row by distance and then by index, and keep the first K."""
     order = np.lexsort((index, distance), axis=-1)[:, :n_neighbors]
     return np.take_along_axis(index, order, axis=1), np.take_along_axis(distance, order, axis=1)
 
@@ -122,7 +127,7 @@ def _ranked(
 def _nearest_by_float64(
     rows: Rows, which: IndexArray, n_neighbors: int
 ) -> tuple[IndexArray, FloatArray]:
-    """Return the nearest rows of some rows, from float64 bounds and every candidate they leave."""
+    """Return the nearest rows of some rows, from float64 bounds of all pairs."""
     index = np.empty((len(which), n_neighbors), np.intp)
     distance = np.empty((len(which), n_neighbors))
     low = rows.lowered_norms(np.float64)
@@ -146,18 +151,18 @@ def _nearest_by_float64(
 
 
 def _twins(X: Features, norms: FloatArray) -> tuple[IndexArray, IndexArray]:
-    """Return the first row of each kind of equal rows, and the kind of every row."""
+    """Return the first row of each group of equal rows, and the group of every row."""
     n_samples = len(norms)
     _, inverse, count = np.unique(norms, return_inverse=True, return_counts=True)
     first_of: dict[bytes, int] = {}
     leader = np.arange(n_samples)
-    # Only rows of equal length can be equal.
+    # Equal rows have equal lengths, so compare only rows whose lengths are equal.
     for i in np.flatnonzero(count[inverse] > 1):
         if is_sparse(X):
             row = slice(X.indptr[i], X.indptr[i + 1])
             key = X.indices[row].tobytes() + X.data[row].tobytes()
         else:
-            # Adding 0 turns -0 into 0.
+            # Adding 0 turns -0 into 0; otherwise the bytes of equal rows could differ.
             key = (X[i] + X.dtype.type(0)).tobytes()
         leader[i] = first_of.setdefault(key, int(i))
     first, group = np.unique(leader, return_inverse=True)
@@ -171,10 +176,11 @@ def _spread_over_twins(
     group: IndexArray,
     n_neighbors: int,
 ) -> IndexArray:
-    """Turn the nearest kinds of each kind into the nearest rows of each row.
+    """Convert the nearest groups of each group to the nearest rows of each row.
 
-    The K nearest kinds, ordered by their first rows among ties, hold the K nearest rows: each
-    kind before a given one has at least one row before all of that one's.
+    A group (`kind`) is a set of equal rows. The K nearest groups, with ties ordered by their first
+    rows, contain the K nearest rows: every group before a given group has at least one row that
+    comes before all rows of the given group.
     """
     members = np.argsort(group, kind="stable")
     size = np.bincount(group)
@@ -193,6 +199,7 @@ def _spread_over_twins(
         merged[start : start + step] = _ranked(
             rows.reshape(lines), far.reshape(lines), n_neighbors + 1
         )[0]
+    # Each list has K + 1 entries and may contain the row itself. Remove it, or the last entry.
     result = merged[group]
     drop = result == np.arange(len(group))[:, None]
     drop[:, -1] |= ~drop.any(axis=1)
@@ -200,7 +207,7 @@ def _spread_over_twins(
 
 
 class Pairs(NamedTuple):
-    """Pairs of a row and a candidate, and how close they are."""
+    """Pairs of a row and a candidate, with their closeness."""
 
     row: IndexArray
     candidate: IndexArray
@@ -208,22 +215,22 @@ class Pairs(NamedTuple):
 
 
 class Candidates:
-    """The best `width` candidates of every row so far, best first.
+    """The best `width` candidates of every row so far, sorted by closeness.
 
     Parameters
     ----------
     n_samples : int
         The number of rows.
     width : int
-        How many candidates to keep.
+        The number of candidates to keep per row.
 
     Attributes
     ----------
     closeness : ndarray of shape (n_samples, width), float32
-        Minus half the lower bound of the squared distance; minus infinity where none is kept yet.
-        No pair left out is closer than the last one kept.
+        Minus half the lower bound of the squared distance, or minus infinity for an empty place.
+        No pair that was left out is closer than the last kept pair.
     index : ndarray of shape (n_samples, width), int32
-        The rows they belong to.
+        The indices of the candidates.
     """
 
     def __init__(self, n_samples: int, width: int) -> None:
@@ -231,14 +238,14 @@ class Candidates:
         self.index = np.zeros((n_samples, width), np.int32)
 
     def closer(self, tile: Float32Array, rows: int, columns: int, *, axis: int) -> Pairs:
-        """Return the pairs of a tile that are closer than the last one kept.
+        """Return the pairs of a tile that are closer than the last kept pair.
 
         Parameters
         ----------
         tile : ndarray, float32
             Closeness of pairs.
         rows, columns : int
-            First of the rows that look for candidates, first of the candidates.
+            Index of the first row, and index of the first candidate.
         axis : {0, 1}
             The axis of `tile` along which the candidates lie.
 
@@ -261,10 +268,10 @@ class Candidates:
         return Pairs(i + rows, j + columns, values)
 
     def merge(self, pairs: Pairs) -> None:
-        """Merge new candidates into the kept ones.
+        """Merge new candidates into the kept candidates.
 
-        They must come in the order of their indices: among equals the first one stays, so that
-        ties go to the lower index.
+        Candidates must arrive in the order of their indices. Among equally close candidates the
+        first one stays, so ties go to the lower index.
         """
         i, width = pairs.row, self.closeness.shape[1]
         if len(i) == 0:
@@ -284,10 +291,11 @@ class Candidates:
 
 
 def _within_reach(tile: Float32Array, width: int, axis: int) -> Float32Array:
-    """Return a bound that at least `width` values along an axis are above.
+    """Return a bound such that at least `width` values along an axis are above it.
 
-    The values are dealt into groups; among the largest of each group, the `width`-th is reached by
-    `width` values. That is nearly as high as the `width`-th of all, and much faster to find.
+    The values are divided into groups, and the maximum of each group is computed. At least `width`
+    values reach the `width`-th largest of these maxima. This is almost as high as the `width`-th
+    largest of all values, and much faster to find.
     """
     size = max(1, tile.shape[axis] // (4 * width))
     groups = tile.shape[axis] // size
@@ -300,10 +308,12 @@ def _within_reach(tile: Float32Array, width: int, axis: int) -> Float32Array:
 
 
 class _Columns:
-    """A block as the right-hand side of the sifting product, made once for many tiles."""
+    """A block as the right-hand side of the product of bounds, prepared once for many tiles."""
 
     def __init__(self, block: Block) -> None:
         self.dense = block.dense.copy()
+        # The last two columns of a block are (-length/2, 1). Swapped here, one product adds both
+        # lengths: z_i'z_j - |z_i|^2/2 - |z_j|^2/2.
         self.dense[:, -2:] = block.dense[:, :-3:-1]
         self.occasional = self.rare = None
         if block.occasional is not None:
@@ -312,7 +322,7 @@ class _Columns:
             self.rare = block.rare.T.tocsr()
 
     def closeness(self, rows: Block) -> Float32Array:
-        """Return minus half the lowered squared distances of `rows` and these columns."""
+        """Return minus half the lower bounds of the squared distances to `rows`."""
         tile: Float32Array = rows.dense @ self.dense.T
         if self.occasional is not None:
             tile += rows.occasional @ self.occasional
@@ -331,12 +341,12 @@ def sweep(rows: Rows, width: int) -> Candidates:
     rows : Rows
         The rows.
     width : int
-        How many to keep, smaller than the number of rows.
+        The number of candidates to keep per row, smaller than the number of rows.
 
     Returns
     -------
     Candidates
-        Never the row itself; ties kept by lower index.
+        The candidates, without the row itself. Ties go to the lower index.
     """
     candidates = Candidates(rows.n_samples, width)
     if rows.n_samples <= 4 * rows.block_rows:
@@ -348,12 +358,12 @@ def sweep(rows: Rows, width: int) -> Candidates:
 
 
 def _all_turns(rows: Rows, candidates: Candidates, in_order: Callable[..., Any]) -> None:
-    """Let every block meet itself and all later blocks.
+    """Compare every block with itself and with all later blocks.
 
-    So for any row the other blocks come in index order: the earlier ones as columns of earlier
-    turns. Tiles of one turn may be worked on at the same time: each has rows of its own, and what
-    it finds for the columns is merged in order. A worker may see a threshold before or after such
-    a merge; both leave the same rows in the end.
+    In this order, every row meets the other blocks in the order of their indices: it met the
+    earlier blocks in their turns. Tiles of one turn can run in parallel. Each tile has its own
+    rows, and its results for the columns are merged in order. A worker may read a threshold before
+    or after such a merge; the final result is the same.
     """
     n_samples, step = rows.n_samples, rows.block_rows
     for low in range(0, n_samples, step):
@@ -374,17 +384,18 @@ def _all_turns(rows: Rows, candidates: Candidates, in_order: Callable[..., Any])
 
 @cache
 def _controller() -> Features:
-    """Find the linear algebra libraries, once: it takes some milliseconds."""
+    """Return the controller of the linear algebra libraries; its search takes milliseconds."""
     return ThreadpoolController()
 
 
 @contextmanager
 def worker_threads() -> Iterator[int]:
-    """Trade the threads inside matrix products for threads around them, while in the context.
+    """Limit BLAS to one thread inside the context, and yield the number of worker threads.
 
-    Small products gain little from threads of their own, which wait for each other after each
-    one. `OMP_NUM_THREADS` and ``threadpoolctl.threadpool_limits`` decide the number, as usual;
-    scikit-learn's own neighbours search does the same.
+    Small matrix products gain little from BLAS threads, because these wait for each other after
+    each product. Several products in parallel are faster. `OMP_NUM_THREADS` and
+    ``threadpoolctl.threadpool_limits`` set the number, as usual. The neighbour search of
+    scikit-learn does the same.
 
     Yields
     ------

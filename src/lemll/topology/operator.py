@@ -1,4 +1,4 @@
-"""How badly labels are rebuilt by the weights of the features: the matrix M of Eq. 8."""
+"""The matrix M of Eq. 8, which measures how badly the weights W rebuild the labels."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ __all__ = ["ReconstructionOperator"]
 
 
 class ReconstructionOperator:
-    r"""The matrix :math:`M = (I - W)^T (I - W)` of Eq. 8, as products only.
+    r"""The matrix :math:`M = (I - W)^T (I - W)` of Eq. 8, as an operator.
 
-    :math:`\mathrm{tr}(U^T M U) = \|U - W U\|_F^2` says how badly numerical labels U are rebuilt by
-    the weights that rebuild the features.
+    :math:`\mathrm{tr}(U^T M U) = \|U - W U\|_F^2` is the error if the weights that rebuild the
+    features are used to rebuild the numerical labels U. M itself is never formed, because it has
+    many more entries than W.
 
     Parameters
     ----------
@@ -53,11 +54,11 @@ class ReconstructionOperator:
 
     @classmethod
     def of(cls, W: SparseMatrix) -> ReconstructionOperator:
-        """Return the operator of the weights W, or W itself where it is one already."""
+        """Return the operator of the weights W, or W itself if it is already an operator."""
         return W if isinstance(W, ReconstructionOperator) else cls(W)
 
     def astype(self, dtype: npt.DTypeLike) -> ReconstructionOperator:
-        """Return the same operator in another precision; itself if it has that precision."""
+        """Return the operator in another precision, or itself if the precision is the same."""
         if self.dtype == np.dtype(dtype):
             return self
         other = object.__new__(ReconstructionOperator)
@@ -67,11 +68,11 @@ class ReconstructionOperator:
 
     @cached_property
     def _adjoint(self) -> Features:
-        # Stored by rows, the transpose is multiplied as fast as the matrix itself.
+        # Store the transpose by rows, so that its product is as fast as that of the matrix.
         return sparse.csr_array(self._residual.T)
 
     def residual(self, U: FloatArray) -> Features:
-        """Return (I - W) U, what the rebuilding leaves."""
+        """Return (I - W) U, the error of rebuilding U."""
         return self._residual @ U
 
     def adjoint(self, R: Any) -> Features:
@@ -103,5 +104,5 @@ class ReconstructionOperator:
         return sparse.csr_array(pattern, shape=self.shape)
 
     def tocsr(self) -> Features:
-        """Return M itself as a CSR array: about K^2 entries a row."""
+        """Return M itself as a CSR array. It has about K^2 entries per row."""
         return sparse.csr_array(self._adjoint @ self._residual)

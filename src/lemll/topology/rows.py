@@ -1,8 +1,8 @@
-"""The rows of X made ready for distances: checked, centred and scaled, handed out in blocks.
+"""Prepare the rows of X for distance computations: check, centre, scale and divide into blocks.
 
-Distances are ordered by their float64 value, summed over the features in order. That sum is too
-slow to take for every pair, so pairs are first sifted by a *lower bound* of it that one matrix
-product gives for a whole tile of pairs. Everything about rounding lives in this module.
+Distances are compared by their float64 values, summed over the features in order. This sum is too
+slow for all pairs. So pairs are first filtered by a *lower bound* of the distance, which one matrix
+product gives for a whole tile of pairs. All analysis of rounding errors is in this module.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ __all__ = ["Block", "Rows", "check_features", "check_n_neighbors"]
 
 Float32Array = npt.NDArray[np.float32]
 
-# No temporary array is larger than this, however large X is.
+# Largest size of a temporary array, independent of the size of X.
 BLOCK_BYTES = 1 << 25
 CACHE_BYTES = 1 << 18
 MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 512, 1024
-# What one multiplication costs in a sparse-times-dense product and in a product of two sparse
-# matrices, in those of a dense one. With the share p of the rows that have a feature, the three
-# ways to multiply cost 1, 8 p and 1600 p^2: so each feature goes where it is cheapest.
+# Cost of one multiplication in a sparse-dense and in a sparse-sparse product, relative to a dense
+# product. If a share p of the rows has a feature, the three ways to multiply cost 1, 8 p and
+# 1600 p^2. Each feature uses the cheapest way.
 SPARSE_DENSE_COST, SPARSE_SPARSE_COST = 8, 1600
-# Sums and products of whole numbers below this squared length are exact in float32.
+# If all entries are whole numbers and squared lengths are below this, float32 is exact.
 EXACT_NORM = 2.0**21
 
 
 def check_features(X: Features) -> Features:
-    """Return `X` as a float array or a canonical CSR array, or say what is wrong with it.
+    """Return `X` as a float array or a canonical CSR array, or raise a ValueError.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def check_features(X: Features) -> Features:
     Returns
     -------
     ndarray or csr_array of shape (n_samples, n_features), float32 or float64
-        Without a copy where none is needed; `X` is never changed.
+        The features, copied only if necessary. `X` is never changed.
     """
     if not is_sparse(X):
         X = np.asarray(X)
@@ -57,7 +57,7 @@ def check_features(X: Features) -> Features:
     if is_sparse(X):
         X = sparse.csr_array(X, dtype=dtype)
         if not X.has_canonical_format or not X.data.all():
-            # Sorting and dropping stored zeros work in place: never on the caller's arrays.
+            # The next two calls work in place, so copy first: do not change arrays of the caller.
             X = X.copy()
             X.sum_duplicates()
             X.eliminate_zeros()
@@ -68,7 +68,7 @@ def check_features(X: Features) -> Features:
 
 
 def check_n_neighbors(n_neighbors: int, n_samples: int) -> int:
-    """Return the number of neighbours K as an int, or say why it cannot be used."""
+    """Return the number of neighbours K as an int, or raise a ValueError."""
     if not isinstance(n_neighbors, (int, np.integer)) or n_neighbors < 1:
         raise ValueError(f"n_neighbors must be a whole number of at least 1, got {n_neighbors!r}.")
     if n_neighbors >= n_samples:
@@ -80,12 +80,12 @@ def check_n_neighbors(n_neighbors: int, n_samples: int) -> int:
 
 
 class Block(NamedTuple):
-    """Some rows, as the sifting product wants them.
+    """Some rows in the form that the product of lower bounds needs.
 
     Parameters
     ----------
     dense : ndarray of shape (n_rows, n_common + 2), float32
-        The common features, then minus half the lowered squared length, then 1.
+        The common features, then minus half the reduced squared length, then 1.
     occasional : csr_array of shape (n_rows, n_occasional) or None
         The features that some rows have.
     rare : csr_array of shape (n_rows, n_rare) or None
@@ -103,24 +103,24 @@ class Rows:
     Parameters
     ----------
     X : ndarray or csr_array
-        As `check_features` returns it.
+        From `check_features`.
 
     Attributes
     ----------
     exact : bool
-        Whether the float32 bounds are the distances themselves (small whole numbers).
+        Whether the float32 bounds are the exact distances, as for small whole numbers.
     norms : ndarray of shape (n_samples,)
         Squared lengths of the centred and scaled rows.
 
     Notes
     -----
-    Let z be the centred and scaled rows, all entries within [-1, 1], and m the largest number of
-    terms in a product. With u the unit roundoff and g = m u / (1 - m u), the computed
+    Let z be the centred and scaled rows, with all entries in [-1, 1]. Let m be the largest number
+    of terms in a product, u the unit roundoff and g = m u / (1 - m u). The computed
     ``z_i'z_j - |z_i|^2/2 - |z_j|^2/2`` differs from ``-|z_i - z_j|^2 / 2`` by at most
-    ``(|z_i|^2 + |z_j|^2) / 2`` times 2g + 4u: g for the products and for the lengths, the rest for
-    rounding z itself. As this is a sum of a term of i and a term of j, lowering each squared
-    length beforehand makes the computed value a bound, at no cost. Underflow adds the absolute
-    term.
+    ``(|z_i|^2 + |z_j|^2) / 2`` times 2g + 4u. Here g comes once from the product and once from the
+    lengths, and 4u comes from the rounding of z itself. This bound is the sum of a term of i and a
+    term of j. So each squared length is reduced in advance by its term, and the computed value is
+    then a bound at no extra cost. An absolute term covers underflow.
     """
 
     def __init__(self, X: Features) -> None:
@@ -134,8 +134,9 @@ class Rows:
     def _prepare_dense(self) -> None:
         X = self.X
         low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
-        # Any centre is right, a near one sifts better. A median of some rows is near to most rows
-        # whatever a few outliers do, and being a value of X it keeps constant features at 0.
+        # Any centre gives correct bounds; a centre near the rows gives tighter bounds. The median
+        # of some rows is robust against outliers. It is a value of X, so constant features become
+        # exactly 0.
         some = X[:: -(-self.n_samples // 256)]
         self._centre = np.partition(some, len(some) // 2, axis=0)[len(some) // 2].astype(np.float64)
         self._set_scale(float((high / 2 - low / 2).max()) * 2)
@@ -172,7 +173,7 @@ class Rows:
         self._split_features()
 
     def _split_features(self) -> None:
-        """Part the features that many, some and few rows have."""
+        """Divide the features into common, occasional and rare ones, by their share of rows."""
         count = np.bincount(self._scaled.indices, minlength=self.n_features)
         share = count / self.n_samples
         common = share * SPARSE_DENSE_COST > 1
@@ -180,9 +181,9 @@ class Rows:
         z = self._scaled.astype(np.float32)
         dense = z[:, common]
         self._occasional = z[:, ~common & ~rare]
-        # A feature of a single row meets no other row.
+        # A feature that only one row has does not contribute to any product of two rows.
         self._rare = z[:, rare & (count > 1)]
-        # Room for the two columns that hold the lengths.
+        # Two more columns will hold the lengths and the ones.
         shape = (self.n_samples, dense.shape[1] + 2)
         self._common = sparse.csr_array((dense.data, dense.indices, dense.indptr), shape=shape)
         self.block_rows = self._block_rows(max(self._occasional.shape[1], shape[1]))
@@ -191,7 +192,7 @@ class Rows:
         )
 
     def _set_scale(self, reach: float) -> None:
-        """Scale by a power of two, so that nothing overflows and nothing is rounded by it."""
+        """Choose a power of two as the scale: it prevents overflow and causes no rounding."""
         self._reach = reach
         exponent = int(np.clip(np.frexp(reach)[1], -1000, 1024)) if np.isfinite(reach) else 1025
         self._scale = float(np.ldexp(1.0, -exponent)) if reach else 1.0
@@ -200,23 +201,24 @@ class Rows:
         self.exact = whole and self._scale == 1 and bool(self.norms.max() <= EXACT_NORM)
 
     def lowered_norms(self, dtype: npt.DTypeLike) -> Features:
-        """Return the squared lengths, lowered by what rounding in `dtype` can do."""
+        """Return the squared lengths, reduced by a bound on the rounding errors in `dtype`."""
         if self.exact:
             return self.norms.astype(dtype)
         unit = np.finfo(dtype).eps / 2
-        # Ten more terms than products: the lengths, the sum of two parts, the cast, the slack.
+        # Ten terms more than in a product: for the lengths, the sum of the parts, the cast, and a
+        # margin.
         growth = (self._n_terms + 10) * unit
         loss = 2 * growth / max(1 - growth, 0.5) + 4 * unit
         underflow = (self._n_terms + 10) * 8 * float(np.finfo(dtype).tiny)
         return (self.norms * (1 - loss) - underflow).astype(dtype)
 
     def _block_rows(self, width: int) -> int:
-        """Return how many rows make a block: a few blocks at least, and none too large."""
+        """Return the number of rows per block: at least a few blocks, and no block too large."""
         few = max(MIN_BLOCK_ROWS, -(-self.n_samples // 4))
         return min(MAX_BLOCK_ROWS, few, max(8, BLOCK_BYTES // (4 * width)))
 
     def slices(self, bytes_per_row: int) -> list[slice]:
-        """Cut the rows into slices of at most `BLOCK_BYTES`."""
+        """Divide the rows into slices of at most `BLOCK_BYTES`."""
         step = max(1, BLOCK_BYTES // bytes_per_row)
         return [slice(i, min(i + step, self.n_samples)) for i in range(0, self.n_samples, step)]
 
@@ -225,14 +227,14 @@ class Rows:
         if is_sparse(self.X):
             return np.asarray(self._scaled[rows].toarray())
         before, after = min(self._scale, 1.0), max(self._scale, 1.0)
-        # Cast first: NumPy 1 would multiply float32 by a float64 scalar in float32.
+        # Cast first, because NumPy 1 multiplies float32 by a float64 scalar in float32.
         z = self.X[rows].astype(np.float64) * before
         z -= self._centre * before
         z *= after
         return np.asarray(z)
 
     def block(self, start: int, stop: int) -> Block:
-        """Return rows `start` to `stop` for the sifting product."""
+        """Return rows `start` to `stop` in the form for the product of lower bounds."""
         if not is_sparse(self.X):
             return Block(self._dense[start:stop], None, None)
         dense = self._common[start:stop].toarray()
@@ -241,7 +243,7 @@ class Rows:
         return Block(dense, occasional, self._rare[start:stop] if self._rare.nnz else None)
 
     def products(self, rows: FloatArray) -> FloatArray:
-        """Return the float64 products of some centred rows with all rows, one column a row."""
+        """Return the float64 products of some centred rows with all rows, one column per row."""
         if is_sparse(self.X):
             return np.asarray(rows @ self._scaled.T)
         parts = [rows @ self.centred(part).T for part in self.slices(8 * self.n_features)]
@@ -249,26 +251,27 @@ class Rows:
 
     def distances(self, i: IndexArray, j: IndexArray) -> FloatArray:
         """Return the squared distances of the pairs (i, j), each summed over features in order."""
-        # Small pieces stay in the cache, which is worth a factor of three here.
+        # Small blocks stay in the cache, which makes this three times faster.
         step = max(1, CACHE_BYTES // (8 * max(1, self._n_terms)))
         cuts = range(0, len(i), step)
         parts = [self._few_distances(i[s : s + step], j[s : s + step]) for s in cuts]
         return np.concatenate(parts) if parts else np.empty(0)
 
     def _few_distances(self, i: IndexArray, j: IndexArray) -> FloatArray:
-        # Summing in order (not in pairs, as ndarray.sum does) gives the same digits with and
-        # without the zeros, so sparse and dense X agree on every tie.
+        # Sum in the order of the features, not pairwise as ndarray.sum does. Then zeros do not
+        # change any digit, and sparse and dense X give the same ties.
         if is_sparse(self.X):
             difference = self._scaled[i] - self._scaled[j]
             difference.data **= 2
             return np.asarray(difference @ np.ones(self.n_features))
-        # One more column than pairs: NumPy would sum a single column in pairs.
+        # Use one column more than pairs, because NumPy sums a single column pairwise.
         terms = np.zeros((self.n_features, len(i) + 1))
         if 2.0**-60 < self._reach < 2.0**400:
             difference = np.subtract(self.X[i], self.X[j], dtype=np.float64)
             np.square(difference.T, out=terms[:, :-1])
             return np.asarray(terms.sum(axis=0)[:-1] * self._scale**2)
-        # Scaling each term costs, and only here could squares overflow or underflow.
+        # Only for such extreme values can squares overflow or underflow. Scale each term, which is
+        # slower.
         before, after = min(self._scale, 1.0), max(self._scale, 1.0)
         first, second = (self.X[rows].astype(np.float64) for rows in (i, j))
         difference = first * before - second * before

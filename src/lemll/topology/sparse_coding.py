@@ -1,14 +1,14 @@
-"""How a row is rebuilt from few others: one lasso a row, all of them with one Gram matrix (MLFE).
+"""Sparse codes that rebuild each row from a few other rows, by one lasso per row (for MLFE).
 
-For every row i of X, with the other rows as the dictionary,
+For every row i of X, the other rows are the dictionary. The code s minimises
 
     min_s  |x_i - sum_j s_j x_j|^2 / 2 + lambda_i |s|_1,  lambda_i = share max_j |x_j'x_i|,
 
     with s_i = 0.
 
-The alternating direction method of multipliers solves ``(X X' + rho I) s = q`` again and again,
-for each row without itself. Leaving a row out changes the inverse by a matrix of rank one, so all
-rows share one, and a block of them is a matrix product.
+The alternating direction method of multipliers (ADMM) solves ``(X X' + rho I) s = q`` in every
+step, where row i itself is left out. Leaving out a row changes the inverse by a matrix of rank one.
+So all rows share one inverse, and a step for a block of rows is one matrix product.
 """
 
 from __future__ import annotations
@@ -28,23 +28,22 @@ from lemll.topology.rows import check_features
 
 __all__ = ["SparseCoding", "admm_codes", "lasso_codes"]
 
-# Rows coded at once: enough for efficient products, few enough to stay in the cache.
+# Number of rows per block: large enough for efficient products, small enough for the cache.
 BLOCK_ROWS = 64
 
 
 @dataclass(frozen=True)
 class SparseCoding:
-    """Codes of all rows.
+    """The codes of all rows.
 
     Attributes
     ----------
     weights : ndarray or csr_array of shape (n_samples, n_samples)
-        Row i rebuilds row i of X; zero diagonal.
+        Row i rebuilds row i of X. The diagonal is zero.
     n_iter : ndarray of shape (n_samples,)
-        Iterations that each row took.
+        Number of iterations per row.
     gap : ndarray of shape (n_samples,)
-        Duality gap of each lasso, relative to ``|x_i|^2 / 2``, at least where it was wanted:
-        infinity where none was computed.
+        Duality gap of each lasso, relative to ``|x_i|^2 / 2``. Infinity if it was not computed.
     """
 
     weights: Any
@@ -62,38 +61,39 @@ def admm_codes(
     relative: float = 1e-2,
     max_iter: int = 1000,
 ) -> SparseCoding:
-    r"""Return codes as MLFE's authors compute them: ADMM with a loose stop.
+    r"""Return codes as the authors of MLFE compute them: ADMM with loose tolerances.
 
-    With penalty :math:`\rho`, relaxation a, :math:`A_i` the matrix of the other rows as columns:
+    Let :math:`\rho` be the penalty, a the relaxation, and :math:`A_i` the matrix whose columns are
+    the other rows. The iteration is
 
     .. math::
         s &= (A_i^\top A_i + \rho I)^{-1} (A_i^\top x_i + \rho (z - v)), \\
         \hat s &= a s + (1 - a) z, \\
         z &= \mathrm{soft}(\hat s + v, \lambda_i / \rho), \qquad v \leftarrow v + \hat s - z,
 
-    from 0, until :math:`\|s - z\|` and :math:`\rho\|z - z_{old}\|` are small. With the default
-    tolerances that is after some ten steps, far from the lasso's optimum: most weights z are small
-    and not zero.
+    starting at 0, until :math:`\|s - z\|` and :math:`\rho\|z - z_{old}\|` are small. With the
+    default tolerances this takes about ten steps and ends far from the optimum of the lasso: most
+    weights z are small but not zero.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Features.
     share : float, default=0.01
-        lambda_i relative to the largest product of row i with another.
+        lambda_i relative to the largest product of row i with another row.
     penalty : float, default=1.0
         rho, positive.
     relaxation : float, default=0.5
         a, between 0 and 2.
     absolute, relative : float
-        Tolerances.
+        Stopping tolerances.
     max_iter : int, default=1000
-        Cap on the steps.
+        Largest number of steps.
 
     Returns
     -------
     SparseCoding
-        With a dense array of weights; no gaps.
+        The codes, with a dense array of weights. The gaps are not computed.
 
     References
     ----------
@@ -138,31 +138,32 @@ def lasso_codes(
 ) -> SparseCoding:
     r"""Return the optimal codes, each certified by its duality gap.
 
-    Feature-sign search [1]_: the row with the largest product with the residual joins the
-    dictionary in use, its weights are found from their signs, and weights that would change sign
-    leave, until the gap
+    The method is feature-sign search [1]_. In each step, the row with the largest product with the
+    residual joins the rows in use. The weights of the rows in use follow from their signs. A row
+    whose weight would change its sign is removed. The search stops when the gap
 
     .. math:: \tfrac12\|r\|^2 + \lambda\|s\|_1 - \tfrac12\|x_i\|^2
         + \tfrac12\|x_i - \theta\|^2, \qquad r = x_i - A_i s, \quad
         \theta = r \min(1, \lambda / \|A_i^\top r\|_\infty),
 
-    is small. Codes have some ten weights, so that these systems are tiny.
+    is small. A code has about ten weights, so these systems are very small.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Features.
     share : float, default=0.01
-        lambda_i relative to the largest product of row i with another.
+        lambda_i relative to the largest product of row i with another row.
     tol : float, default=1e-8
-        Duality gap, relative to half the squared length of the row, at which to stop.
+        The search stops when the duality gap, relative to half the squared length of the row, is
+        at most this.
     max_iter : int, default=2000
-        Cap on the steps; see `SparseCoding.gap` for what was reached.
+        Largest number of steps. `SparseCoding.gap` holds the gaps at the end.
 
     Returns
     -------
     SparseCoding
-        With a sparse array of weights.
+        The codes, with a sparse array of weights.
 
     References
     ----------
@@ -210,7 +211,7 @@ def _check(*, share: float, penalty: float, relaxation: float, max_iter: int) ->
 
 
 class _System:
-    """``P = (X X' + rho I)^-1``: by the inverse of that order, or of the number of features."""
+    """Products with ``P = (X X' + rho I)^-1``, by an inverse of order n_samples or n_features."""
 
     def __init__(self, X: Features, penalty: float) -> None:
         self.X, self.penalty = X, penalty
@@ -226,6 +227,7 @@ class _System:
         """Return q P, for rows q."""
         if not self.by_features:
             return np.asarray(q @ self.inverse)
+        # Woodbury identity: P = (I - X (X'X + rho I)^-1 X') / rho, with an inverse of order d.
         product = ((q @ self.X) @ self.inverse) @ self.adjoint
         np.subtract(q, product, out=product)
         product /= self.penalty
@@ -233,7 +235,7 @@ class _System:
 
 
 class _Block:
-    """Some of the lassos, and where ADMM is with them; rows of z are codes."""
+    """The state of ADMM for a block of lassos. The rows of z are the codes."""
 
     def __init__(self, system: _System, rows: npt.NDArray[np.intp], share: float) -> None:
         self.system, self.rows = system, rows
@@ -243,13 +245,13 @@ class _Block:
         self.weight = share * np.abs(self.products).max(axis=1, keepdims=True)
         unit = np.zeros_like(self.products)
         unit[own, rows] = 1
-        # What leaving out a row takes from the inverse: its own column, scaled.
+        # Leaving out row i subtracts a rank-one matrix from the inverse: its column i, scaled.
         self.columns = system.times(unit)
         self.columns /= self.columns[own, rows][:, None]
         self.z, self.v = np.zeros_like(self.products), np.zeros_like(self.products)
 
     def keep(self, alive: npt.NDArray[np.bool_]) -> None:
-        """Go on with some of the rows."""
+        """Keep only some of the rows."""
         for name in ("rows", "products", "weight", "columns", "z", "v"):
             setattr(self, name, getattr(self, name)[alive])
 
@@ -266,6 +268,7 @@ class _Block:
         w = relaxation * s
         w += (1 - relaxation) * self.z
         w += self.v
+        # soft(w, bound) = w - clip(w, -bound, bound), and the clipped part is the new v.
         bound = self.weight / rho
         np.clip(w, -bound, bound, out=self.v)
         w -= self.v

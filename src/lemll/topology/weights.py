@@ -1,4 +1,4 @@
-"""How a row is rebuilt from its neighbours: the weights W of Eq. 6-7."""
+"""The weights W that rebuild each row from its neighbours (Eq. 6-7)."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ __all__ = [
     "weights_of_grams",
 ]
 
-# Local Grams beyond this condition number have no digits left to solve with.
+# A local Gram matrix with a higher condition number does not have enough digits for a solution.
 CONDITION_LIMIT = 1e12
-# Weights of usual size stored in float32 sum to one within a few of its roundings, hardly more.
+# Weights of usual size, stored in float32, sum to one up to a few rounding errors of float32.
 SUM_TOLERANCE = 1e-6
-# Large weights of either sign, in float64, sum to one only as far as their own digits reach; where
-# that is not far enough to tell, they are no weights.
+# Large positive and negative weights cancel, so their sum has a rounding error proportional to the
+# sum of their absolute values. An error above WORST_SUM is not accepted in any case.
 SUM_ROUNDING, WORST_SUM = 1e-12, 1e-3
 
 
-# Pieces of this size stay in the cache; nothing here allocates more at once, but for wide X.
+# Blocks of this size stay in the cache. Except for very wide X, no temporary array is larger.
 CACHE_BYTES = 1 << 21
-# Squares of numbers above its inverse overflow, Grams with a trace below it have lost digits.
+# A Gram matrix with a trace below this has lost digits to underflow.
 UNDERFLOW = 2.0**-900
 
 
@@ -50,28 +50,30 @@ def reconstruction_weights(
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Features. A sparse X is never made dense as a whole.
+        Features. A sparse X is never converted to one dense array.
     n_neighbors : int, default=10
         The number K of neighbours, smaller than `n_samples`.
     reg : float, default=1e-3
-        Regularisation of a local Gram, relative to its trace; see `local_weights`.
+        Regularisation of a local Gram matrix, relative to its trace; see `local_weights`.
     reg_policy : {"auto", "always", "absolute"}, default="always"
-        Whether only singular local Grams are regularised, or all; or all, by `reg` itself.
+        "auto" regularises only singular local Gram matrices, "always" all of them. "absolute" also
+        regularises all of them, but by `reg` itself and not relative to the trace.
 
     Returns
     -------
     csr_array of shape (n_samples, n_samples), float64
-        W: K stored entries a row, sorted by index; zero diagonal; rows that sum to one.
+        W. It has K stored entries per row, sorted by index, and a zero diagonal. Each row sums to
+        one.
 
     See Also
     --------
-    nearest_neighbors : The neighbours alone.
+    nearest_neighbors : Only the neighbours.
     ReconstructionOperator : The matrix M of Eq. 8, from W.
 
     Notes
     -----
-    The paper writes the constraint of Eq. 6 as a sum over i. Its Eq. 7, and the invariance to
-    translation it asks for, need the sum over j, which is taken here.
+    The paper writes the constraint of Eq. 6 as a sum over i. However, its Eq. 7 and the invariance
+    to translation, which it requires, need the sum over j. This code uses the sum over j.
 
     References
     ----------
@@ -94,7 +96,7 @@ def reconstruction_weights(
 
 
 def graph_of(neighbors: IndexArray, weights: FloatArray) -> Features:
-    """Return weights of neighbours as the matrix W.
+    """Return the weights of the neighbours as the sparse matrix W.
 
     Parameters
     ----------
@@ -106,7 +108,7 @@ def graph_of(neighbors: IndexArray, weights: FloatArray) -> Features:
     Returns
     -------
     csr_array of shape (n_samples, n_samples), float64
-        Sorted by index.
+        W, with the entries of each row sorted by index.
     """
     order = np.argsort(neighbors, axis=1)
     n_samples, width = neighbors.shape
@@ -124,10 +126,11 @@ def local_weights(
     r"""Return the weights of given neighbours, the solutions of Eq. 7.
 
     For each row i, :math:`w = G^{-1} 1 / (1^T G^{-1} 1)` minimises :math:`w^T G w` subject to
-    :math:`1^T w = 1`, where :math:`G_{jk} = (x_i - x_j)^T (x_i - x_k)`. A singular G leaves w
-    undetermined (more neighbours than features, twins among them, or a twin of the row itself);
-    then :math:`G + \text{reg} \cdot \mathrm{tr}(G) I` takes its place, or :math:`\text{reg} \cdot
-    I` when all neighbours coincide with the row, which makes the weights equal.
+    :math:`1^T w = 1`, where :math:`G_{jk} = (x_i - x_j)^T (x_i - x_k)`. If G is singular, w is not
+    unique. This happens if there are more neighbours than features, if two neighbours are equal, or
+    if a neighbour is equal to the row. Then :math:`G + \text{reg} \cdot \mathrm{tr}(G) I` replaces
+    G. If all neighbours are equal to the row, :math:`\text{reg} \cdot I` replaces G, and all
+    weights are equal.
 
     Parameters
     ----------
@@ -136,16 +139,16 @@ def local_weights(
     neighbors : ndarray of shape (n_samples, n_neighbors), int
         Indices of the neighbours of each row.
     reg : float, default=1e-3
-        Regularisation, positive; relative to the trace, unless `reg_policy` is "absolute".
+        Regularisation, positive. Relative to the trace, unless `reg_policy` is "absolute".
     reg_policy : {"auto", "always", "absolute"}, default="always"
-        ``"auto"`` regularises where there are more neighbours than features or where the condition
-        number of G is above 1e12, ``"always"`` everywhere. ``"absolute"`` takes
-        :math:`G + \text{reg} \cdot I` everywhere, so that the weights depend on the units of X.
+        ``"auto"`` regularises if there are more neighbours than features, or if the condition
+        number of G is above 1e12. ``"always"`` regularises every G. ``"absolute"`` uses
+        :math:`G + \text{reg} \cdot I` for every G; then the weights depend on the units of X.
 
     Returns
     -------
     ndarray of shape (n_samples, n_neighbors)
-        Weights in the order of `neighbors`. Each row sums to one; weights may be negative.
+        Weights in the order of `neighbors`. Each row sums to one. Weights may be negative.
 
     Examples
     --------
@@ -158,7 +161,7 @@ def local_weights(
            [0.5, 0.5]])
     """
     X = check_features(X)
-    # More differences than features cannot be independent.
+    # With more neighbours than features, the differences are linearly dependent and G is singular.
     if reg_policy == "auto" and neighbors.shape[1] > X.shape[1]:
         reg_policy = "always"
     grams = local_grams(X, neighbors, rescale=reg_policy != "absolute")
@@ -197,7 +200,7 @@ def weights_of_grams(grams: FloatArray, *, reg: float, reg_policy: str) -> Float
 
 
 def _regularized(grams: FloatArray, reg: float) -> FloatArray:
-    """Solve (G + reg tr(G) I) w = 1, or reg I w = 1 where the trace is zero."""
+    """Solve (G + reg tr(G) I) w = 1, or reg I w = 1 if the trace is zero."""
     trace = np.trace(grams, axis1=1, axis2=2)
     return _solve_with(grams, np.where(trace > 0, reg * trace, reg))
 
@@ -211,16 +214,17 @@ def _solve_with(grams: FloatArray, added: FloatArray) -> FloatArray:
 
 
 def check_graph(W: SparseMatrix, n_samples: int, *, sum_to_one: bool = True) -> Features:
-    """Return a precomputed graph as a CSR array, or say what is wrong with it.
+    """Return a precomputed graph as a CSR array, or raise a ValueError.
 
     Parameters
     ----------
     W : array-like or sparse matrix of shape (n_samples, n_samples)
-        Weights as of `reconstruction_weights`: finite, zero diagonal, rows that sum to one.
+        Weights as from `reconstruction_weights`: finite, with a zero diagonal, and each row sums
+        to one.
     n_samples : int
-        The number of rows it has to fit.
+        The number of rows of the data.
     sum_to_one : bool, default=True
-        Whether rows have to sum to one; those of sparse codes do not.
+        Whether each row must sum to one. The rows of sparse codes do not.
 
     Returns
     -------
@@ -268,19 +272,19 @@ def check_graph(W: SparseMatrix, n_samples: int, *, sum_to_one: bool = True) -> 
 def local_grams(X: Features, neighbors: IndexArray, *, rescale: bool = True) -> FloatArray:
     r"""Return the local Gram matrices of Eq. 7, each up to a factor.
 
-    :math:`(G_i)_{jk} = (x_i - x_j)^T (x_i - x_k)` over the neighbours j, k of row i, from the
-    differences themselves, so that nothing cancels. Where the entries would overflow or underflow,
-    all of a matrix is scaled by a power of two, which its weights do not see.
+    The entries are :math:`(G_i)_{jk} = (x_i - x_j)^T (x_i - x_k)` for the neighbours j, k of row i.
+    They are computed from the differences, so that nothing cancels. If entries would overflow or
+    underflow, the whole matrix is scaled by a power of two. This does not change the weights.
 
     Parameters
     ----------
     X : ndarray or csr_array of shape (n_samples, n_features)
-        As `check_features` returns it.
+        From `check_features`.
     neighbors : ndarray of shape (n_samples, n_neighbors)
         The neighbours of each row.
     rescale : bool, default=True
-        Whether that factor may differ from 1. Without it, entries may underflow to 0; features
-        whose squares overflow are scaled nevertheless.
+        Whether to scale matrices that would underflow. If False, entries may underflow to 0.
+        Features whose squares overflow are always scaled.
 
     Returns
     -------
@@ -312,7 +316,7 @@ def local_grams(X: Features, neighbors: IndexArray, *, rescale: bool = True) -> 
 
 
 def _dense_rows(X: Features, index: IndexArray) -> FloatArray:
-    """Return some rows, dense, without the features that none of them has."""
+    """Return some rows as a dense array, without the features that are zero in all of them."""
     if not is_sparse(X):
         return np.asarray(X[index], dtype=np.float64)
     rows = X[index.ravel()]
@@ -325,10 +329,10 @@ def _dense_rows(X: Features, index: IndexArray) -> FloatArray:
 
 
 def solve_for_ones(grams: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Solve G w = 1 for many symmetric matrices G, without their order in the inner loop.
+    """Solve G w = 1 for many small symmetric matrices G together.
 
-    Elimination without pivoting (stable for positive definite G) runs over all matrices of a
-    piece at once: for K = 10 that is many times faster than a LAPACK call for each.
+    Elimination without pivoting is stable for positive definite G. It runs over all matrices of a
+    block at the same time. For K = 10 this is many times faster than one LAPACK call per matrix.
 
     Parameters
     ----------
@@ -338,9 +342,9 @@ def solve_for_ones(grams: FloatArray) -> tuple[FloatArray, FloatArray]:
     Returns
     -------
     w : ndarray of shape (n_samples, n_neighbors)
-        The solutions; meaningless where `trace` is infinite.
+        The solutions. They have no meaning if `trace` is infinite.
     trace : ndarray of shape (n_samples,)
-        Traces of the inverses; infinite where a pivot vanishes.
+        Traces of the inverses. Infinite if a pivot is zero.
     """
     n_samples, n_neighbors, _ = grams.shape
     w = np.empty((n_samples, n_neighbors))
@@ -353,11 +357,11 @@ def solve_for_ones(grams: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _eliminate(G: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Turn G (K x K x many, overwritten) into V G V' = D, and use G^-1 = V' D^-1 V."""
+    """Solve by the decomposition V G V' = D and G^-1 = V' D^-1 V; G (K x K x many) is changed."""
     n_neighbors = len(G)
     V = np.zeros_like(G)
     V[np.arange(n_neighbors), np.arange(n_neighbors)] = 1
-    # A pivot is at least the smallest eigenvalue, so one this small means singular.
+    # A pivot is at least the smallest eigenvalue. So a pivot this small means that G is singular.
     least = np.einsum("jjb->b", G) * 2.0**-60
     regular = np.ones(G.shape[2], bool)
     for j in range(n_neighbors):
@@ -377,7 +381,7 @@ def _eliminate(G: FloatArray) -> tuple[FloatArray, FloatArray]:
 def ill_conditioned(
     grams: FloatArray, inverse_trace: FloatArray, limit: float
 ) -> npt.NDArray[np.bool_]:
-    """Tell which matrices are singular or have a condition number above `limit`.
+    """Return which matrices are singular or have a condition number above `limit`.
 
     Parameters
     ----------
@@ -386,13 +390,14 @@ def ill_conditioned(
     inverse_trace : ndarray of shape (n_samples,)
         Traces of their inverses, from `solve_for_ones`.
     limit : float
-        Largest condition number (in the spectral norm) that passes.
+        Largest accepted condition number, in the spectral norm.
 
     Returns
     -------
     ndarray of shape (n_samples,), bool
     """
-    # The condition number lies between tr(G) tr(G^-1) / K^2 and tr(G) tr(G^-1).
+    # The condition number is between tr(G) tr(G^-1) / K^2 and tr(G) tr(G^-1). Compute eigenvalues
+    # only if these cheap bounds do not decide.
     ill: npt.NDArray[np.bool_] = np.isinf(inverse_trace)
     most = np.trace(grams, axis1=1, axis2=2) * np.where(ill, 0.0, inverse_trace)
     ill |= most > limit
