@@ -1,4 +1,4 @@
-"""What a user may pass as labels, and how predictions go back to him in the same form."""
+"""Convert the labels of the user to a 0/1 matrix, and predictions back to the same form."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
     "row_index",
 ]
 
-# What people put between the tags of one row.
+# Characters that users put between the tags of one row.
 SEPARATORS = (";", "|", ",")
 
 
@@ -33,21 +33,22 @@ _PURPOSE = "Taking labels from a frame"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelCoding:
-    """How the caller's labels and the 0/1 matrix belong together.
+    """The relation between the labels of the caller and the 0/1 matrix.
 
     Attributes
     ----------
     classes : ndarray
-        Of a 1-D target, its classes; of a label matrix the labels' numbers, 0 to l - 1, as
-        scikit-learn's own multi-label classifiers have it.
+        For a 1-D target, its classes. For a label matrix, the numbers of the labels, 0 to l - 1,
+        as in the multi-label classifiers of scikit-learn.
     names : tuple of str
-        The labels' names: a frame's columns, else ``y0, y1, ...``, or a 1-D target's classes.
+        The names of the labels: the columns of a frame, ``y0, y1, ...`` for an array, or the
+        classes of a 1-D target.
     multilabel : bool
         Whether the caller gave a label matrix.
     sparse : bool
         Whether it was sparse.
     frame : FrameKind or None
-        Which kind of frame it was, if any.
+        The library and the columns of the frame, or None for other labels.
     """
 
     classes: Any
@@ -57,17 +58,17 @@ class LabelCoding:
     frame: FrameKind | None = None
 
     def scores(self, scores: Array) -> Array:
-        """Give scores the shape scikit-learn expects: 1-D for a binary 1-D target."""
+        """Return scores in the shape that scikit-learn expects: 1-D for a binary 1-D target."""
         return scores[:, 0] if not self.multilabel and len(self.classes) <= 2 else scores
 
     def labels(
         self, scores: Array, X: Features = None, thresholds: float | FloatArray = 0.0
     ) -> Any:
-        """Turn scores (n, l) into predictions in the caller's form.
+        """Convert scores (n, l) to predictions in the form of the labels of the caller.
 
-        A label is predicted where its score exceeds its threshold; X lends a frame its index. An
-        X without one gets an array, because a frame with another index would be joined to the
-        wrong rows.
+        A label is predicted if its score is above its threshold. A frame gets the index of X. If X
+        has no index, the result is an array, because a frame with another index would be joined to
+        the wrong rows.
         """
         if self.multilabel:
             relevant = (scores > thresholds).astype(np.int64)
@@ -82,22 +83,22 @@ class LabelCoding:
 
 
 def code_labels(y: MatrixLike, *, one_per_class: bool = False) -> tuple[LabelArray, LabelCoding]:
-    """Turn the caller's labels into a 0/1 matrix.
+    """Convert the labels of the caller to a 0/1 matrix.
 
     Parameters
     ----------
     y : array-like, sparse matrix or frame
-        A label matrix (n, l) of 0/1. Or a 1-D target as scikit-learn's classifiers take it: two
-        classes become one label, more become one label each.
+        A label matrix (n, l) of 0/1. Or a 1-D target, as in the classifiers of scikit-learn: two
+        classes become one label; more than two classes become one label per class.
     one_per_class : bool, default=False
-        Let two classes become two labels, too.
+        Whether two classes also become two labels.
 
     Returns
     -------
     Y : ndarray of shape (n_samples, n_labels), int8
         Logical labels.
     coding : LabelCoding
-        The way back.
+        The information that converts predictions back.
     """
     frame = None
     given: MatrixLike = y
@@ -119,7 +120,7 @@ def code_labels(y: MatrixLike, *, one_per_class: bool = False) -> tuple[LabelArr
 
 
 def _is_column_of_classes(y: MatrixLike) -> bool:
-    # scikit-learn's classifiers take a multiclass target also as a column, and warn.
+    # The classifiers of scikit-learn also accept a multiclass target as a column, with a warning.
     return not is_sparse(y) and y.shape[1] == 1 and len(np.unique(y)) > 2
 
 
@@ -137,7 +138,7 @@ def _code_target(y: Array, one_per_class: bool) -> tuple[LabelArray, LabelCoding
 
 
 def _refuse_joined_tags(classes: Array) -> None:
-    """Refuse text with separators: a row's tags in one string would become a class of their own."""
+    """Refuse text with separators: all tags of a row in one string would become one class."""
     for name in classes:
         found = [sign for sign in SEPARATORS if isinstance(name, str) and sign in name]
         if found:
@@ -151,18 +152,18 @@ def _refuse_joined_tags(classes: Array) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FrameKind:
-    """The library a frame came from, and the names of its columns."""
+    """The library of a frame and the names of its columns."""
 
     implementation: Any
     names: tuple[str, ...]
 
     @property
     def has_index(self) -> bool:
-        """Whether frames of that library name their rows."""
+        """Whether frames of this library have an index."""
         return bool(self.implementation.is_pandas_like())
 
     def make(self, values: Array, X: Features) -> Any:
-        """Return `values` (n, l) as a frame of that library, with X's index if both have one."""
+        """Return `values` (n, l) as a frame of this library, with the index of X if possible."""
         narwhals = import_extra("narwhals", "frames", _PURPOSE)
         frame = narwhals.from_numpy(
             np.ascontiguousarray(values), schema=list(self.names), backend=self.implementation
@@ -174,19 +175,19 @@ class FrameKind:
 
 
 def row_index(X: Features) -> Any:
-    """Return the names of the rows of a pandas frame or column; None for anything else."""
+    """Return the index of a pandas frame or series, or None for anything else."""
     index = getattr(X, "index", None)
     return index if hasattr(index, "equals") else None
 
 
 def check_same_rows(X: Features, y: MatrixLike) -> None:
-    """Refuse labels whose rows have other names than those of the features, or another order.
+    """Refuse labels whose index differs from the index of the features, also in its order.
 
     Parameters
     ----------
     X, y : object
-        What the caller gave as features and labels. Without an index on both there is nothing to
-        compare, and rows belong together by their order.
+        Features and labels of the caller. If one of them has no index, nothing is compared, and
+        rows are matched by their order.
     """
     ours, theirs = row_index(X), row_index(y)
     if ours is None or theirs is None or len(ours) != len(theirs) or ours.equals(theirs):
@@ -200,17 +201,17 @@ def check_same_rows(X: Features, y: MatrixLike) -> None:
 
 
 def is_frame(y: MatrixLike) -> bool:
-    """Tell whether `y` is a table with named columns rather than an array."""
+    """Return whether `y` is a table with named columns and not an array."""
     return hasattr(y, "columns") and not is_sparse(y) and not isinstance(y, np.ndarray)
 
 
 def read_frame(y: MatrixLike) -> tuple[Array, FrameKind]:
-    """Take a frame apart into an array and what is needed to build such a frame again.
+    """Convert a frame to an array, and return what is needed to build such a frame again.
 
     Parameters
     ----------
     y : frame
-        Of pandas, polars, pyarrow or another library that narwhals knows.
+        A frame of pandas, polars, pyarrow or another library that narwhals supports.
 
     Returns
     -------

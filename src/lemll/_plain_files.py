@@ -1,4 +1,4 @@
-"""Plain files, opened without following links or waiting for a pipe, and locks on them."""
+"""Open plain files without following links or waiting for a pipe, and lock files."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ _KINDS = (
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
 )
-# Flags that some systems do not have, or do not need.
+# Some systems do not have these flags, or do not need them.
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
 
 
 def check_plain(mode: int) -> None:
-    """Refuse what is not a plain file, by its mode; the OSError says what it is instead."""
+    """Refuse anything that is not a plain file, by its mode; the OSError says what it is."""
     if not stat.S_ISREG(mode):
         kind = next((name for test, name in _KINDS if test(mode)), "something else")
         raise OSError(errno.EINVAL, f"it is {kind}, not a plain file")
 
 
 def open_plain(path: str | Path, flags: int = os.O_RDONLY, *, follow: bool = False) -> int:
-    """Open a plain file; a FIFO or a device in its place is refused and never waited for.
+    """Open a plain file; refuse a FIFO or a device at once, without waiting for it.
 
     Parameters
     ----------
     path : str or Path
         The file.
     flags : int, default=os.O_RDONLY
-        Of `os.open`.
+        Flags of `os.open`.
     follow : bool, default=False
         Whether a symbolic link may lead to it.
 
@@ -50,9 +50,9 @@ def open_plain(path: str | Path, flags: int = os.O_RDONLY, *, follow: bool = Fal
     Raises
     ------
     OSError
-        Its `strerror` says why not.
+        If the file cannot be opened. Its `strerror` says why.
     """
-    # Opening a FIFO waits for the other end, unless it is told not to.
+    # Without O_NONBLOCK, opening a FIFO waits for the process at the other end.
     flags |= _BINARY | _NONBLOCK | (0 if follow else _NOFOLLOW)
     try:
         descriptor = os.open(path, flags, 0o666)
@@ -76,9 +76,10 @@ class FileLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Let others have it."""
-        # Removed while still held: who opened the file before finds, once the lock is his, that
-        # it is no longer the one at its path, and tries again.
+        """Release the lock."""
+        # Remove the file while the lock is still held. Another process may have opened the file
+        # before. When it gets the lock, it sees that the file is not at its path any more, and it
+        # tries again.
         self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
 
@@ -86,25 +87,25 @@ class FileLock:
 def take_lock(path: Path) -> FileLock | None:
     """Take a lock on a file, if it is free.
 
-    The system drops it when its holder ends, in whatever way; the file may stay behind and does no
-    harm.
+    The system releases the lock when its holder ends, also after a crash. The file may remain; this
+    does no harm.
 
     Parameters
     ----------
     path : Path
-        The lock's file; made if it is not there.
+        The file of the lock. It is created if it does not exist.
 
     Returns
     -------
     FileLock or None
-        None if another has it, in this process or in another.
+        None if the lock is already held, in this process or in another one.
 
     Raises
     ------
     OSError
-        If the file cannot be made, or something else than a plain file stands there.
+        If the file cannot be created, or if the path is not a plain file.
     ImportError
-        On a system without such locks, which is one that is not POSIX.
+        On a system without such locks, that is, a system that is not POSIX.
     """
     import fcntl
 
@@ -123,7 +124,7 @@ def take_lock(path: Path) -> FileLock | None:
 
 
 def is_locked(path: Path) -> bool:
-    """Tell whether someone holds the lock of this file; what is not a plain file holds none."""
+    """Return whether the lock of this file is held; False if it is not a plain file."""
     import fcntl
 
     try:

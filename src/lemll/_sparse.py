@@ -1,4 +1,4 @@
-"""Dense or sparse, whichever is multiplied faster."""
+"""Choose the dense or the sparse form of a matrix, whichever gives faster products."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from lemll._validation import is_sparse
 
 __all__ = ["SPARSE_DENSITY", "dense", "lighter"]
 
-# Below this share of nonzeros a dense matrix is multiplied faster as a sparse one.
+# Below this share of nonzeros, products are faster with a sparse matrix than with a dense one.
 SPARSE_DENSITY = 0.1
 
 
 def lighter(X: Features) -> Features:
-    """Return X in float64; a dense one with few nonzeros as a CSR array."""
+    """Return X in float64; convert a dense X with few nonzeros to a CSR array."""
     if is_sparse(X):
         return sparse.csr_array(X, dtype=np.float64)
     if np.count_nonzero(X) < SPARSE_DENSITY * X.size:
@@ -26,5 +26,5 @@ def lighter(X: Features) -> Features:
 
 
 def dense(product: Any) -> FloatArray:
-    """Return a product as an array, whichever its factors were."""
+    """Return a product as a dense array, for dense and for sparse factors."""
     return np.asarray(product.toarray() if is_sparse(product) else product)

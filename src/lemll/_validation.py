@@ -1,7 +1,8 @@
-"""Checks that more than one room needs: labels, features, parameters, memory; and safe fits.
+"""Checks of labels, features, parameters and memory that several packages use.
 
-Logical labels are 0/1 everywhere in public; -1/+1 exists only inside the solvers. Coded -1/+1,
-most metrics would still return a number, and a wrong one, so it is refused here.
+Logical labels are 0/1 in the whole public interface. The coding -1/+1 is used only inside the
+solvers. With -1/+1 most metrics would return a wrong number without an error, so it is refused
+here.
 """
 
 from __future__ import annotations
@@ -36,15 +37,16 @@ __all__ = [
     "is_sparse",
 ]
 
-# Rows of a float32 distribution are off by about 3e-7; a row off by more than this is no rounding.
+# The rows of a float32 distribution sum to one up to about 3e-7. A larger error than this is not
+# rounding.
 SUM_TOLERANCE = 1e-5
 
 
-# No array has more elements, and no loop would come to its end.
+# No array can have more elements, and no loop over more would end.
 LARGEST_WHOLE = 2**63 - 1
-# Squares of larger features, summed over rows and columns, would leave the range of float64.
+# Squares of larger features, summed over rows and columns, would overflow in float64.
 LARGEST_FEATURE = 1e100
-# Asking how much memory is free takes longer than filling less than this.
+# Below this size, a check of the free memory takes longer than the allocation itself.
 WORTH_CHECKING = 1 << 26
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 _CGROUP_USED = Path("/sys/fs/cgroup/memory.current")
@@ -54,25 +56,25 @@ _Result = TypeVar("_Result")
 
 
 def is_sparse(X: Features) -> bool:
-    """Tell whether `X` is any of SciPy's sparse matrices or arrays."""
-    # A plain bool, where SciPy's stubs would narrow the caller's Any to a class without methods.
+    """Return whether `X` is a sparse matrix or a sparse array of SciPy."""
+    # Return a plain bool. The type stubs of SciPy would narrow Any to a class without methods.
     return bool(sparse.issparse(X))
 
 
 def check_logical_labels(Y: MatrixLike, *, name: str = "Y") -> LabelArray:
-    """Return logical labels as a dense 0/1 array of ``int8``, or say what is wrong with them.
+    """Return logical labels as a dense 0/1 array of ``int8``, or raise a ValueError.
 
     Parameters
     ----------
     Y : array-like or sparse matrix of shape (n_samples, n_labels)
         Logical labels: 0/1 numbers or booleans.
     name : str, default="Y"
-        What the caller calls this matrix, for the message.
+        Name of this matrix, for the error message.
 
     Returns
     -------
     ndarray of shape (n_samples, n_labels), int8
-        A new array; `Y` is never changed.
+        A new array. `Y` is never changed.
     """
     given: MatrixLike = _canonical(Y) if is_sparse(Y) else np.asarray(Y)
     if given.ndim != 2:
@@ -82,8 +84,8 @@ def check_logical_labels(Y: MatrixLike, *, name: str = "Y") -> LabelArray:
         )
     if 0 in given.shape:
         raise ValueError(f"{name} needs at least one row and one label, got shape {given.shape}.")
-    # Of a sparse matrix the stored values suffice: all others are 0, and stay implicit until known
-    # to fit into memory.
+    # For a sparse matrix, check only the stored values; all others are 0. Convert it to dense only
+    # after checking that it fits into memory.
     values: Array = given.data if is_sparse(Y) else given
     if values.dtype.kind == "O":
         values = _plain_numbers(values)
@@ -109,7 +111,7 @@ def check_logical_labels(Y: MatrixLike, *, name: str = "Y") -> LabelArray:
     )
     if not is_sparse(Y):
         return values.astype(np.int8)
-    # SciPy's own conversion would first make a dense copy in the matrix's wider type.
+    # `toarray` of SciPy would first make a dense copy in the wider type of the matrix.
     coo = given.tocoo()
     dense = np.zeros(given.shape, dtype=np.int8)
     dense[coo.row, coo.col] = coo.data != 0
@@ -117,7 +119,7 @@ def check_logical_labels(Y: MatrixLike, *, name: str = "Y") -> LabelArray:
 
 
 def _canonical(Y: MatrixLike) -> Features:
-    """Return a sparse matrix by rows, entries given twice added up, without changing `Y`."""
+    """Return a CSR matrix in which duplicate entries are summed, without changing `Y`."""
     rows = Y.tocsr()
     if rows.has_canonical_format:
         return rows
@@ -127,7 +129,7 @@ def _canonical(Y: MatrixLike) -> Features:
 
 
 def _plain_numbers(values: Array) -> Array:
-    """Turn Python objects, as pandas' nullable columns hold, into numbers where possible."""
+    """Convert Python objects, as in nullable columns of pandas, to numbers if possible."""
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError):
@@ -142,19 +144,19 @@ def _place(given: MatrixLike, wrong: npt.NDArray[np.bool_]) -> str:
 
 
 def check_distribution(D: MatrixLike, *, name: str = "D") -> FloatArray:
-    """Return a label distribution as a float64 array, or say what is wrong with it.
+    """Return a label distribution as a float64 array, or raise a ValueError.
 
     Parameters
     ----------
     D : array-like of shape (n_samples, n_labels)
-        Degrees: non-negative, every row summing to one (within 1e-5).
+        Degrees: non-negative, each row sums to one (within 1e-5).
     name : str, default="D"
-        What the caller calls this matrix, for the message.
+        Name of this matrix, for the error message.
 
     Returns
     -------
     ndarray of shape (n_samples, n_labels), float64
-        The degrees as given (not renormalised). May share memory with `D`.
+        The degrees, not renormalised. The array may share memory with `D`.
     """
     given = np.asarray(D.toarray() if is_sparse(D) else D)
     if given.dtype.kind == "c":
@@ -183,7 +185,7 @@ def check_distribution(D: MatrixLike, *, name: str = "D") -> FloatArray:
 
 
 def check_magnitude(X: Features) -> None:
-    """Refuse features whose squares are not numbers any more."""
+    """Refuse features whose squares overflow."""
     values = X.data if is_sparse(X) else X
     largest = float(np.abs(values).max(initial=0.0))
     if largest > LARGEST_FEATURE:
@@ -195,14 +197,14 @@ def check_magnitude(X: Features) -> None:
 
 
 def check_finite(X: Features, *, name: str = "X") -> None:
-    """Refuse NaN and infinity, naming the first row and column that hold one.
+    """Refuse NaN and infinity; the message names the first row and column with one.
 
     Parameters
     ----------
     X : ndarray or sparse matrix, 2-D
-        What to look through.
+        The array to check.
     name : str, default="X"
-        What the caller calls this matrix, for the message.
+        Name of this matrix, for the error message.
     """
     if is_sparse(X):
         if np.isfinite(X.data).all():
@@ -225,7 +227,7 @@ def check_finite(X: Features, *, name: str = "X") -> None:
 def check_number(
     name: str, value: object, *, above: float = -math.inf, inclusive: bool = False
 ) -> float:
-    """Return a finite real parameter greater than `above`, or at least that if `inclusive`.
+    """Return a finite real parameter greater than `above` (or equal to it if `inclusive`).
 
     Examples
     --------
@@ -245,7 +247,7 @@ def check_number(
 
 
 def check_whole(name: str, value: object, *, least: int) -> int:
-    """Return a whole-number parameter not below `least`."""
+    """Return a whole-number parameter that is at least `least`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
         raise ValueError(f"{name} must be a whole number >= {least}, got {_shown(value)}.")
     whole = int(value)
@@ -268,7 +270,7 @@ def check_n_jobs(n_jobs: object) -> int | None:
 
 
 def _shown(value: object) -> str:
-    """Show a value in a message, also one whose digits would fill it."""
+    """Return a value as text for a message, shortened if it is very long."""
     try:
         text = repr(value)
     except ValueError:  # Python refuses to write integers of thousands of digits
@@ -284,7 +286,7 @@ def check_flag(name: str, value: object) -> bool:
 
 
 def available_bytes() -> int | None:
-    """Estimate how much memory this process may still use; None where the system does not tell."""
+    """Estimate how much memory this process may still use; None if the system does not say."""
     try:
         import psutil
 
@@ -302,7 +304,7 @@ def available_bytes() -> int | None:
 
 
 def _physical_bytes() -> int | None:
-    """Return the size of the memory, where neither psutil nor /proc tells what is free of it."""
+    """Return the total memory, if neither psutil nor /proc says how much of it is free."""
     meminfo = Path("/proc/meminfo")
     if meminfo.is_file():
         for line in meminfo.read_text().splitlines():
@@ -315,14 +317,14 @@ def _physical_bytes() -> int | None:
 
 
 def check_memory(needed: int, purpose: str, remedy: str) -> None:
-    """Refuse what would not fit.
+    """Raise an error if an allocation would not fit into memory.
 
     Parameters
     ----------
     needed : int
         Estimated bytes.
     purpose : str
-        What they are for, as the start of a sentence.
+        What the memory is for, as the start of a sentence.
     remedy : str
         What the user can do instead.
     """
@@ -339,11 +341,11 @@ def check_memory(needed: int, purpose: str, remedy: str) -> None:
 def all_or_nothing(
     fit: Callable[Concatenate[_Estimator, _Arguments], _Result],
 ) -> Callable[Concatenate[_Estimator, _Arguments], _Result]:
-    """Let a method that sets fitted attributes keep the earlier ones if it fails.
+    """Decorate `fit` so that it keeps the earlier fitted attributes if it fails.
 
-    scikit-learn's validation stores the number and the names of the features before anything is
-    learnt. Without this, a failed second `fit` with another width would leave a model that refuses
-    the rows it was fitted on.
+    The validation of scikit-learn stores the number and the names of the features before the model
+    is fitted. Without this decorator, a failed second `fit` with another number of features would
+    leave a model that refuses the rows on which it was fitted.
 
     Parameters
     ----------
@@ -353,8 +355,8 @@ def all_or_nothing(
     Returns
     -------
     callable
-        The same method; on any exception, an interruption included, the attributes are those from
-        before the call.
+        The same method. After any exception, including an interruption, the attributes are those
+        from before the call.
     """
 
     @functools.wraps(fit)

@@ -1,4 +1,4 @@
-"""Warnings that point at the caller's line, not into the library."""
+"""Warnings that point at the line of the caller, and not into the library."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["warn_caller", "warn_gap", "warn_rounded_kernel"]
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """Warn at the innermost line outside lemll, however deep inside it this is called.
+    """Issue a warning that points at the innermost line outside lemll.
 
     Parameters
     ----------
     message : str
-        What happened, what was wanted, what to do.
+        What happened, what was requested, and what to do.
     category : type of Warning
-        Its class.
+        The class of the warning.
     """
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("lemll."):
@@ -28,18 +28,18 @@ def warn_caller(message: str, category: type[Warning]) -> None:
 
 
 def warn_gap(name: str, solution: Any, tol: float, *, scale: str) -> None:
-    """Warn of a solution whose certified gap is larger than was wanted.
+    """Warn about a solution whose certified gap is larger than requested.
 
     Parameters
     ----------
     name : str
-        Of the method.
+        Name of the method.
     solution : object
-        With `n_iter`, `optimality` and `status`, as the solvers return it.
+        A solution of a solver, with `n_iter`, `optimality` and `status`.
     tol : float
-        The gap that was wanted.
+        The requested gap.
     scale : str
-        What to bring closer to 1 where rounding was in the way.
+        What the user should bring closer to 1 if rounding stopped the solver.
     """
     remedy = (
         "raise max_iter"
@@ -54,18 +54,18 @@ def warn_gap(name: str, solution: Any, tol: float, *, scale: str) -> None:
 
 
 def warn_rounded_kernel(name: str, *, claimed: float, optimality: float, tol: float) -> None:
-    """Warn of a certificate that holds for the kernel's values as rounded, and not for the kernel.
+    """Warn about a certificate that holds only for the rounded kernel values.
 
     Parameters
     ----------
     name : str
-        Of the method.
+        Name of the method.
     claimed : float
-        The gap certified for the values as they were calculated.
+        The certified gap for the computed kernel values.
     optimality : float
-        The gap with their rounding included.
+        The gap with their rounding errors included.
     tol : float
-        The gap that was wanted.
+        The requested gap.
     """
     warn_caller(
         f"{name} has a certified relative gap of {claimed:.2e} for the kernel's values as they "

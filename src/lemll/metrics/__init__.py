@@ -1,33 +1,36 @@
-"""Metrics of multi-label predictions and of label distributions, and scorers made of them.
+"""Metrics of multi-label predictions and of label distributions, and their scorers.
 
 **Multi-label**: :func:`hamming_loss` of 0/1 predictions; :func:`ranking_loss`, :func:`one_error`,
 :func:`coverage` and :func:`average_precision` of scores. **Distribution**: :func:`chebyshev`,
 :func:`clark`, :func:`canberra`, :func:`kl_divergence`, :func:`cosine`, :func:`intersection`. All
-are means over rows; ``average=False`` gives the value of every row. :data:`METRICS` lists them
-with their direction, :func:`get_scorer` makes of each a scorer for scikit-learn's model selection.
+are means over rows. With ``average=False`` they return one value per row. :data:`METRICS` lists
+them with their direction. :func:`get_scorer` returns the scorer of a metric, for the model
+selection of scikit-learn.
 
 Notes
 -----
-The definitions of the ranking metrics say nothing of equal scores, and divide by zero where a row
-has no relevant label (*empty*) or no other (*full*). Published code settles this in different
-ways, so values are comparable only under one convention. These metrics therefore take:
+The definitions of the ranking metrics do not say how to treat equal scores. They also divide by
+zero if a row has no relevant label (*empty*) or only relevant labels (*full*). Published code
+treats these cases in different ways, so values can be compared only under one convention. For this
+reason these metrics have the following options:
 
 ``convention``
-    A whole set of choices by name. ``"paper"``, the default, is that of the LEMLL paper;
-    ``"lamda"`` the MATLAB code of the LAMDA group (ML-kNN, LIFT); ``"levi"`` the MATLAB code of
-    the label-enhancement papers GLLE and LEVI; ``"mulan"`` the Java library; ``"sklearn"``
-    scikit-learn, which has no one-error.
+    The name of a complete set of choices. ``"paper"``, the default, is that of the LEMLL paper.
+    ``"lamda"`` is the MATLAB code of the LAMDA group (ML-kNN, LIFT). ``"levi"`` is the MATLAB code
+    of the label-enhancement papers GLLE and LEVI. ``"mulan"`` is the Java library Mulan.
+    ``"sklearn"`` is scikit-learn, which does not have a one-error.
 ``ties``
-    ``"pessimistic"``: irrelevant labels come before relevant ones of the same score, and in
-    average precision all of them share the last rank. ``"optimistic"``: relevant ones come
-    first. ``"first"``, ``"last"``: the lower, the higher label index comes first.
+    ``"pessimistic"``: irrelevant labels come before relevant labels with the same score, and in
+    average precision all of them share the last rank. ``"optimistic"``: relevant labels come
+    first. ``"first"``: the lower label index comes first. ``"last"``: the higher label index comes
+    first.
 ``empty``, ``full``
-    ``"skip"`` leaves such rows out of the mean; ``"count"`` keeps them, with the value that each
-    function documents. Where every row is skipped there is no mean, and a ValueError says so.
+    ``"skip"`` leaves such rows out of the mean. ``"count"`` keeps them, with the value that each
+    function documents. If all rows are skipped, a ValueError is raised.
 ``unit``
-    Of coverage only: ``"fraction"``, ``"steps"`` or ``"depth"``.
+    Only for coverage: ``"fraction"``, ``"steps"`` or ``"depth"``.
 
-An option that is given overrides that of the convention:
+An option given by the caller overrides the value of the convention:
 
 =================  ===========  ===========  ===========  ===========  ===========  ===========
 metric             option       paper        lamda        levi         mulan        sklearn
@@ -44,10 +47,10 @@ average precision  empty        skip         skip         skip         skip     
 average precision  full         skip         skip         skip         count        count
 =================  ===========  ===========  ===========  ===========  ===========  ===========
 
-The distribution metrics meet zeros: in Clark and Canberra a term 0/0 counts as 0, and in the
-Kullback-Leibler divergence both arguments are clipped from below at machine epsilon. The paper's
-tables hold the divergence of the recovered from the true distribution, in :data:`METRICS` and
-among the scorers ``"kl_divergence_pred_true"``; ``"kl_divergence"`` is the other direction.
+The distribution metrics treat zeros as follows. In Clark and Canberra, a term 0/0 counts as 0. In
+the Kullback-Leibler divergence, both arguments are clipped from below at machine epsilon. The
+tables of the paper contain the divergence KL(recovered || true). :data:`METRICS` and the scorers
+call it ``"kl_divergence_pred_true"``; ``"kl_divergence"`` is the other direction.
 """
 
 from __future__ import annotations

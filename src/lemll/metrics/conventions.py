@@ -1,6 +1,7 @@
-"""How published code settles what the definitions leave open: ties, empty rows, full rows, units.
+"""The conventions of published code for ties, empty rows, full rows and units.
 
-One table, read by every ranking metric. A convention names a whole column of it.
+The definitions of the ranking metrics do not specify these. Every ranking metric reads the table
+below. A convention is one column of it.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _TIES = ("pessimistic", "optimistic", "first", "last")
 _ROW_RULES = ("skip", "count")
 _RANKING_CHOICES = {"ties": _TIES, "empty": _ROW_RULES, "full": _ROW_RULES}
 
-# Of each metric, the options it takes and their values.
+# The options of each metric, and the allowed values of each option.
 _CHOICES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "ranking_loss": _RANKING_CHOICES,
     "one_error": _RANKING_CHOICES,
@@ -88,7 +89,7 @@ _PRESETS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
         "coverage": {"ties": "last", "empty": "count", "unit": "steps"},
         "average_precision": {"ties": "last", "empty": "skip", "full": "count"},
     },
-    # scikit-learn has no one-error.
+    # scikit-learn does not have a one-error.
     "sklearn": {
         "ranking_loss": {"ties": "pessimistic", **_COUNT_BOTH},
         "coverage": {"ties": "pessimistic", "empty": "count", "unit": "depth"},
@@ -98,7 +99,7 @@ _PRESETS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
 
 
 def resolve(metric: str, convention: str, **given: str | None) -> dict[str, str]:
-    """Return the options of `metric` under `convention`, those given by the caller first.
+    """Return the options of `metric` under `convention`, overridden by those of the caller.
 
     Parameters
     ----------
@@ -107,12 +108,12 @@ def resolve(metric: str, convention: str, **given: str | None) -> dict[str, str]
     convention : str
         Name of a column of the table.
     **given : str or None
-        What the caller asked for; None leaves it to the convention.
+        Options of the caller. None means the value of the convention.
 
     Returns
     -------
     dict of str to str
-        A value for every option of the metric.
+        One value per option of the metric.
     """
     if convention not in _PRESETS:
         raise ValueError(f"convention must be one of {_quoted(_PRESETS)}, got {convention!r}.")

@@ -1,7 +1,8 @@
-r"""Metrics between label distributions, as collected by Geng [1]_; means over rows.
+r"""Metrics between label distributions, as collected by Geng [1]_, as means over rows.
 
-Below, :math:`t` is a row of the true distribution, :math:`p` of the predicted or recovered one.
-Clark and Canberra are not divided by their largest values, :math:`\sqrt l` and :math:`l`.
+Below, :math:`t` is a row of the true distribution, and :math:`p` is a row of the predicted or
+recovered distribution. Clark and Canberra are not divided by their largest values, :math:`\sqrt l`
+and :math:`l`.
 
 References
 ----------
@@ -34,7 +35,7 @@ def chebyshev(true: MatrixLike, pred: MatrixLike, *, average: bool = True) -> fl
     Parameters
     ----------
     true, pred : array-like of shape (n_samples, n_labels)
-        True and predicted distribution: degrees >= 0, every row summing to one.
+        True and predicted distribution: degrees >= 0, each row sums to one.
     average : bool, default=True
         Return the mean over rows, or the value of every row.
 
@@ -65,7 +66,7 @@ def clark(true: MatrixLike, pred: MatrixLike, *, average: bool = True) -> float 
     Parameters
     ----------
     true, pred : array-like of shape (n_samples, n_labels)
-        True and predicted distribution: degrees >= 0, every row summing to one.
+        True and predicted distribution: degrees >= 0, each row sums to one.
     average : bool, default=True
         Return the mean over rows, or the value of every row.
 
@@ -96,7 +97,7 @@ def canberra(true: MatrixLike, pred: MatrixLike, *, average: bool = True) -> flo
     Parameters
     ----------
     true, pred : array-like of shape (n_samples, n_labels)
-        True and predicted distribution: degrees >= 0, every row summing to one.
+        True and predicted distribution: degrees >= 0, each row sums to one.
     average : bool, default=True
         Return the mean over rows, or the value of every row.
 
@@ -145,18 +146,18 @@ def kl_divergence(
 
     .. math:: \mathrm{KL}(t\Vert p)=\sum_jt_j\ln\frac{t_j}{p_j}
 
-    Both arguments are clipped from below at `eps` and not renormalised, so a value may lie below
-    0 by about ``n_labels * eps``.
+    Both arguments are clipped from below at `eps` and not renormalised. Therefore a value may be
+    below 0 by about ``n_labels * eps``.
 
     Parameters
     ----------
     true, pred : array-like of shape (n_samples, n_labels)
-        True and predicted distribution: degrees >= 0, every row summing to one.
+        True and predicted distribution: degrees >= 0, each row sums to one.
     direction : {"true_pred", "pred_true"}, default="true_pred"
-        KL(true || pred), or KL(pred || true). The tables of the LEMLL paper hold the latter, which
-        ``METRICS`` and the scorers call ``"kl_divergence_pred_true"``.
+        KL(true || pred) or KL(pred || true). The tables of the LEMLL paper contain the second one,
+        which ``METRICS`` and the scorers call ``"kl_divergence_pred_true"``.
     eps : float, default=machine epsilon
-        Smallest degree, in (0, 1). The paper's tables come out with the default.
+        Smallest degree, in (0, 1). The default reproduces the tables of the paper.
     average : bool, default=True
         Return the mean over rows, or the value of every row.
 
@@ -193,7 +194,7 @@ def cosine(true: MatrixLike, pred: MatrixLike, *, average: bool = True) -> float
     Parameters
     ----------
     true, pred : array-like of shape (n_samples, n_labels)
-        True and predicted distribution: degrees >= 0, every row summing to one.
+        True and predicted distribution: degrees >= 0, each row sums to one.
     average : bool, default=True
         Return the mean over rows, or the value of every row.
 
@@ -210,7 +211,7 @@ def cosine(true: MatrixLike, pred: MatrixLike, *, average: bool = True) -> float
     """
     t, p = _check_pair(true, pred)
     lengths = np.linalg.norm(t, axis=1) * np.linalg.norm(p, axis=1)
-    # Rounding lifts the cosine of a row with itself above one by an ulp or two.
+    # Because of rounding, the cosine of a row with itself can be slightly above one.
     return _mean(np.minimum((t * p).sum(axis=1) / lengths, 1), average)
 
 
@@ -226,7 +227,7 @@ def intersection(true: MatrixLike, pred: MatrixLike, *, average: bool = True) ->
     Parameters
     ----------
     true, pred : array-like of shape (n_samples, n_labels)
-        True and predicted distribution: degrees >= 0, every row summing to one.
+        True and predicted distribution: degrees >= 0, each row sums to one.
     average : bool, default=True
         Return the mean over rows, or the value of every row.
 
@@ -255,7 +256,7 @@ def _check_pair(true: MatrixLike, pred: MatrixLike) -> tuple[FloatArray, FloatAr
 
 
 def _relative_difference(t: FloatArray, p: FloatArray) -> FloatArray:
-    """Return |t - p| / (t + p), 0 where both are 0."""
+    """Return |t - p| / (t + p), or 0 if both are 0."""
     total = t + p
     return np.divide(np.abs(t - p), total, out=np.zeros_like(total), where=total > 0)
 

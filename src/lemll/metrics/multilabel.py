@@ -1,8 +1,9 @@
 r"""Multi-label metrics, as defined in the review of Zhang and Zhou [1]_.
 
-Below, :math:`Y_i` is the set of relevant labels of row i of m, :math:`\bar Y_i` the others,
-:math:`f_{ij}` the score of label j out of l, and the rank of a label is 1 for the highest score.
-:mod:`lemll.metrics` describes the conventions on ties, empty and full rows.
+Below, there are m rows and l labels. :math:`Y_i` is the set of relevant labels of row i,
+:math:`\bar Y_i` is the set of its irrelevant labels, and :math:`f_{ij}` is the score of label j.
+The rank of the label with the highest score is 1. :mod:`lemll.metrics` describes the conventions
+for ties, empty rows and full rows.
 
 References
 ----------
@@ -46,7 +47,7 @@ def hamming_loss(
 ) -> float | FloatArray:
     r"""Fraction of labels predicted wrongly, :math:`\frac1m\sum_i\frac1l|h_i\triangle Y_i|`.
 
-    Lower is better. No convention enters: the value is the same everywhere.
+    Lower is better. The value does not depend on a convention.
 
     Parameters
     ----------
@@ -114,11 +115,11 @@ def ranking_loss(
     Y_true : array-like or sparse matrix of shape (n_samples, n_labels)
         True logical labels, 0/1.
     scores : array-like of shape (n_samples, n_labels)
-        Higher is more relevant; any scale.
+        A higher score means more relevant. The scale does not matter.
     convention, ties, empty, full : str, optional
         See :mod:`lemll.metrics`. Empty and full rows that count have the value 0.
     average : bool, default=True
-        Return the mean over rows, or the value of every row, NaN where the row is skipped.
+        Return the mean over rows, or one value per row. The value of a skipped row is NaN.
 
     Returns
     -------
@@ -174,20 +175,20 @@ def one_error(
 
     .. math:: \frac1m\sum_i[\arg\max_jf_{ij}\notin Y_i]
 
-    Lower is better. Under the default convention a row is right if any of the labels tied at the
-    top is relevant.
+    Lower is better. Under the default convention a row is correct if at least one of the labels
+    with the highest score is relevant.
 
     Parameters
     ----------
     Y_true : array-like or sparse matrix of shape (n_samples, n_labels)
         True logical labels, 0/1.
     scores : array-like of shape (n_samples, n_labels)
-        Higher is more relevant; any scale.
+        A higher score means more relevant. The scale does not matter.
     convention, ties, empty, full : str, optional
-        See :mod:`lemll.metrics`. Of the rows that count, an empty one is an error and
-        a full one is not.
+        See :mod:`lemll.metrics`. If such rows count, an empty row is an error and a full row is
+        not.
     average : bool, default=True
-        Return the mean over rows, or the value of every row, NaN where the row is skipped.
+        Return the mean over rows, or one value per row. The value of a skipped row is NaN.
 
     Returns
     -------
@@ -207,7 +208,7 @@ def one_error(
 
 
 def _one_error(ranked: RelevantRanks) -> FloatArray:
-    # The top label is relevant if some relevant label has no irrelevant one ahead of it.
+    # The top label is relevant if a relevant label exists with no irrelevant label before it.
     n_good = ranked.sum_by_row(ranked.misses == 0)
     return np.where(n_good == 0, 1.0, 0.0)
 
@@ -238,28 +239,30 @@ def coverage(
     unit: CoverageUnit | None = None,
     average: bool = True,
 ) -> float | FloatArray:
-    r"""How far down the ranking one must go to meet every relevant label.
+    r"""Return how far down the ranking the last relevant label is.
 
     .. math:: \frac1m\sum_i\frac1l\Big(\max_{j\in Y_i}\mathrm{rank}_i(j)-1\Big)
 
-    Lower is better. The published values lie in [0, 1], hence the division by l; the largest
-    value is (l - 1) / l.
+    Lower is better. The division by l follows the published values, which are in [0, 1]. The
+    largest value is (l - 1) / l.
 
     Parameters
     ----------
     Y_true : array-like or sparse matrix of shape (n_samples, n_labels)
         True logical labels, 0/1.
     scores : array-like of shape (n_samples, n_labels)
-        Higher is more relevant; any scale.
+        A higher score means more relevant. The scale does not matter.
     convention, ties : str, optional
         See :mod:`lemll.metrics`.
     empty : {"skip", "count", "depth_zero"}, optional
-        Rows without a relevant label are left out; or count as 0; or have depth 0, as in the
-        MATLAB code, so that their value is -1 step. Full rows always count.
+        What to do with rows without a relevant label. "skip" leaves them out. "count" gives them
+        the value 0. "depth_zero" gives them the depth 0, as in the MATLAB code; then their value
+        is -1 step. Full rows always count.
     unit : {"fraction", "steps", "depth"}, optional
-        (depth - 1) / l, depth - 1, or depth, the depth being the largest rank of a relevant label.
+        The depth is the largest rank of a relevant label. "fraction" is (depth - 1) / l, "steps"
+        is depth - 1, and "depth" is the depth.
     average : bool, default=True
-        Return the mean over rows, or the value of every row, NaN where the row is skipped.
+        Return the mean over rows, or one value per row. The value of a skipped row is NaN.
 
     Returns
     -------
@@ -313,12 +316,12 @@ def average_precision(
     full: RowRule | None = None,
     average: bool = True,
 ) -> float | FloatArray:
-    r"""Mean precision at the rank of each relevant label, over the labels and then the rows.
+    r"""Return the mean precision at the ranks of the relevant labels, averaged over the rows.
 
     .. math:: \frac1m\sum_i\frac1{|Y_i|}\sum_{j\in Y_i}
         \frac{|\{k\in Y_i:\mathrm{rank}_i(k)\le\mathrm{rank}_i(j)\}|}{\mathrm{rank}_i(j)}
 
-    Higher is better. This is scikit-learn's ``label_ranking_average_precision_score``, not its
+    Higher is better. In scikit-learn this is ``label_ranking_average_precision_score``, and not
     ``average_precision_score``.
 
     Parameters
@@ -326,11 +329,11 @@ def average_precision(
     Y_true : array-like or sparse matrix of shape (n_samples, n_labels)
         True logical labels, 0/1.
     scores : array-like of shape (n_samples, n_labels)
-        Higher is more relevant; any scale.
+        A higher score means more relevant. The scale does not matter.
     convention, ties, empty, full : str, optional
         See :mod:`lemll.metrics`. Empty and full rows that count have the value 1.
     average : bool, default=True
-        Return the mean over rows, or the value of every row, NaN where the row is skipped.
+        Return the mean over rows, or one value per row. The value of a skipped row is NaN.
 
     Returns
     -------

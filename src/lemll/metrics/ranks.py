@@ -1,4 +1,4 @@
-"""Ranks of the relevant labels: the one computation behind the four ranking metrics."""
+"""Compute the ranks of the relevant labels, which all four ranking metrics use."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from lemll._validation import check_logical_labels, is_sparse
 
 __all__ = ["RelevantRanks", "check_truth", "evaluate"]
 
-# Entries sorted at once. A block and its temporaries stay near 50 MB however many rows there are.
+# Number of entries sorted together. A block and its temporary arrays need about 50 MB, independent
+# of the number of rows.
 _BLOCK_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True)
 class RelevantRanks:
-    """The relevant labels of a block of rows, each row's best first.
+    """The relevant labels of a block of rows, sorted by rank within each row.
 
     Attributes
     ----------
@@ -27,7 +28,7 @@ class RelevantRanks:
     ranks : ndarray of shape (n_relevant,)
         Its rank among all labels of the row, 1 for the highest score.
     hits : ndarray of shape (n_relevant,)
-        How many relevant labels have a rank not worse than its own, itself included.
+        Number of relevant labels with the same or a better rank, including itself.
     sizes : ndarray of shape (n_rows,)
         Number of relevant labels of each row.
     n_labels : int
@@ -42,12 +43,12 @@ class RelevantRanks:
 
     @property
     def misses(self) -> IndexArray:
-        """How many irrelevant labels stand ahead of each relevant one."""
+        """The number of irrelevant labels before each relevant label."""
         return self.ranks - self.hits
 
     def sum_by_row(self, values: Array) -> FloatArray:
-        """Sum `values`, one for each relevant label, row by row; 0 for an empty row."""
-        # The stubs forget that weights make bincount return floats.
+        """Return the sum per row of `values`, one per relevant label; 0 for an empty row."""
+        # The type stubs do not know that bincount with weights returns floats.
         sums = np.bincount(self.rows, weights=values, minlength=len(self.sizes))
         return np.asarray(sums, dtype=np.float64)
 
@@ -94,9 +95,9 @@ def _rank_relevant(labels: LabelArray, scores: FloatArray, ties: str) -> Relevan
     scores : ndarray of shape (n_rows, n_labels)
         Higher is more relevant.
     ties : {"pessimistic", "optimistic", "first", "last"}
-        Which of equally scored labels comes first: the irrelevant ones, the relevant ones, the
-        lower index, the higher index. When pessimistic, equally scored relevant labels moreover
-        all get the rank of the last of them.
+        Which label comes first if scores are equal: an irrelevant label, a relevant label, the
+        lower index, or the higher index. With "pessimistic", relevant labels with equal scores
+        also all get the rank of the last of them.
 
     Returns
     -------
@@ -114,20 +115,21 @@ def _rank_relevant(labels: LabelArray, scores: FloatArray, ties: str) -> Relevan
     order = np.lexsort((second, -scores), axis=-1)
     rows, positions = np.nonzero(np.take_along_axis(labels, order, axis=1))
     sizes = np.bincount(rows, minlength=len(labels))
-    # nonzero goes row by row, so the place within the row is the place less the row's start.
+    # `nonzero` returns the labels row by row. So the position inside a row is the position in the
+    # list minus the start of the row.
     starts = np.cumsum(sizes) - sizes
     hits = np.arange(len(rows)) - starts[rows] + 1
     ranks = positions + 1
     if ties == "pessimistic":
-        # The irrelevant labels come first here, so the last relevant label of a tied group is
-        # the last of the whole group: its rank is the number of labels scored as high.
+        # In a group of equal scores the irrelevant labels come first. So the last relevant label
+        # is the last of the group, and its rank is the number of labels with at least this score.
         last = _last_of_group(rows, scores[rows, order[rows, positions]])
         ranks, hits = ranks[last], hits[last]
     return RelevantRanks(rows=rows, ranks=ranks, hits=hits, sizes=sizes, n_labels=n_labels)
 
 
 def _last_of_group(rows: IndexArray, values: FloatArray) -> IndexArray:
-    """Return, for each place, the last place of the run of equal (row, value) it is in."""
+    """Return, for each position, the last position of its run of equal (row, value)."""
     is_last = np.ones(len(rows), dtype=bool)
     is_last[:-1] = (rows[1:] != rows[:-1]) | (values[1:] != values[:-1])
     ends = np.flatnonzero(is_last)
@@ -140,7 +142,7 @@ def _by_blocks(
     scores: FloatArray,
     ties: str,
 ) -> FloatArray:
-    """Apply `measure` to blocks of rows, small enough to bound the memory, and join the values."""
+    """Apply `measure` to blocks of rows to limit the memory, and join the values."""
     step = max(1, _BLOCK_ENTRIES // labels.shape[1])
     return np.concatenate(
         [
@@ -157,18 +159,18 @@ def evaluate(
     options: dict[str, str],
     average: bool,
 ) -> float | FloatArray:
-    """Measure every row, and take the mean of those that are not to be skipped.
+    """Measure every row, and return the mean of the rows that are not skipped.
 
     Parameters
     ----------
     measure : callable
-        Gives the values of a block of rows, empty and full ones as if they counted.
+        Returns the values of a block of rows, including empty and full rows.
     Y_true, scores : array-like
-        What the caller got.
+        The arguments of the metric.
     options : dict of str to str
         From `resolve`.
     average : bool
-        Return the mean, or all values with NaN where a row is skipped.
+        Return the mean, or one value per row with NaN for skipped rows.
 
     Returns
     -------

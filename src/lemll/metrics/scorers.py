@@ -1,4 +1,4 @@
-"""Scorers for scikit-learn's model selection, one for every metric."""
+"""Scorers for the model selection of scikit-learn, one per metric."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ def scorer_names() -> list[str]:
 
 
 def get_scorer(name: str, **options: Any) -> MetricScorer:
-    """Return the scorer of a metric, for ``scoring=`` of scikit-learn's model selection.
+    """Return the scorer of a metric, for ``scoring=`` in the model selection of scikit-learn.
 
-    A scorer's value is greater for the better estimator: metrics of which lower is better are
-    negated.
+    The value of a scorer is greater for the better estimator. So metrics are negated if lower is
+    better.
 
-    Ranking metrics are taken of ``decision_function`` or, without one, of ``predict_proba`` (also
-    given as a list of arrays, one for each label); Hamming loss of ``predict``; distribution
-    metrics of ``predict_distribution`` or, for a regressor without it, of ``predict``.
+    Ranking metrics use ``decision_function``. If it does not exist, they use ``predict_proba``,
+    which may also return a list of arrays, one per label. The Hamming loss uses ``predict``.
+    Distribution metrics use ``predict_distribution``, or ``predict`` for a regressor without it.
 
     Parameters
     ----------
@@ -115,8 +115,8 @@ def get_scorer(name: str, **options: Any) -> MetricScorer:
     if name not in METRICS:
         raise ValueError(f"unknown metric {name!r}; known are {', '.join(scorer_names())}.")
     scorer = MetricScorer(METRICS[name], options)
-    # Labels, scores and a distribution at once. A wrong option fails here, and not as a NaN in
-    # the midst of a grid search.
+    # Try the metric on a small array that is valid as labels, scores and distribution. A wrong
+    # option then fails here, and not as a NaN in the middle of a grid search.
     value = scorer.metric([[1, 0]], [[1, 0]], **options)
     if not isinstance(value, float):
         raise ValueError("a scorer needs one number; leave out average=False.")
@@ -124,7 +124,7 @@ def get_scorer(name: str, **options: Any) -> MetricScorer:
 
 
 def label_scores(estimator: Estimator, X: MatrixLike, metric: str) -> Any:
-    """Score every label of every row, by whatever the estimator has to score with."""
+    """Return the scores of all labels, by the best method that the estimator has."""
     if hasattr(estimator, "decision_function"):
         return estimator.decision_function(X)
     if not hasattr(estimator, "predict_proba"):
@@ -140,10 +140,10 @@ def label_scores(estimator: Estimator, X: MatrixLike, metric: str) -> Any:
 
 
 def _stack_probabilities(probabilities: list[Any], classes: Any) -> FloatArray:
-    """Return P(label = 1) as one array, from one (n_samples, n_classes) array for each label."""
+    """Return P(label = 1) as one array, from one (n_samples, n_classes) array per label."""
     columns = []
     for label, table in enumerate(np.asarray(p, dtype=np.float64) for p in probabilities):
-        # A label that was constant in training has one class; only classes_ tells whether 0 or 1.
+        # A label that was constant in training has one class. Only classes_ says if it is 0 or 1.
         known = [0, 1] if classes is None else list(classes[label])
         if len(known) != table.shape[1]:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""The table of all metrics: what each measures, and which direction is better."""
+"""The table of all metrics, with the type of prediction and the direction of each."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ __all__ = ["METRICS", "Metric"]
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric: the function, and what a table or a scorer must know of it.
+    """One metric: its function, and the information that tables and scorers need.
 
-    Calling it calls the function.
+    A call of this object calls the function.
 
     Attributes
     ----------
@@ -68,12 +68,12 @@ class Metric:
 
     @property
     def kind(self) -> Literal["multilabel", "distribution"]:
-        """What the truth is: logical labels or a distribution."""
+        """The type of the truth: logical labels or a distribution."""
         return "distribution" if self.prediction == "distribution" else "multilabel"
 
     @property
     def arrow(self) -> Literal["↑", "↓"]:
-        """The direction as a sign for a table's head."""
+        """The direction as an arrow for the header of a table."""
         return "↑" if self.greater_is_better else "↓"
 
     def __call__(self, truth: Any, prediction: Any, **options: Any) -> Any:

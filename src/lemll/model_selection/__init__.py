@@ -1,4 +1,4 @@
-"""Splitters for multi-label data, in the manner of ``sklearn.model_selection``."""
+"""Splitters for multi-label data, with the interface of ``sklearn.model_selection``."""
 
 from lemll.model_selection.halves import RepeatedHalves
 from lemll.model_selection.stratification import (

@@ -1,4 +1,4 @@
-"""The paper's splits: one random half to train on, the other to test on, several times over."""
+"""The splits of the paper: repeated random halves, one for training and one for testing."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["RepeatedHalves"]
 
 
 class RepeatedHalves:
-    """Random halves, repeated.
+    """Repeated random halves.
 
-    The training half of seed s is ``numpy.random.RandomState(s).permutation(n)[: n // 2]``, the
-    rest is the test half; the seeds are ``random_state``, ``random_state + 1`` and so on. The
-    halves of a seed therefore do not depend on how many repeats there are.
+    The training half of seed s is ``numpy.random.RandomState(s).permutation(n)[: n // 2]``. The
+    other rows are the test half. The seeds are ``random_state``, ``random_state + 1`` and so on.
+    Therefore the halves of a seed do not depend on the number of repeats.
 
     Parameters
     ----------
     n_repeats : int, default=10
-        How many pairs of halves.
+        Number of pairs of halves.
     random_state : int, default=0
         The first seed.
 
@@ -49,12 +49,12 @@ class RepeatedHalves:
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Only its number of rows matters.
         y, groups : object
-            Ignored; here for scikit-learn's sake.
+            Ignored. Present for compatibility with scikit-learn.
 
         Yields
         ------
         train, test : ndarray of int
-            Row numbers, in the permutation's order.
+            Row numbers, in the order of the permutation.
         """
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         if n_rows < 2:
@@ -71,7 +71,7 @@ class RepeatedHalves:
         Parameters
         ----------
         X, y, groups : object
-            Ignored; here for scikit-learn's sake.
+            Ignored. Present for compatibility with scikit-learn.
 
         Returns
         -------

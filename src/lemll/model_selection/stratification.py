@@ -1,8 +1,9 @@
-"""Folds in which every label is as frequent as in the whole, and which are of even size.
+"""Folds of equal size in which every label is about as frequent as in the whole data set.
 
-Rows are dealt out label by label, the rarest first, for a rare label is the hardest to share
-fairly: each of its rows goes to the fold that still lacks most of it [1]_. Unlike in [1]_ a fold
-that has its share of rows takes no more, so the sizes of the folds differ by one at most.
+Rows are distributed label by label. The rarest label comes first, because it is the hardest to
+distribute evenly. Each of its rows goes to the fold that still needs most rows with this label
+[1]_. Unlike in [1]_, a full fold does not take more rows, so the sizes of the folds differ by at
+most one.
 
 References
 ----------
@@ -28,21 +29,21 @@ __all__ = ["IterativeStratifiedHalves", "IterativeStratifiedKFold", "iterative_f
 
 
 def iterative_folds(Y: MatrixLike, n_folds: int, *, random_state: int = 0) -> IndexArray:
-    """Share out rows into folds, each label evenly.
+    """Distribute rows to folds so that each label is distributed evenly.
 
     Parameters
     ----------
     Y : array-like, sparse matrix or frame of shape (n_samples, n_labels)
         Logical labels, 0/1.
     n_folds : int
-        How many folds, at least 2 and at most as many as rows.
+        Number of folds, at least 2 and at most the number of rows.
     random_state : int, default=0
-        Seed that decides between equals.
+        Seed of the random decisions between equally good folds.
 
     Returns
     -------
     ndarray of shape (n_samples,), int
-        The fold of every row. The folds' sizes differ by one at most.
+        The fold of every row. The sizes of the folds differ by at most one.
 
     Examples
     --------
@@ -67,9 +68,10 @@ def iterative_folds(Y: MatrixLike, n_folds: int, *, random_state: int = 0) -> In
 
 
 def _alike_together(labels: npt.NDArray[np.int8], rng: np.random.Generator) -> IndexArray:
-    """Return an order of the rows in which those with the same labels follow one another.
+    """Return an order of the rows in which rows with the same labels are neighbours.
 
-    Dealt out in turn, they go to different folds, and with them all their labels.
+    Neighbours in this order go to different folds, so their label combinations are distributed
+    evenly.
     """
     order = rng.permutation(len(labels))
     rarest_first = np.argsort(labels.sum(axis=0, dtype=np.intp), kind="stable")
@@ -78,17 +80,17 @@ def _alike_together(labels: npt.NDArray[np.int8], rng: np.random.Generator) -> I
 
 
 class _Dealer:
-    """Deals out the rows of one label after the other.
+    """Distributes the rows of one label after the other.
 
-    Which fold a row goes to depends on the label dealt out and on the room left, not on the row:
-    the rows of a label, being in random order, are dealt out in one go.
+    The fold of a row depends only on the current label and on the free places, not on the row. The
+    rows of a label are in random order, so all of them are distributed in one step.
 
     Attributes
     ----------
     lack : ndarray of shape (n_labels, n_folds)
-        How many rows with this label the fold still lacks.
+        How many rows with this label the fold still needs.
     room : ndarray of shape (n_folds,)
-        How many rows each fold still takes.
+        Number of free places in each fold.
     """
 
     def __init__(self, labels: MatrixLike, n_folds: int, rng: np.random.Generator) -> None:
@@ -100,7 +102,7 @@ class _Dealer:
         self._rows_of = np.split(by_label.indices.astype(np.intp), by_label.indptr[1:-1])
         self._left = np.diff(by_label.indptr)
         self.lack = np.repeat(self._left[:, None] / n_folds, n_folds, axis=1)
-        # Which folds are larger by one is left to chance.
+        # Some folds are larger by one row. They are chosen at random.
         self.room = n_rows // n_folds + (rng.permutation(n_folds) < n_rows % n_folds)
         self._fold = np.full(n_rows, -1, dtype=np.intp)
 
@@ -117,7 +119,7 @@ class _Dealer:
         return self._fold
 
     def _labels_of(self, rows: IndexArray) -> IndexArray:
-        """Labels of these rows, one row after the other."""
+        """Return the labels of these rows, row by row."""
         sizes = self._n_labels[rows]
         ends = np.cumsum(sizes)
         before = np.repeat(self._first[rows] - (ends - sizes), sizes)
@@ -125,7 +127,7 @@ class _Dealer:
         return labels
 
     def _give(self, rows: IndexArray, wanted: Array) -> None:
-        """Give each row to the fold that wants it most, among those with room left."""
+        """Give each row to the fold that needs it most, among the folds with free places."""
         chance = self._rng.permutation(len(wanted)).tolist()
         queue = [
             (-want, -space, luck, fold)
@@ -153,18 +155,18 @@ class _Dealer:
 
 
 class IterativeStratifiedKFold:
-    """k folds in which every label is about as frequent as in the whole.
+    """k folds in which every label is about as frequent as in the whole data set.
 
     Parameters
     ----------
     n_splits : int, default=5
-        How many folds.
+        Number of folds.
     random_state : int, default=0
-        Seed that decides between equals.
+        Seed of the random decisions between equally good folds.
 
     See Also
     --------
-    iterative_folds : The folds themselves.
+    iterative_folds : The function that computes the folds.
 
     Examples
     --------
@@ -186,16 +188,16 @@ class IterativeStratifiedKFold:
     def split(
         self, X: MatrixLike, y: MatrixLike, groups: MatrixLike = None
     ) -> Iterator[tuple[IndexArray, IndexArray]]:
-        """Yield the training and test rows, each fold being the test rows once.
+        """Yield the training rows and the test rows; each fold is the test rows once.
 
         Parameters
         ----------
         X : object
-            Ignored; here for scikit-learn's sake.
+            Ignored. Present for compatibility with scikit-learn.
         y : array-like, sparse matrix or frame of shape (n_samples, n_labels)
             Logical labels, 0/1.
         groups : object
-            Ignored; here for scikit-learn's sake.
+            Ignored. Present for compatibility with scikit-learn.
 
         Yields
         ------
@@ -214,7 +216,7 @@ class IterativeStratifiedKFold:
         Parameters
         ----------
         X, y, groups : object
-            Ignored; here for scikit-learn's sake.
+            Ignored. Present for compatibility with scikit-learn.
 
         Returns
         -------
@@ -228,18 +230,18 @@ class IterativeStratifiedKFold:
 
 
 class IterativeStratifiedHalves(RepeatedHalves):
-    """Halves in which every label is about as frequent as in the whole, repeated.
+    """Repeated halves in which every label is about as frequent as in the whole data set.
 
     Parameters
     ----------
     n_repeats : int, default=10
-        How many pairs of halves.
+        Number of pairs of halves.
     random_state : int, default=0
-        The first seed; each repeat has the next.
+        The first seed. Each repeat uses the next one.
 
     See Also
     --------
-    RepeatedHalves : Halves by chance alone, as in the paper.
+    RepeatedHalves : Purely random halves, as in the paper.
 
     Examples
     --------
@@ -258,11 +260,11 @@ class IterativeStratifiedHalves(RepeatedHalves):
         Parameters
         ----------
         X : object
-            Ignored; here for scikit-learn's sake.
+            Ignored. Present for compatibility with scikit-learn.
         y : array-like, sparse matrix or frame of shape (n_samples, n_labels)
             Logical labels, 0/1.
         groups : object
-            Ignored; here for scikit-learn's sake.
+            Ignored. Present for compatibility with scikit-learn.
 
         Yields
         ------
