@@ -1,1 +1,1 @@
-"""How cells are run: in this process, in worker processes, or on a Dask cluster."""
+"""Run cells in this process, in worker processes, or on a Dask cluster."""

@@ -1,8 +1,8 @@
-"""Cells on a Dask cluster: data are sent once to each worker, and a worker may die.
+"""Run cells on a Dask cluster, where data are sent once per worker and workers may die.
 
-joblib has a Dask backend, but it waits for ever for a task whose workers have died too often, and
-for data that were lost with all the workers that held them. So each slot is a thread here, as with
-processes of this machine: it submits one cell, waits for it, and knows what became of it.
+joblib has a Dask backend. However, it waits forever for a task whose workers have died too often,
+and for data that were lost together with their workers. Therefore each slot is a thread here, as
+with processes on this machine. The thread submits one cell, waits for it, and knows its result.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ __all__ = ["DaskCells", "dask_client"]
 _LOCAL = "local:"
 _ENCRYPTED = ("tls://", "wss://")
 _TLS_VARIABLE = "DASK_DISTRIBUTED__COMM__TLS__"
-# Of Dask, and of what it stands on.
+# Loggers of Dask and of the libraries that it uses.
 _LOGGERS = ("distributed", "tornado", "asyncio")
 _CONNECT_SECONDS = 15
-# Data sets kept on the workers; the cells of a set come one after another.
+# Number of data sets kept on the workers. The cells of one data set follow each other.
 _MOST_DATASETS = 3
-# How often a cell is given to the cluster: its data may have been lost with their workers.
+# Number of attempts per cell, because its data may be lost together with a worker.
 _ATTEMPTS = 3
 
 
 @contextmanager
 def dask_client(address: str) -> Iterator[Any]:
-    """Connect to a cluster, or start one on this machine for as long as it is needed.
+    """Connect to a cluster, or start one on this machine for the duration of the context.
 
-    What a worker sends back is unpickled here, and a scheduler can run anything on its workers:
-    both must be trusted. What Dask would log meanwhile is not printed; what matters is raised.
+    Results of workers are unpickled here, and a scheduler can run any code on its workers. The
+    user must trust both. Log messages of Dask are not printed; errors are raised.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def dask_client(address: str) -> Iterator[Any]:
                 n_workers=int(count),
                 threads_per_worker=1,
                 host="127.0.0.1",
-                # Any free port: several runs may have clusters of their own.
+                # Use any free port, because several runs may each have their own cluster.
                 dashboard_address="127.0.0.1:0",
             ) as cluster,
             distributed.Client(cluster, set_as_default=False) as client,
@@ -120,7 +120,7 @@ def _certificates(distributed: Any, address: str) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Dask's loggers still: a lost scheduler fills the screen, and is raised here anyway."""
+    """Silence the loggers of Dask: a lost scheduler would fill the screen, and is raised anyway."""
     names = [
         name
         for name in (*_LOGGERS, *logging.root.manager.loggerDict)
@@ -137,7 +137,7 @@ def _quiet() -> Iterator[None]:
 
 
 class DaskCells:
-    """Runs tasks on the workers of a cluster, one for each caller at a time.
+    """Runs tasks on the workers of a cluster, one task per caller at a time.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ class DaskCells:
 
     @property
     def n_slots(self) -> int:
-        """How many tasks the workers can run at a time, at least 1."""
+        """The number of tasks that the workers can run at the same time, at least 1."""
         try:
             self._client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
         except TimeoutError as error:
@@ -168,7 +168,7 @@ class DaskCells:
         return max(1, int(sum(self._client.nthreads().values())))
 
     def __call__(self, task: Task) -> Outcome:
-        """Run a task on some worker."""
+        """Run a task on any worker."""
         death = ""
         for _ in range(_ATTEMPTS):
             try:
@@ -184,7 +184,7 @@ class DaskCells:
             except self._distributed.client.FutureCancelledError as error:
                 if self._stopped:
                     raise Stopped from None
-                # Its data were lost with the workers that held them, and must be sent again.
+                # The data were lost together with their workers, so send them again.
                 death = str(error)
                 self._forget(task.cell.source)
             except Exception as error:
@@ -208,7 +208,7 @@ class DaskCells:
         )
 
     def stop(self) -> None:
-        """Cancel what is under way, and take nothing more."""
+        """Cancel the running tasks, and accept no new tasks."""
         with self._lock:
             self._stopped = True
             running = list(self._running)

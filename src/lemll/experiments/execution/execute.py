@@ -1,4 +1,4 @@
-"""Runs one cell, in whatever process it finds itself: arrays and numbers out, nothing written."""
+"""Run one cell in the current process and return arrays and numbers, without writing files."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ Arrays = Mapping[str, Array]
 # What estimators report of their solution, under these names with an underscore behind.
 _CRITERIA = ("optimality", "gradient_norm", "kkt_residual")
 _MAX_WARNINGS = 20
-# Of a warning or an error message, and of a traceback, whose end says most.
+# Largest length of a message, and of a traceback, of which the end is kept.
 _MAX_TEXT = 2_000
 _MAX_TRACE = 20_000
-# Data sets whose splits are remembered; their cells come one after another.
+# Number of data sets whose splits are kept. The cells of one data set follow each other.
 _MOST_SPLIT_SETS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A cell with all that is needed to run it; `package` is the hash of lemll's source files."""
+    """A cell with all that is needed to run it. `package` is the hash of the source of lemll."""
 
     cell: Cell
     package: str
@@ -58,7 +58,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a task; `arrays` is an .npz file."""
+    """The result of a task. `arrays` is the content of an .npz file."""
 
     cell_id: str
     status: Status
@@ -74,7 +74,7 @@ class Outcome:
 
 
 class _Result(NamedTuple):
-    """What a cell computed, before it is measured."""
+    """The results of a cell before the metrics are computed."""
 
     estimator: Estimator
     arrays: Arrays
@@ -83,7 +83,7 @@ class _Result(NamedTuple):
 
 
 def failure(cell_id: str, status: Status, kind: str, message: str, trace: str = "") -> Outcome:
-    """Make the outcome of a cell that gave no result."""
+    """Return the outcome of a cell that did not give a result."""
     if len(trace) > _MAX_TRACE:
         trace = f"({len(trace) - _MAX_TRACE} characters cut) ... {trace[-_MAX_TRACE:]}"
     error = {"type": _cut(kind), "message": _cut(message), "traceback": trace}
@@ -97,14 +97,14 @@ def _cut(text: str) -> str:
 
 
 def execute(task: Task, dataset: Dataset | None = None) -> Outcome:
-    """Run a cell; whatever it raises becomes part of the outcome.
+    """Run a cell; an exception becomes a part of the outcome.
 
     Parameters
     ----------
     task : Task
-        What to run.
+        The task to run.
     dataset : Dataset, optional
-        Its data, where they were sent; by default they are loaded in this process.
+        The data, if they were sent with the task. By default they are loaded in this process.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def execute(task: Task, dataset: Dataset | None = None) -> Outcome:
         kind, trace = type(error).__name__, traceback.format_exc()
         return failure(task.cell.id, "failed", kind, message.removesuffix(": "), trace)
     except BaseException as error:
-        # SystemExit or KeyboardInterrupt of a method is its failure, and not the end of a worker.
+        # If a method raises SystemExit or KeyboardInterrupt, the cell fails; the worker continues.
         if not isinstance(error, Exception) and _signals_arrive_here():
             raise
         kind, trace = type(error).__name__, traceback.format_exc()
@@ -161,7 +161,7 @@ def _run(task: Task, dataset: Dataset | None, caught: list[warnings.WarningMessa
 
 
 def _criterion(estimator: Estimator) -> tuple[str | None, float | None]:
-    """Return by what a fitted estimator stopped, and the largest value where there are several."""
+    """Return the stopping criterion of a fitted estimator and its (largest) value."""
     for name in _CRITERIA:
         value = float(np.max(getattr(estimator, f"{name}_", np.nan)))
         if np.isfinite(value):
@@ -184,7 +184,7 @@ _ROWS_LOCK = threading.Lock()
 
 
 def split_rows(cell: Cell, dataset: Dataset) -> tuple[Any, Any]:
-    """Return the training and test rows of a cell's split; the rows of a rule are made once."""
+    """Return the training and test rows of the split of a cell; each rule is computed once."""
     splits = cell.setting.splits
     if splits is None:
         raise ValueError("a prediction needs splits.")
@@ -219,7 +219,7 @@ def _predict(task: Task, dataset: Dataset) -> _Result:
     return _Result(estimator, arrays, seconds)
 
 
-# Variants of a method come one after the other, on the same rows.
+# Variants of a method follow each other on the same rows, so one cached result is enough.
 _FIRST_STAGES = FirstStages(2)
 
 
@@ -261,25 +261,25 @@ def _recover(task: Task, dataset: Dataset) -> _Result:
 def measure(
     cell: Cell, dataset: Dataset, arrays: Arrays, metrics: tuple[str, ...]
 ) -> tuple[dict[str, float | None], list[str]]:
-    """Compute metrics of what a cell left behind; the only place where that is done.
+    """Compute the metrics from the arrays of a cell. This is the only place that does so.
 
     Parameters
     ----------
     cell : Cell
-        Which.
+        The cell.
     dataset : Dataset
         Its data.
     arrays : mapping of str to ndarray
-        As the store keeps them.
+        The arrays, as in the store.
     metrics : tuple of str
         Names in ``lemll.metrics.METRICS``.
 
     Returns
     -------
     values : dict
-        By name; None where the metric is not defined on these rows.
+        The values by name. None if the metric is not defined on these rows.
     undefined : list of str
-        Why not.
+        The reasons for undefined metrics.
     """
     prediction = {"labels": "predictions", "scores": "scores", "distribution": "distribution"}
     truth = dataset.labels[arrays["test"]] if cell.experiment == "prediction" else dataset.D
@@ -317,7 +317,7 @@ def _blas_threads(limit: int | None) -> Iterator[None]:
 
 @contextmanager
 def _caught_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    # The filters belong to the whole process: only its main thread may set them aside.
+    # Warning filters are global to the process, so only the main thread may change them.
     if threading.current_thread() is not threading.main_thread():
         yield []
         return

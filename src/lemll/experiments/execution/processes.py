@@ -1,8 +1,8 @@
-"""Worker processes, each driven by its own thread: limits are kept, and deaths are known.
+"""Worker processes with limits of time and memory, each controlled by its own thread.
 
-A cell runs in a process of its own slot, a loky executor with a single worker. Therefore it is
-always known which cell a dead worker had, a cell over its time is ended without touching the
-others, and a long call into compiled code cannot keep its process alive.
+Each slot is a loky executor with a single worker, and a cell runs in this worker. This has three
+advantages. If a worker dies, its cell is known. A cell that exceeds its time limit can be stopped
+without an effect on other cells. A long call into compiled code cannot keep its process alive.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 
 
 class Processes:
-    """As many processes as there are callers at a time.
+    """A pool with one process per concurrent caller.
 
     Parameters
     ----------
     time_limit : float, optional
-        Seconds that a cell may take.
+        Largest time of a cell, in seconds.
     memory_limit : float, optional
-        GiB that a cell may take beyond what the process needs by itself.
+        Largest memory of a cell in GiB, in addition to the memory of the process itself.
     blas_threads : int, optional
-        Threads of the linear algebra in each process.
+        Number of linear algebra threads per process.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Processes:
         self._stopped = False
 
     def __call__(self, task: Task) -> Outcome:
-        """Run a task in a process that no one else uses meanwhile."""
+        """Run a task in a process that no other task uses at the same time."""
         process = self._take()
         try:
             return self._run(process, task)
@@ -87,7 +87,8 @@ class Processes:
             except Exception as error:  # the task, or what came of it, cannot be sent
                 kind, trace = type(error).__name__, traceback.format_exc()
                 return failure(task.cell.id, "failed", kind, str(error), trace)
-        # Killed once, it may have been the victim of others; twice, it is taken for the cause.
+        # If the process was killed once, another process may be the cause, for example by using
+        # too much memory. If it is killed twice, this cell is assumed to be the cause.
         message = (
             "its process died twice, killed by the system for lack of memory, or by a fault in "
             f"compiled code: {death}"
@@ -95,7 +96,7 @@ class Processes:
         return failure(task.cell.id, "failed", "ProcessDied", message)
 
     def stop(self) -> None:
-        """End all processes, whatever they are doing."""
+        """End all processes, including running ones."""
         with self._lock:
             self._stopped = True
             processes = list(self._all)
@@ -104,11 +105,11 @@ class Processes:
 
 
 class Stopped(LemllError):
-    """The run was stopped while this cell was being run."""
+    """The run was stopped while this cell was running."""
 
 
 class _Process:
-    """One worker process, started when first needed and again after its death."""
+    """One worker process. It starts when it is needed, and again after it has died."""
 
     def __init__(self, memory_limit: float | None, threads: int | None) -> None:
         self._lock = threading.Lock()
@@ -139,7 +140,7 @@ class _Process:
                 initargs=self._arguments,
                 env=self._environment,
             )
-        # Its start and imports are no part of the cell's time.
+        # The start and the imports of the process do not count as time of the cell.
         executor.submit(os.getpid).result()
         return executor
 
@@ -150,14 +151,14 @@ class _Process:
             executor.shutdown(wait=True, kill_workers=True)
 
     def stop(self) -> None:
-        """Kill the process, and start no other."""
+        """Kill the process, and do not start another one."""
         with self._lock:
             self._stopped = True
         self.kill()
 
 
 def _prepare(parent: int, memory_limit: float | None) -> None:
-    """Set a new worker process up."""
+    """Set up a new worker process."""
     # loky collects garbage every second; it need not look through all imported modules each time.
     gc.freeze()
     # Ctrl-C reaches the whole group of processes; the one that started this ends it.
@@ -168,14 +169,14 @@ def _prepare(parent: int, memory_limit: float | None) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End this process when its parent is no more, even in the midst of a long computation."""
+    """End this process when its parent has ended, even during a long computation."""
     while os.getppid() == parent:
         time.sleep(_PARENT_CHECK_SECONDS)
     os._exit(1)
 
 
 def _limit_memory(allowance: int) -> None:
-    """Let this process have so many bytes of addresses beyond those it has already."""
+    """Limit the address space of this process to its current size plus this many bytes."""
     import resource
 
     with open("/proc/self/statm", encoding="ascii") as stream:

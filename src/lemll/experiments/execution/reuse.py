@@ -1,4 +1,4 @@
-"""First stages of two-stage learners, kept for the cells and parameters that do not change them."""
+"""Caches of first stages and graphs, shared by cells and parameters that do not change them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ _MOST_GRAPHS = 3
 
 
 class FirstStages:
-    """A memory of one process, for the parameter `memory` of an estimator.
+    """A cache in the memory of one process, for the parameter `memory` of an estimator.
 
-    It has as much of the interface of `joblib.Memory` as scikit-learn asks for, and writes nothing.
+    It implements the part of the interface of `joblib.Memory` that scikit-learn uses. It does not
+    write files.
 
     Parameters
     ----------
     most : int
-        How many results to keep.
+        Largest number of results to keep.
 
     Examples
     --------
@@ -45,17 +46,17 @@ class FirstStages:
         self._kept: OrderedDict[str, Any] = OrderedDict()
 
     def cache(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function with a memory of its results.
+        """Return the function with a cache of its results.
 
         Parameters
         ----------
         function : callable
-            Of arguments that `joblib.hash` tells apart.
+            A function whose arguments `joblib.hash` can distinguish.
 
         Returns
         -------
         callable
-            The same, but for its speed.
+            A function with the same results.
         """
 
         def remembered(*arguments: Any) -> Any:
@@ -71,17 +72,17 @@ class FirstStages:
         return remembered
 
     def at_least(self, most: int) -> Self:
-        """Keep at least so many results.
+        """Keep at least this many results.
 
         Parameters
         ----------
         most : int
-            As many parts of the rows as a search comes back to.
+            Number of results: one per subset of the rows that a search uses again.
 
         Returns
         -------
         self
-            The same memory.
+            The same cache.
         """
         self._most = max(self._most, most)
         return self
@@ -92,9 +93,10 @@ class FirstStages:
 
 
 class Graphs:
-    """What enhancers know of features alone, kept for the next thresholds, or sets with the same X.
+    """A cache of the graphs of enhancers, for further thresholds and for data sets with the same X.
 
-    Fits are the same with it and without; some take a thousand times longer without.
+    A graph depends only on the features. Fits give the same result with and without the cache, but
+    some take a thousand times longer without it.
     """
 
     def __init__(self) -> None:
@@ -102,7 +104,7 @@ class Graphs:
         self._lock = threading.Lock()
 
     def of(self, estimator: Estimator, dataset: Dataset) -> Any:
-        """Return the graph for an estimator's parameter `graph`, or None if it has none."""
+        """Return the value for the parameter `graph` of an estimator, or None if it has none."""
         if estimator.get_params().get("graph", dataset) is not None:
             return None
         n_labels = dataset.labels.shape[1]

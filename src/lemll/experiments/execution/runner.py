@@ -1,4 +1,4 @@
-"""How a protocol is run: claim a cell, run it somewhere, store what became of it, go on.
+"""Run a protocol: claim a cell, run it, store its result, and continue with the next cell.
 
 ::
 
@@ -7,9 +7,9 @@
                         worker of a Dask cluster
                      -> outcomes come back to this process -> store.write -> claim released
 
-Only the process that calls :func:`run` writes the store; workers return what they computed. Killed
-at any moment, what is stored is whole, and claims are free again; running once more does what is
-not stored yet.
+Only the process that calls :func:`run` writes to the store; workers return their results. The run
+can be killed at any time. Then all stored results are complete, and all claims are released. A
+second run computes only the cells that are not stored yet.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from lemll.experiments.stores.store import Store
 
 __all__ = ["RunProgress", "run"]
 
-# How often to look whether another runner has finished, or left, the cells that it had claimed.
+# Interval of the checks whether another runner has finished or abandoned its claimed cells.
 _POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """How far a run is.
+    """The progress of a run.
 
     Attributes
     ----------
@@ -87,45 +87,45 @@ def run(
     retry: Collection[Status] = (),
     callback: Callable[[RunProgress], None] | None = None,
 ) -> RunProgress:
-    """Run what a store does not hold yet.
+    """Run all cells of a protocol that the store does not contain yet.
 
-    Several runners may work on one store at a time; each returns when all cells have ended.
+    Several runners may work on one store at the same time. Each returns when all cells have ended.
 
     Parameters
     ----------
     protocol : Protocol
-        What to run.
+        The experiment to run.
     store : Store
-        Where results go.
+        The store of the results.
     n_jobs : int, default=1
-        How many cells to run at a time.
+        Number of cells that run at the same time.
     backend : str, default="loky"
-        "loky" runs each cell in a process of this machine. Any other name is a backend of joblib:
-        cells then run in its workers, as they are, without limits.
+        "loky" runs each cell in a process on this machine. Any other name is a backend of joblib;
+        then cells run in its workers without limits of time and memory.
     client : distributed.Client, optional
-        Run the cells on the workers of this Dask cluster instead, as many at a time as it has
-        threads. Data are sent to each worker once; a cell whose worker dies is run on another.
+        Run the cells on the workers of this Dask cluster instead, one cell per thread of the
+        cluster. Data are sent once per worker. If a worker dies, its cell runs on another worker.
     time_limit : float, optional
-        Seconds that a cell may take.
+        Largest time of a cell, in seconds.
     memory_limit : float, optional
-        GiB that a cell may take beyond what its process needs by itself.
+        Largest memory of a cell in GiB, in addition to the memory of its process.
     blas_threads : int or None, default=1
-        Threads of the linear algebra for each cell; None leaves them as they are.
+        Number of linear algebra threads per cell. None does not change it.
     retry : collection of {"failed", "timeout"}, default=()
-        Run cells that ended so once more.
+        Run cells with these results again.
     callback : callable, optional
-        Called with a `RunProgress` at the start, and when a cell begins or ends; from any thread,
-        one call at a time.
+        Called with a `RunProgress` at the start, and when a cell starts or ends. Calls come from
+        any thread, one at a time.
 
     Returns
     -------
     RunProgress
-        At the end.
+        The progress at the end.
 
     Raises
     ------
     StoreError
-        If a result cannot be stored; what was stored before is safe.
+        If a result cannot be stored. Results stored before are safe.
     """
     n_jobs = check_whole("n_jobs", n_jobs, least=1)
     for name, limit in (("time_limit", time_limit), ("memory_limit", memory_limit)):
@@ -169,20 +169,21 @@ class _Run:
         self.store.sweep()
         records = self.store.overview(cells.values()).records
         again = {key: record for key, record in records.items() if record.status in self.retry}
-        # How often a cell has ended before: more, once it is claimed, was another runner's work.
+        # How often each cell has ended before. If the number is higher when we claim the cell,
+        # another runner has run it meanwhile.
         self.attempts = {key: record.attempt for key, record in again.items()}
         self.todo = {key: cells[key] for key in cells if key not in records or key in again}
         self.counts = Counter(record.status for key, record in records.items() if key not in again)
         self.total = len(cells)
         self.finished_here = 0
         self.start = time.monotonic()
-        # joblib asks for tasks in threads of its own, while this one stores results.
+        # joblib requests tasks from its own threads, while this thread stores results.
         self.lock = threading.RLock()
 
     def work_off(
         self, work: Callable[[Task], Outcome], backend: str, stop: Callable[[], None]
     ) -> None:
-        """Run all cells that are to be run, until each has ended, here or at another runner."""
+        """Run all cells until each has ended, here or in another runner."""
         try:
             while self.todo:
                 before = len(self.todo)
@@ -207,14 +208,14 @@ class _Run:
             self.claimed.clear()
 
     def _tasks(self) -> Iterator[Task]:
-        """Yield tasks whose claim is ours; joblib may ask for them from any thread."""
+        """Yield tasks that this runner has claimed; joblib may request them from any thread."""
         with self.lock:
             cells = list(self.todo.values())
         for cell in cells:
             try:
                 task = self._claimed_task(cell)
             except Exception as error:
-                # Raised here it would be lost in a thread of joblib's; it ends the run instead.
+                # An exception here would be lost in a thread of joblib. End the run instead.
                 self.error = error
                 return
             if task is not None:
@@ -224,7 +225,7 @@ class _Run:
         claim = self.store.claim(cell.id)
         if claim is None:
             return None
-        # Between our look at the store and this claim another runner may have run it.
+        # Another runner may have run the cell after we read the store and before this claim.
         record = self.store.finished(cell)
         if record is not None and record.attempt > self.attempts.get(cell.id, 0):
             claim.release()
@@ -263,13 +264,13 @@ class _Run:
         self.tell(record)
 
     def tell(self, last: Record | None) -> None:
-        """Let the caller know how far the run is."""
+        """Report the progress to the caller."""
         if self.callback is not None:
             with self.lock:
                 self.callback(self.progress(last))
 
     def progress(self, last: Record | None) -> RunProgress:
-        """Say how far the run is."""
+        """Return the progress of the run."""
         with self.lock:
             left = None
             if self.finished_here:

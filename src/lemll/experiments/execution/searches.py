@@ -1,4 +1,4 @@
-"""Searches over a grid: scikit-learn's, or the same on a path where a learner has one."""
+"""Grid searches: that of scikit-learn, or a path search if the learner has one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lemll.predictors import LEMLL, LEMLLCV, MSVRCV, MSVRClassifier
 
 __all__ = ["make_search"]
 
-# Learners with a path, and what their searches call the values of the parameters.
+# Learners with a path search, and the names of the values to try in this search.
 _PATHS: Mapping[type, tuple[type, Mapping[str, str]]] = {
     LEMLL: (LEMLLCV, {"alpha": "alphas", "beta": "betas", "gamma": "gammas"}),
     MSVRClassifier: (MSVRCV, {"alpha": "alphas"}),
@@ -21,7 +21,7 @@ _PATHS: Mapping[type, tuple[type, Mapping[str, str]]] = {
 
 
 def make_search(estimator: Estimator, grid: SettingsView, metric: str, folds: Any) -> Any:
-    """Make the search for the best of a grid.
+    """Return the estimator that searches for the best parameters of a grid.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def make_search(estimator: Estimator, grid: SettingsView, metric: str, folds: An
     metric : str
         Name in ``lemll.metrics.METRICS``, by which the best is chosen.
     folds : splitter
-        Of the training rows.
+        The folds of the training rows.
 
     Returns
     -------

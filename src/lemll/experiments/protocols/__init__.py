@@ -1,1 +1,1 @@
-"""What is run: data sets, methods, splits and tuning, expanded into cells with an id."""
+"""Protocols of experiments: data sets, methods, splits and tuning, expanded into cells."""

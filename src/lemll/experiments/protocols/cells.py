@@ -1,4 +1,4 @@
-"""A piece of work that can be run alone, anywhere, and has an id."""
+"""A cell: one piece of work with an id, which can run independently on any machine."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Cell:
     data_sha256 : str
         The hash of its content.
     method : MethodSpec
-        Which method, under which label.
+        The method and its label.
     parameters : mapping
-        All parameters of its estimator, in a form that JSON holds.
+        All parameters of its estimator, in a form that JSON can store.
     setting : Setting
-        Which split or threshold.
+        The split or the threshold.
     grid : mapping, optional
         The parameters to tune, on the training rows only.
     tuning : Tuning, optional

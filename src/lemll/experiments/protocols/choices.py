@@ -1,7 +1,8 @@
-"""Which values of parameters may come from a protocol file.
+"""Check which parameter values a protocol file may contain.
 
-A file may be somebody else's, so it names no path, module or object: a text is taken only where the
-method says which texts there are. In Python a protocol may hold anything that its estimators take.
+A file may come from another person. Therefore it must not name paths, modules or objects: a text is
+accepted only if the method lists it as a choice. A protocol made in Python may contain any value
+that its estimators accept.
 """
 
 from __future__ import annotations
@@ -34,19 +35,19 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 """The texts that parameters of lemll's own methods take, by parameter."""
 
-# Parameters that are objects of Python, but for the texts above.
+# Parameters that take Python objects, except for the texts above.
 _OBJECTS = ("estimator", "graph", "memory")
 
 
 def check_from_file(
     method: str, parameter: str, value: object, choices: Mapping[str, Iterable[str]]
 ) -> None:
-    """Refuse a value that is more than plain data.
+    """Refuse a value that is not plain data.
 
     Parameters
     ----------
     method, parameter : str
-        Which; for the message.
+        The method and the parameter, for the error message.
     value : object
         As tomllib reads it.
     choices : mapping of str to iterable of str

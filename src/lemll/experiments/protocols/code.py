@@ -1,4 +1,4 @@
-"""Which code, on which machine: what a result must say of itself."""
+"""Identify the code and the machine that produced a result."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from lemll._types import Estimator, Settings
 
 __all__ = ["code_behind", "code_version", "environment", "package_sha256"]
 
-# These rooms print results and make none; processes may differ in them.
+# These packages only print results, so processes may have different versions of them.
 _WITHOUT_INFLUENCE = ("cli", "comparison", "paper", "report", "testing")
 # What turns an estimator into a stored result: split, search, fit, measure.
 _ENGINE_ROOM = "lemll.experiments."
-# The engine knows all methods; a result depends on one of them.
+# The engine imports all methods, but a result depends only on one of them.
 _KNOWN_TO_ALL = (_ENGINE_ROOM, "lemll.predictors.", "lemll.enhancers.")
 _ENGINE = (
     "lemll.experiments.execution.execute",
@@ -44,7 +44,7 @@ _SEARCHES = {
 
 @cache
 def package_sha256() -> str:
-    """Hash the source files of lemll that results can depend on."""
+    """Return the hash of the source files of lemll that results can depend on."""
     root = Path(lemll.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
@@ -61,17 +61,17 @@ def _file_sha256(path: str) -> str:
 
 
 def code_version(estimator: Estimator) -> str:
-    """Hash the code that a result depends on.
+    """Return the hash of the code that a result depends on.
 
-    That is the closure of the imports of the estimator, of the estimators inside it and of the
-    search that tunes it; and of the engine where it splits, fits and measures. A change in a table,
-    a page, another method, a comment or a docstring leaves the result valid. Of an estimator that
-    is not one of lemll's the file of its class counts as a whole.
+    This code is the estimator, the estimators inside it, the search that tunes it, and everything
+    that they import. It also includes the parts of the engine that split, fit and measure. A change
+    of a table, a page, another method, a comment or a docstring does not change the hash. For an
+    estimator that is not part of lemll, the whole file of its class counts.
 
     Parameters
     ----------
     estimator : object
-        The method's estimator.
+        The estimator of the method.
 
     Returns
     -------
@@ -102,11 +102,11 @@ def _own_code(kind: type) -> str:
 
 @cache
 def code_behind(roots: frozenset[str]) -> frozenset[str]:
-    """Return the modules of lemll whose code the given modules can reach by their imports.
+    """Return the modules of lemll that the given modules import, directly or indirectly.
 
-    A name imported from a package counts as the module that defines it, so that a package whose
-    `__init__` lists many methods does not tie them together. From the engine's modules no import
-    of a method, or of another part of the engine, is followed.
+    A name imported from a package counts as the module that defines it. So a package whose
+    `__init__` lists many methods does not connect these methods. For modules of the engine, imports
+    of methods and of other parts of the engine are not followed.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def _tree_of(module: str) -> ast.Module:
 
 @cache
 def _statements_sha256(module: str) -> str:
-    """Hash what a module does: its statements, without comments, docstrings and layout."""
+    """Return the hash of the statements of a module, without comments and docstrings."""
     tree = ast.parse(_file_of(module).read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
