@@ -1,4 +1,4 @@
-"""Readers, the registry of the paper's data sets, generators and binarisation."""
+"""Readers and writers of data sets, the registry of the paper, generators and binarisation."""
 
 from lemll.datasets.archive.files import read_npz, write_npz
 from lemll.datasets.arff.files import read_arff, write_arff

@@ -1,4 +1,4 @@
-"""What reading one file may cost: one account for text, cells and names."""
+"""Limit the memory that reading one file may use, for text, cells and names together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAME_BYTES = 64
 
 
 class Budget:
-    """Counts what a reader makes of a file, and refuses before it makes too much.
+    """Counts the bytes that a reader allocates for a file, and refuses too large allocations.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The figures by which the field describes a data set, and where they differ from the paper."""
+"""Statistics of a data set, and their differences from the figures of the paper."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Description:
     examples, features, labels : int
         Numbers of rows, features and labels.
     cardinality : float or None
-        Mean number of relevant labels a row; None for a distribution.
+        Mean number of relevant labels per row. None for a distribution.
     density : float or None
         Cardinality divided by the number of labels.
     distinct : int or None
@@ -112,6 +112,6 @@ def _differences(name: str, figures: dict[str, float]) -> tuple[Difference, ...]
             known=info.known_differences.get(figure) == figures[figure],
         )
         for figure, paper in info.published.items()
-        # The paper prints three decimals; half a unit of the last is no difference.
+        # The paper prints three decimals. Half a unit of the last decimal is not a difference.
         if figure in figures and abs(figures[figure] - paper) > 0.0005 + 1e-9
     )

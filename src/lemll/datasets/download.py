@@ -1,7 +1,7 @@
-"""Downloads that cannot surprise: https only, a size cap, a deadline, SHA-256, and no half file.
+"""Safe downloads: only https, with a size limit, a deadline, SHA-256 and no incomplete files.
 
-What keeps a download from waiting for ever, plain files and locks on files, is also what keeps a
-store of results from it.
+Downloads and the store of results use the same functions for plain files and locks, so neither can
+wait forever.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One door to every file format, by suffix."""
+"""Read and write data sets in any supported format, chosen by the suffix of the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data sets that need no file: artificial label distributions, and tags of handwritten digits."""
+"""Data sets without files: artificial label distributions, and tags of handwritten digits."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The data sets of the paper's Tables I and V: their names, figures and whereabouts.
+"""The registry of the data sets in Tables I and V of the paper: names, figures and locations.
 
-The figures stand in ``registry.csv``, the files to download in ``upstream.csv``, both beside this
-module.
+The figures are in ``registry.csv``, and the files to download are in ``upstream.csv``. Both are in
+the folder of this module.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""LIBSVM text with several labels a row: ``3,7 1:0.5 12:1``."""
+"""Read LIBSVM text with several labels per row, such as ``3,7 1:0.5 12:1``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The NPZ layout: one compressed archive of plain arrays, no pickle."""
+"""Read and write data sets as NPZ: one compressed archive of plain arrays, without pickle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arrays of an NPZ archive, each looked at before it is unpacked."""
+"""Read the arrays of an NPZ archive; each array is checked before it is unpacked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gathers parsed ARFF rows into one Dataset, features and labels apart."""
+"""Collect parsed ARFF rows into one Dataset, with separate features and labels."""
 
 from __future__ import annotations
 

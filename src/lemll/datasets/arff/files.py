@@ -1,4 +1,4 @@
-"""ARFF files of both multi-label dialects, Mulan's and MEKA's."""
+"""Read and write ARFF files in both multi-label dialects, Mulan and MEKA."""
 
 from __future__ import annotations
 

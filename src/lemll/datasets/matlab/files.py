@@ -1,4 +1,4 @@
-"""MATLAB files, in which label-distribution data usually come."""
+"""Read data sets from MATLAB files, the usual format of label-distribution data."""
 
 from __future__ import annotations
 

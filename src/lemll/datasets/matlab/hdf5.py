@@ -1,6 +1,6 @@
-"""MATLAB 7.3 files, which are HDF5 files, read in a process of its own.
+"""Read MATLAB 7.3 files, which are HDF5 files, in a separate process.
 
-The HDF5 library has been seen to die of damaged files, so it must not run in the user's process.
+The HDF5 library can crash on damaged files, so it must not run in the process of the user.
 """
 
 from __future__ import annotations

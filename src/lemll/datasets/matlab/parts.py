@@ -1,4 +1,4 @@
-"""What the readers of both versions of MATLAB files share."""
+"""Shared parts of the readers of both versions of MATLAB files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables with named columns, some of which are labels: CSV and Parquet."""
+"""Read and write CSV and Parquet tables, in which some named columns are labels."""
 
 from __future__ import annotations
 

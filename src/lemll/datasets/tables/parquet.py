@@ -1,4 +1,4 @@
-"""Reading a Parquet table of numbers, looking at its footer before its cells."""
+"""Read a Parquet table of numbers; its footer is checked before its cells are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a CSV table of numbers, many rows at a time."""
+"""Read a CSV table of numbers, many rows at a time."""
 
 from __future__ import annotations
 

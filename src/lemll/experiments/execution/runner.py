@@ -51,13 +51,13 @@ class RunProgress:
     Attributes
     ----------
     total, done, failed, timeout : int
-        Of the protocol's cells: all, and those that ended so.
+        Number of all cells of the protocol, and of the cells with each result.
     running : tuple of str
-        What this runner has under way.
+        The cells that this runner is running.
     seconds_left : float or None
-        Estimated from the cells that this run has finished; None before the first.
+        Estimate from the cells that this run has finished. None before the first one.
     last : Record or None
-        The cell that has just ended, if this is what there is to tell.
+        The record of the cell that has just ended, if this report is about an ended cell.
     """
 
     total: int
@@ -70,7 +70,7 @@ class RunProgress:
 
     @property
     def ended(self) -> int:
-        """How many cells have ended, in whatever way."""
+        """The number of cells that have ended, with any result."""
         return self.done + self.failed + self.timeout
 
 

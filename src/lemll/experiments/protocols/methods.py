@@ -1,8 +1,8 @@
-"""The one registry of methods: being listed here is all a method needs to be run and compared.
+"""The registry of methods, which is the only place where a method must be listed.
 
-Protocols, the command line, tables and documentation read this registry and nothing else. A
-learner is a multi-label classifier, fitted on the training rows; an enhancer recovers the label
-distribution of the rows it is fitted on.
+Protocols, the command line, tables and documentation read only this registry. A learner is a
+multi-label classifier that is fitted on the training rows. An enhancer recovers the label
+distribution of the rows on which it is fitted.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = ["Kind", "Method", "MethodSpec", "get_method", "list_methods", "regist
 
 Kind = Literal["learner", "enhancer"]
 
-# "{1/64, 1/16, 1/4, 1, 4, 16, 64}", the values among which the paper tunes its parameters.
+# {1/64, 1/16, 1/4, 1, 4, 16, 64}: the values that the paper tries for each parameter.
 PAPER_GRID = (1 / 64, 1 / 16, 1 / 4, 1.0, 4.0, 16.0, 64.0)
 
 
@@ -56,16 +56,16 @@ class Method:
     name : str
         As the paper calls it.
     kind : {"learner", "enhancer"}
-        Which of the two experiments it takes part in.
+        The kind of experiment: a learner predicts, an enhancer reconstructs.
     make : callable
-        Returns a fresh, unfitted estimator with the paper's parameters.
+        Returns a new, unfitted estimator with the parameters of the paper.
     grid : mapping of str to tuple
-        The values among which the paper tunes each parameter; empty if it tunes none.
+        The values that the paper tries for each parameter. Empty if it does not tune the method.
     summary : str
-        One line on what it does.
+        One line that says what the method does.
     choices : mapping of str to tuple of str
-        The texts that its parameters take; no other text may come from a protocol file, where it
-        could name a path or a module.
+        The texts that its parameters accept. A protocol file may contain no other text, because a
+        text could name a path or a module.
     """
 
     name: str
@@ -84,16 +84,16 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class MethodSpec:
-    """A method of a protocol: a registered one, under a label, perhaps with other parameters.
+    """A method of a protocol: a registered method with a label and optional parameters.
 
     Attributes
     ----------
     method : str
         Its name in the registry.
     label : str
-        What tables call it; by default the name.
+        Its name in tables. By default the registered name.
     parameters : mapping
-        What differs from the registered defaults.
+        Parameters that differ from the registered defaults.
     """
 
     method: str
@@ -108,12 +108,12 @@ _METHODS: dict[tuple[str, str], Method] = {}
 
 
 def register(method: Method) -> Method:
-    """Make a method known to protocols, command line, tables and documentation.
+    """Register a method for protocols, the command line, tables and documentation.
 
     Parameters
     ----------
     method : Method
-        With a name that is not taken yet among its kind.
+        The method. Its name must be new among the methods of its kind.
 
     Returns
     -------
@@ -138,12 +138,12 @@ def register(method: Method) -> Method:
 
 
 def get_method(kind: Kind, name: str) -> Method:
-    """Look a method up.
+    """Return a registered method.
 
     Parameters
     ----------
     kind : {"learner", "enhancer"}
-        Which of the two is meant; LEMLL is both.
+        The kind of method. LEMLL is registered as both.
     name : str
         As registered.
 
@@ -182,17 +182,17 @@ def list_methods(kind: Kind | None = None) -> list[Method]:
 
 
 _LEMLL_GRID = {"alpha": PAPER_GRID, "beta": PAPER_GRID, "gamma": PAPER_GRID}
-# The published reconstructions rest on local Gram matrices regularised only where singular.
+# The published reconstructions regularise local Gram matrices only if they are singular.
 _LEMLL = partial(LEMLLEnhancer, reg_policy="auto", max_iter=5000)
-# As MATLAB's fcm stops; the start is random, and the published run's unknown.
+# The stopping rule of fcm in MATLAB. The start is random, and that of the published run is unknown.
 _FCM = partial(FCMEnhancer, stop="objective", tol=1e-5, max_iter=100, random_state=0)
-# The paper states 0.5, but its figures come from this.
+# The paper states 0.5, but this value reproduces its figures.
 _RELIAB = partial(LabelPropagationEnhancer, alpha=0.7)
-# The early stop of the authors' code matters: exact codes give other figures.
+# The code of the authors stops early, and this matters: exact codes give other figures.
 _MLFE = partial(MLFEEnhancer, coding="admm")
-# Mulan's neighbours are those of Weka's normalised distance; its logistic regressions are Weka's.
+# Mulan uses the normalised distance and the logistic regression of Weka.
 _MLKNN = partial(MLkNN, normalize="minmax")
-# Without regularisation a loose tolerance leaves separable labels undecided.
+# Without regularisation, a loose tolerance gives inaccurate models of separable labels.
 _CLR = partial(CLR, "weka", tol=1e-6)
 _ECC = partial(ECC, "weka", tol=1e-6, random_state=0)
 _ECC_L2 = partial(ECC, random_state=0)
@@ -205,7 +205,7 @@ _RELIAB_GRID = {
 }
 # The first stage of the published reconstructions.
 _ML2 = partial(ML2, ridge=1e-5)
-# Figures of three decimals do not see more, and 45 points of a grid take a third of the time.
+# More accuracy does not change figures with three decimals, and a grid takes a third of the time.
 _RELIAB_LEARNER = partial(RELIAB, tol=1e-4)
 
 for _method in (

@@ -1,4 +1,4 @@
-"""Messages about names that are not known, with the nearest that is."""
+"""Messages about unknown names, with the nearest known name."""
 
 from __future__ import annotations
 
@@ -46,6 +46,6 @@ def plain(value: object) -> Any:
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    # A function's repr holds its address, which is another one in every process.
+    # The repr of a function contains its address, which differs between processes.
     name = getattr(value, "__qualname__", None)
     return repr(value) if name is None else f"{value.__module__}.{name}"

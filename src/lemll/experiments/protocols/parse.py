@@ -1,4 +1,4 @@
-"""Reads a protocol's TOML: every key is known or refused, with the nearest known one."""
+"""Read the TOML file of a protocol; unknown keys are refused with the nearest known key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KEYS = (
     "name", "experiment", "datasets", "methods", "metrics", "splits", "thresholds", "tuning",
     "control", "exceptions",
 )  # fmt: skip
-# A protocol of all methods and data sets has two kilobytes.
+# A protocol with all methods and all data sets has about two kilobytes.
 _MOST_BYTES = 2**20
 _SPLITS = ("kind", "n_splits", "random_state")
 _TUNING = ("metric", "folds", "random_state", "grids")
@@ -62,7 +62,7 @@ def read_toml(file: Path) -> Settings:
 
 
 def parse_protocol(content: SettingsView, name: str, folder: Path) -> Settings:
-    """Turn the content of a TOML file into the parameters of a protocol.
+    """Convert the content of a TOML file to the parameters of a protocol.
 
     Parameters
     ----------

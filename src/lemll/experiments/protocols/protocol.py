@@ -1,10 +1,10 @@
-"""What is run: data sets x methods x settings, declared in TOML or in Python.
+"""The protocol of an experiment: data sets x methods x settings, declared in TOML or in Python.
 
-A :class:`Protocol` says what; :meth:`Protocol.cells` expands it into :class:`Cell` objects, each a
-piece of work that can be run alone, anywhere, and has an id. The id is a hash over everything the
-result depends on: the data, the method and its parameters, the rows of the split or the threshold,
-the tuning, and the code. Metrics are no part of it: they are computed from what a cell leaves
-behind.
+:meth:`Protocol.cells` expands a :class:`Protocol` into :class:`Cell` objects. A cell is one piece
+of work with an id, which can run independently on any machine. The id is a hash of everything that
+the result depends on: the data, the method and its parameters, the rows of the split or the
+threshold, the tuning, and the code. Metrics are not part of the id, because they are computed from
+the stored arrays of a cell.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Protocol:
     name : str
         What it is called.
     experiment : {"prediction", "reconstruction"}
-        Learn on training rows and predict the test rows; or binarise a known distribution and
-        recover it.
+        "prediction" fits on training rows and predicts the test rows. "reconstruction" binarises a
+        known distribution and recovers it.
     datasets : tuple of str or Source
         Embedded sets ("digit-tags", "artificial"), files, or registered names.
     methods : tuple of str or MethodSpec
@@ -51,11 +51,11 @@ class Protocol:
     metrics : tuple of str, optional
         Names in ``lemll.metrics.METRICS``; by default the paper's.
     splits : Splits, optional
-        Of a prediction; by default the paper's ten halves.
+        The splits of a prediction. By default the ten halves of the paper.
     thresholds : tuple of float, optional
-        Of a reconstruction; by default the paper's five.
+        The thresholds of a reconstruction. By default the five thresholds of the paper.
     tuning : Tuning, optional
-        Of a prediction; by default none.
+        The tuning of a prediction. By default there is no tuning.
     control : str, optional
         The label of the method that t-tests compare with the others; by default the first.
     exceptions : mapping of str to mapping, optional
@@ -187,7 +187,7 @@ class Protocol:
         return protocol
 
     def _check_from_file(self) -> None:
-        """Refuse parameters that are more than plain data."""
+        """Refuse parameters that are not plain data."""
         by_label = {spec.label: spec.method for spec in self.methods}
         given = [(spec.label, spec.parameters) for spec in self.methods]
         given += [pair for of_method in self.exceptions.values() for pair in of_method.items()]
@@ -249,7 +249,7 @@ class Protocol:
         if self.tuning is None:
             return {}
         grid = self.tuning.grids.get(spec.label, get_method(self.kind, spec.method).grid)
-        # A parameter that the protocol sets is set, not tuned.
+        # A parameter that the protocol sets has a fixed value and is not tuned.
         return {name: values for name, values in grid.items() if name not in spec.parameters}
 
     def estimator(self, spec: MethodSpec) -> Any:

@@ -1,4 +1,4 @@
-"""The settings of an experiment: the splits of a prediction, the thresholds of a reconstruction."""
+"""The settings of an experiment: splits of a prediction, or thresholds of a reconstruction."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from lemll.model_selection import IterativeStratifiedKFold, RepeatedHalves
 
 __all__ = ["THRESHOLDS", "Setting", "Splits", "Tuning", "rows_sha256", "settings_of"]
 
-# At which the paper binarises distributions.
+# The thresholds at which the paper binarises distributions.
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5)
-# Every split is a cell for every method and data set, expanded before anything is run.
+# Every split gives one cell per method and data set, and all cells are expanded before the run.
 _MOST_SPLITS = 10_000
 _KINDS = ("halves", "kfold", "stratified")
 

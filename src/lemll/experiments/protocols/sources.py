@@ -1,4 +1,4 @@
-"""Where a protocol's data sets come from, and the hash that says which data they were."""
+"""Load the data sets of a protocol and compute the hash that identifies their content."""
 
 from __future__ import annotations
 
@@ -108,7 +108,8 @@ def locate(entry: str, folder: Path) -> Path:
         ) from error
 
 
-# Cells come sorted by data set: one is enough at a time, the second spares a reload at the seam.
+# Cells are sorted by data set, so one cached set is almost enough. The second one avoids a reload
+# when the run changes from one set to the next.
 @lru_cache(maxsize=2)
 def load_source(source: Source) -> tuple[Dataset, str]:
     """Load a data set and its hash, once in a process as long as it is in use.
@@ -166,7 +167,7 @@ def _sha256(parts: Iterable[Any]) -> str:
     digest = hashlib.sha256()
     for part in parts:
         array = np.ascontiguousarray(part)
-        # Row pointers are int32 or int64 as SciPy sees fit; that makes no other data.
+        # SciPy chooses int32 or int64 for row pointers. This choice must not change the hash.
         if array.dtype.kind == "i":
             array = array.astype(np.int64)
         digest.update(f"{array.dtype.str}{array.shape}".encode())

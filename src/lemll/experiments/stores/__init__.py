@@ -1,1 +1,1 @@
-"""Where results live: one sealed record per cell, with its arrays beside it."""
+"""The store of results: one record with a checksum per cell, and a file with its arrays."""

@@ -1,4 +1,4 @@
-"""The two files of a cell: its record, and the arrays that it computed."""
+"""Read and write the two files of a cell: its record and its arrays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lemll.experiments.stores.records import Record, damage, decode
 
 __all__ = ["cell_fields", "of_cell", "read_arrays", "read_record", "set_folder_aside"]
 
-# Records have some kilobytes; their texts are capped when they are made.
+# Records have a few kilobytes, because the length of their texts is limited.
 _MOST_RECORD_BYTES = 64 * 2**20
 
 
@@ -111,7 +111,7 @@ def read_arrays(folder: Path, record: Record) -> dict[str, Array]:
 
 
 def set_folder_aside(path: Path) -> None:
-    """Rename a directory that stands where a file of a cell should; what is in it is not ours."""
+    """Rename a directory that has the name of a file of a cell; its content is not ours."""
     if path.is_dir() and not path.is_symlink():
         path.rename(path.with_name(f"{path.name}.{secrets.token_hex(8)}.aside"))
 

@@ -1,4 +1,4 @@
-"""A store as one flat table: a row a cell, a column a metric."""
+"""Export a store as one flat table, with one row per cell and one column per metric."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _parquet(rows: list[Settings]) -> bytes:
 
 
 def query_rows(records: Iterable[Record], sql: str) -> list[tuple[Any, ...]]:
-    """Ask SQL of a table called ``cells``."""
+    """Run an SQL query on a table called ``cells``."""
     duckdb = import_extra("duckdb", "store", "Asking the store in SQL")
     connection = duckdb.connect(":memory:")
     try:
@@ -81,7 +81,7 @@ def query_rows(records: Iterable[Record], sql: str) -> list[tuple[Any, ...]]:
 
 
 def safe_cell(value: object) -> Any:
-    """Keep a spreadsheet from taking a text for a formula; numbers stay numbers.
+    """Change a text that a spreadsheet would read as a formula; numbers do not change.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Files that are read only if they are plain, and that are written whole or not at all."""
+"""Read only plain files, and write files either completely or not at all."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def read_plain(path: str | Path, *, most: int, follow: bool = False) -> bytes:
 
 
 def write_whole(path: str | Path, content: bytes) -> None:
-    """Write a file so that it never stands there in part, not even after a power cut.
+    """Write a file so that it is never incomplete, even after a power failure.
 
     The bytes go to a file of a random name that did not exist before, in the same folder; a link
     at `path` is replaced and not followed.

@@ -1,4 +1,4 @@
-"""A store as a protocol sees it."""
+"""An overview of the records in a store that belong to a protocol."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def look(
     read: Callable[[str], Record | None],
     claimed: Callable[[], Collection[str]],
 ) -> Overview:
-    """Sort what a store holds by what a protocol wants.
+    """Assign the records of a store to the cells of a protocol.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""The record of a cell, and how it stands in a file.
+"""The record of a cell and its file format.
 
-A record is one JSON file, ``{"sha256": "...", "record": {...}}``. The hash is of the record's
-bytes as they stand in the file, so that a truncated or altered file shows itself.
+A record is one JSON file, ``{"sha256": "...", "record": {...}}``. The hash covers the bytes of the
+record in the file, so a truncated or altered file is detected.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Record:
 def encode(record: Record) -> bytes:
     """Give a record the form in which it is stored."""
     content = {"format": _FORMAT, **asdict(record)}
-    # NaN is no JSON: a number that is none must be stored as null, or fail here.
+    # NaN is not valid JSON. An undefined number must be stored as null; NaN fails here.
     body = json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
     return _HEAD % hashlib.sha256(body).hexdigest().encode() + body + _TAIL
 
@@ -137,7 +137,7 @@ def decode(content: bytes, cell_id: str) -> Record:
         raise StoreError(f"{name} was written by another version of lemll, in a format not known")
     _check_fields(fields, name)
     record = Record(**fields)
-    # The hash says that nothing was altered, not that the file stands where it belongs.
+    # The hash proves that the content was not altered, but not that the file has the right name.
     own = hashlib.sha256(f"{record.work}{record.code}".encode()).hexdigest()
     if not record.id == own == cell_id:
         raise damage(name, "it is the record of another cell")

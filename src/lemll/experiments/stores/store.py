@@ -1,4 +1,4 @@
-"""Where results live: a folder, one record a cell.
+"""The store of results: a folder with one record per cell.
 
 ::
 
@@ -6,13 +6,13 @@
     STORE/cells/ID.json   its record, written last: it holds the hash of the arrays
     STORE/claims/ID       a locked file while the cell is being run
 
-A cell is done when its record says so and its arrays are there; until then it is as if it had
-never been run. Files are written under another name, forced to the disk and renamed, so a reader
-finds them whole or not at all. A record counts only for the cell that its file is named after: its
-id must be that name, and what it says of the cell what the protocol says. Nothing else is kept: no
-index that could disagree, no state that a killed process could leave wrong. Who writes a cell's
-files holds its claim, a lock that the system drops when its holder dies; therefore any number of
-processes can work on one store.
+A cell is done when its record says so and its arrays exist. Before that, it counts as not run.
+Files are written under another name, flushed to the disk and then renamed, so a reader finds them
+complete or not at all. A record is valid only for the cell in the name of its file: its id must be
+that name, and its description of the cell must match the protocol. There is no index and no other
+state, which could become inconsistent if a process is killed. A process that writes the files of a
+cell holds its claim. A claim is a lock, and the system releases it when the process ends. Therefore
+any number of processes can work on one store.
 
 No file of a store is ever unpickled.
 """
@@ -191,12 +191,12 @@ class Store:
         return found
 
     def _ids(self) -> list[str]:
-        # Whatever stands in the place of a record: a folder, a link or a FIFO is damage, too.
+        # A folder, a link or a FIFO in the place of a record also counts as damage.
         with os.scandir(self._cells) as entries:
             return sorted(entry.name[:-5] for entry in entries if entry.name.endswith(".json"))
 
     def sweep(self) -> None:
-        """Remove what killed processes left half written, but for cells that are being run."""
+        """Remove incomplete files of killed processes, except for cells that are running."""
         with os.scandir(self._cells) as entries:
             found = [match for entry in entries if (match := _UNFINISHED.fullmatch(entry.name))]
         for match in found:
@@ -238,7 +238,8 @@ class Store:
         held = self.claim(record.id)
         if held is None:
             return
-        # The record first: without it the arrays mean nothing, without them it would lie.
+        # Remove the record first. Arrays without a record are ignored, but a record without arrays
+        # would be wrong.
         for suffix in (".json", ".npz"):
             path = self._cells / f"{record.id}{suffix}"
             set_folder_aside(path)
@@ -246,7 +247,7 @@ class Store:
         held.release()
 
     def overview(self, cells: Iterable[Cell]) -> Overview:
-        """Look at the store with the eyes of a protocol.
+        """Return an overview of the store for the cells of a protocol.
 
         Parameters
         ----------
@@ -265,7 +266,7 @@ class Store:
             return {entry.name for entry in entries if is_locked(Path(entry.path))}
 
     def export(self, path: str | Path) -> int:
-        """Write all sound records as a table, one row a cell, one column a metric.
+        """Write all valid records as a table, with one row per cell and one column per metric.
 
         Parameters
         ----------
@@ -282,7 +283,7 @@ class Store:
         return write_rows(self.records(), Path(path))
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
-        """Ask the store in SQL, by DuckDB (extra ``store``).
+        """Query the store with SQL, using DuckDB (extra ``store``).
 
         Parameters
         ----------
