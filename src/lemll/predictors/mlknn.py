@@ -56,7 +56,7 @@ class MLkNN(ProbabilityClassifier):
 
     Attributes
     ----------
-    log_odds_ : ndarray of shape (n_labels, n_neighbors_ + 1)
+    log_odds_ : ndarray of shape (n_labels, k + 1)
         The logarithm of f / (1 - f), for each label and each number of neighbours that have it.
     n_neighbors_ : int
         Number of neighbours used.
