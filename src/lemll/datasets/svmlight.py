@@ -93,7 +93,7 @@ def read_svmlight(
         budget=blocks.budget,
     )
     if asked_features is None:
-        # The width costs nothing here, but whoever makes one dense row of it must survive that.
+        # The number of columns needs no memory in a sparse array, but one dense row must fit.
         blocks.budget.charge(8 * X.shape[1])
     return Dataset(
         X=X,

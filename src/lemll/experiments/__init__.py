@@ -1,4 +1,4 @@
-"""The engine of experiments: what is run, how, and where results live."""
+"""The engine of experiments: protocols, their execution, and the store of results."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ __all__ = [
     "write_texts",
 ]
 
-# Comparing results and the paper's experiments are rooms of their own, built on this one. Their
-# names can be had here, too, from the time when there was one room for all.
+# The comparison of results and the experiments of the paper are separate packages, which use this
+# one. Their names are also available here, because earlier versions had them in this package.
 _ELSEWHERE = {
     "ComparisonTable": "lemll.comparison",
     "PredictionCell": "lemll.comparison",

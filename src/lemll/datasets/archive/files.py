@@ -83,7 +83,7 @@ def _csr(arrays: dict[str, Array], budget: Budget) -> Any:
     data, indices, indptr, shape = (arrays[part] for part in _CSR_PARTS)
     try:
         n_rows, n_columns = (int(size) for size in shape)
-        # The width costs nothing here, but whoever makes one dense row of it must survive that.
+        # The number of columns needs no memory in a sparse array, but one dense row must fit.
         budget.charge(8 * n_columns)
         return compressed_matrix(sparse.csr_array, data, indices, indptr, (n_rows, n_columns))
     except DatasetFormatError:
@@ -127,7 +127,7 @@ def write_npz(dataset: Dataset, path: str | Path) -> None:
     }
     for key, prefix in (("feature_names", "x"), ("label_names", "y")):
         names = getattr(dataset, key)
-        # Default names come back by themselves, and a wide set has millions of them.
+        # Do not store default names: the reader creates them, and a wide set has millions of them.
         if names != NumberedNames(prefix, range(len(names))):
             arrays[key] = _strings(tuple(names))
     if is_sparse(dataset.X):

@@ -67,7 +67,7 @@ def read_members(path: Path, wanted: Collection[str], budget: Budget) -> dict[st
 
 def _read(archive: zipfile.ZipFile, name: str, budget: Budget) -> Array:
     method = archive.getinfo(f"{name}.npy").compress_type
-    # The others are unpacked without a bound, gigabytes from a few bytes; NumPy never writes them.
+    # Other compression methods could expand a few bytes to gigabytes. NumPy never uses them.
     if method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise BrokenArchiveError(f"{name} is packed by method {method}, want deflate or none")
     with archive.open(f"{name}.npy") as member:
@@ -93,7 +93,7 @@ def _header(member: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
         raise BrokenArchiveError(f"arrays of format {version} are not read, save with plain dtypes")
     length = member.read(_LENGTH_BYTES[version])
     size = int.from_bytes(length, "little")
-    # NumPy would read it all before it finds it too long.
+    # NumPy would read the whole header before it finds that it is too long.
     if size > _MAX_HEADER_BYTES:
         raise BrokenArchiveError(f"an array is described by {size} bytes, more than any needs")
     text = io.BytesIO(length + member.read(size))

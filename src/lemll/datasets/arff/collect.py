@@ -104,7 +104,7 @@ class RowCollector:
             )
         row_of = np.repeat(np.arange(count, dtype=np.int32), rows.lengths)
         labelled = self.is_label[rows.columns]
-        # The parser let only 0 and 1 through, so no wider type is needed even for a moment.
+        # The parser accepts only 0 and 1 here, so a wider type is not needed.
         values = np.zeros((count, self.labels.size), dtype=np.int8)
         values[row_of[labelled], self.place[rows.columns[labelled]]] = rows.values[labelled]
         kept = ~labelled
@@ -145,7 +145,7 @@ class RowCollector:
 
 
 def _join(chunks: list[SparseRows | npt.NDArray[np.float64]], width: int) -> Any:
-    """Concatenate the chunks; sparse ones are freed on the way, for the lower peak."""
+    """Concatenate the chunks; sparse chunks are freed one by one to reduce the peak memory."""
     if all(isinstance(chunk, np.ndarray) for chunk in chunks):
         return np.concatenate([chunk for chunk in chunks if isinstance(chunk, np.ndarray)])
     parts = [_to_sparse(chunk) for chunk in chunks]

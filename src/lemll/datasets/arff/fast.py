@@ -1,6 +1,6 @@
 """The fast path through ARFF rows: blocks of plain numbers, a few NumPy passes over their bytes.
 
-Each function returns None for a block it is not sure of; the obvious parser then decides.
+Each function returns None for a block that it cannot parse safely. Then the simple parser is used.
 """
 
 from __future__ import annotations

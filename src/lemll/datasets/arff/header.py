@@ -1,7 +1,7 @@
 """The header of an ARFF file: @relation, @attribute, up to @data.
 
-Every expression here is linear in the length of the line: repeats are possessive and their
-alternatives disjoint, so a hostile header costs no more than an honest one.
+Every regular expression here is linear in the length of the line: repeats are possessive and their
+alternatives are disjoint. Therefore a malicious header does not take longer than a normal header.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Attribute:
     is_binary: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        # Kept, not computed: every cell asks, and there may be many values to look through.
+        # Compute this once: it is needed for every cell, and there may be many values to check.
         binary = self.values is not None and set(self.values) <= {"0", "1"}
         object.__setattr__(self, "is_binary", binary)
 

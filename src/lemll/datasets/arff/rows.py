@@ -1,8 +1,8 @@
 """The rows of an ARFF file, block by block.
 
-A block of plain numbers is parsed by NumPy in a few passes over its bytes. Whatever that path is
-not sure of (quotes, nominal values, missing values, comments, any fault) goes through the obvious
-parser, line by line, which either understands it or says where it is wrong.
+NumPy parses a block of plain numbers in a few passes over its bytes. A block with anything else
+(quotes, nominal values, missing values, comments, errors) goes to a simple parser. It reads line by
+line, and it either accepts the line or reports the position of the error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Run as a program: read variables of a MATLAB 7.3 file and write them to standard output.
 
-The HDF5 library dies of some damaged files. Here it dies alone, with little memory to take, and the
-process that asked goes on. First comes one line of JSON that describes the variables, then the
-cells of every part in order. What is wrong with a file is said on standard error.
+The HDF5 library crashes on some damaged files. In this process, with limited memory, a crash does
+not affect the process of the user. The output is one line of JSON that describes the variables,
+followed by the cells of every part in order. Errors of a file are written to standard error.
 """
 
 from __future__ import annotations

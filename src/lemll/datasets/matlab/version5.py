@@ -1,8 +1,8 @@
 """MATLAB files of version 5: their variables, looked at before they are read.
 
-Only numeric arrays at the top level that somebody wants are read; cells, structs and whatever they
-nest are stepped over unseen. No size in the file is believed before it was compared with the bytes
-that are there and charged for.
+Only requested numeric arrays at the top level are read. Cells, structs and their content are
+skipped. A size in the file is used only after it was compared with the number of available bytes
+and counted in the memory budget.
 """
 
 from __future__ import annotations

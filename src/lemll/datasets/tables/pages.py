@@ -1,7 +1,7 @@
 """How large the pages of a Parquet file become, by the footer and their own heads.
 
-A page may be packed a hundred thousand times smaller than it is, and the footer need not say so;
-the head of the page must, as the library makes room by it.
+A compressed page may be a hundred thousand times smaller than its content, and the footer may give
+a wrong size. The header of the page must be correct, because the library allocates memory by it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Thrift's compact protocol, as far as the footer and the page heads of Parquet files use it.
 
-The library that reads Parquet ends the process when it is asked about some damaged footers, so the
-sizes in them are looked up here.
+The library that reads Parquet ends the process on some damaged footers. Therefore this module reads
+the sizes in the footer itself.
 """
 
 from __future__ import annotations

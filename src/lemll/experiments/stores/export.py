@@ -86,7 +86,7 @@ def safe_cell(value: object) -> Any:
     Parameters
     ----------
     value : object
-        Of a cell.
+        The value of a table cell.
 
     Returns
     -------
