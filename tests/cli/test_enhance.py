@@ -94,7 +94,10 @@ def test_rows_can_be_rated_by_answering(file, tmp_path):
         ("row,sky,sea,sand\n", "holds no rated row"),
         ("row,sky,sea,sand\n0,1,x,2\n", "line 2: expected a number, got 'x'"),
         ("row,sky,sea,sand\n0,0,0,0\n", "not negative and not all zero"),
-        ("row,sky,sea,sand\n99,1,1,2\n", "row 99 is not one of 30; rows are counted from 0"),
+        (
+            "row,sky,sea,sand\n99,1,1,2\n",
+            "line 2: row 99 is not one of 30; rows are counted from 0",
+        ),
         ("row,sky,sea,sand\n1,1,1,2\n1,2,2,1\n", "line 3: row 1 is rated twice"),
         ("row,sky,sea,sand\n1,1,1,nan\n", "not negative and not all zero"),
         ('row,sky,sea,sand\n1,1,1,"' + 200_000 * "x" + '"\n', "is not a CSV file in UTF-8"),
