@@ -22,6 +22,8 @@ from lemll.experiments.protocols import methods
 from lemll.experiments.protocols.protocol import Protocol
 from lemll.experiments.stores.store import Store
 
+pytestmark = pytest.mark.slow
+
 HELPERS = Path(__file__).parents[1] / "experiments" / "helpers"
 LEMLL = [sys.executable, "-c", "from lemll.cli import main; main()"]
 

@@ -21,6 +21,8 @@ from lemll.exceptions import (
     UnknownDatasetError,
 )
 
+pytestmark = pytest.mark.slow
+
 ARFF = b"@relation 'r: -C 1'\n@attribute sky {0,1}\n@attribute x numeric\n@data\n1,2.5\n0,3\n"
 
 

@@ -19,6 +19,8 @@ from lemll.datasets import Dataset, write_npz
 from lemll.experiments.execution.runner import RunProgress
 from lemll.experiments.stores.export import safe_cell
 
+pytestmark = pytest.mark.slow
+
 LEMLL = [sys.executable, "-c", "from lemll.cli import main; main()"]
 # Clear the screen; the same by the single byte CSI; set the title; write backwards.
 COMMANDS = ["\x1b[2J", "\x9b2J", "\x1b]0;title\x07", "\u202egnp"]

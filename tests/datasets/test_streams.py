@@ -16,6 +16,8 @@ from lemll.datasets import Dataset, read_arff, write_arff, write_dataset
 from lemll.datasets._streams import atomic_write
 from lemll.exceptions import DatasetFormatError
 
+pytestmark = pytest.mark.slow
+
 HEADER = b"@relation 'r: -C 1'\n@attribute y {0,1}\n@attribute x numeric\n@data\n"
 
 

@@ -31,6 +31,8 @@ from lemll.experiments.stores.store import Store
 from lemll.metrics import chebyshev
 from lemll.predictors import BinaryRelevance
 
+pytestmark = pytest.mark.slow
+
 HELPERS = Path(__file__).parent / "helpers"
 
 
