@@ -59,7 +59,7 @@ SETTINGS = {
         "normalization='softmax')"
     ),
     "ML": ("ML2Enhancer({l}, reg=1e-3, reg_policy='always', normalization='softmax')"),
-    "GLLE": ("GLLEEnhancer(n_neighbors={l} + 1, graph_sigma=1.0, standardize=False, ridge=5.0)"),
+    "GLLE": ("GLLEEnhancer(n_neighbors={l} + 1, graph_gamma=0.5, standardize=False, ridge=5.0)"),
     "FCM": "FCMEnhancer(50, connection='none', normalization='softmax', random_state=0)",
 }
 DATA = ("Yeast_alpha", "SBU_3DFE")

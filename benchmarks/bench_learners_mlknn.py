@@ -19,7 +19,7 @@ MULAN = {
 }
 OURS = {
     "setup": "from lemll import MLkNN",
-    "fit": "model = MLkNN(normalize='minmax').fit(X, Y)",
+    "fit": "model = MLkNN(scale='minmax').fit(X, Y)",
     "predict": "scores, labels = model.decision_function(T), model.predict(T)",
 }
 THEIRS = {
@@ -40,7 +40,7 @@ def main() -> None:
         found = quality(Y, result)
         theirs, their_result = best_of(1, half, python=peer, **THEIRS)
         their_quality = quality(Y, their_result)
-        print(line(name, "lemll MLkNN(normalize='minmax')", ours, found))
+        print(line(name, "lemll MLkNN(scale='minmax')", ours, found))
         print(f"{name:9} {'Mulan (43f6389)':44} {'':25}" + " ".join(f"{v:.4f}" for v in mulan))
         print(line(name, "scikit-multilearn-ng MLkNN", theirs, their_quality))
         off = max(abs(a - b) for a, b in zip(found.values(), mulan, strict=True))

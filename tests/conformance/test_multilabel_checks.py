@@ -37,7 +37,7 @@ CLASSIFIERS = [
     LEMLLCV((0.25, 4.0), (1.0,), (1.0,), cv=2, search="coarse"),
     MSVRCV((0.25, 4.0), cv=2),
     MLkNN(),
-    MLkNN(normalize="minmax"),
+    MLkNN(scale="minmax"),
     BinaryRelevance(),
     BinaryRelevance("weka"),
     BinaryRelevance(LogisticRegression()),

@@ -76,7 +76,7 @@ def glle_objective(X, Y, enhancer, B, b):
     """Write down the objective of the docstring again, with loops for the graph."""
     Z = X / X.std(axis=0)
     squared = ((Z[:, None] - Z) ** 2).sum(axis=2)
-    K = np.exp(-squared / (2 * enhancer.sigma_**2))
+    K = np.exp(-enhancer.kernel_gamma_ * squared)
     A = np.zeros_like(K)
     for i, near in enumerate(nearest_neighbors(Z, 5)):
         for j in near:

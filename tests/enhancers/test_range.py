@@ -75,9 +75,13 @@ def test_standardising_sparse_rows_keeps_its_digits():
     ("enhancer", "message"),
     [
         (GLLEEnhancer(smoothness=1e200), "GLLEEnhancer cannot be computed for these data"),
-        (GLLEEnhancer(sigma=1e-300), "sigma must lie between 1e-100 and 1e"),
-        (GLLEEnhancer(graph_sigma=1e300), "graph_sigma must lie between 1e-100 and 1e"),
-        (LabelPropagationEnhancer(sigma=1e-300), "sigma must lie between 1e-100 and 1e"),
+        (GLLEEnhancer(kernel_gamma=1e-300), "kernel_gamma must lie between 1e-200 and 1e"),
+        (GLLEEnhancer(graph_gamma=1e300), "graph_gamma must lie between 1e-200 and 1e"),
+        (
+            LabelPropagationEnhancer(kernel_gamma=1e-300),
+            "kernel_gamma must lie between 1e-200 and 1e",
+        ),
+        (GLLEEnhancer(kernel_gamma="width"), "must be 'distance' or a number > 0"),
     ],
 )
 def test_what_cannot_be_computed_is_refused(enhancer, message):

@@ -40,7 +40,7 @@ def test_km_is_its_formula(data, name, over_all):
     X, Y = data
     kernels = {"linear": lambda x, z: x @ z, "rbf": lambda x, z: np.exp(-((x - z) ** 2).sum() / 8)}
     enhancer = KMEnhancer(
-        kernel=name, sigma=2.0, delta=0.03, radius="all" if over_all else "positives"
+        kernel=name, kernel_gamma=0.125, delta=0.03, radius="all" if over_all else "positives"
     ).fit(X, Y)
     expected = km_by_loops(X, Y, kernels[name], 0.03, over_all)
     np.testing.assert_allclose(enhancer.numerical_labels_, expected, atol=1e-10)
@@ -52,7 +52,7 @@ def test_km_takes_the_mean_distance_for_the_width(data):
     distances = np.linalg.norm(X[:, None] - X, axis=2)
     mean = distances[np.triu_indices(len(X), 1)].mean()
     automatic = KMEnhancer(kernel="rbf").fit(X, Y).numerical_labels_
-    given = KMEnhancer(kernel="rbf", sigma=mean).fit(X, Y).numerical_labels_
+    given = KMEnhancer(kernel="rbf", kernel_gamma=0.5 / mean**2).fit(X, Y).numerical_labels_
     np.testing.assert_allclose(automatic, given, atol=1e-12)
 
 
@@ -66,7 +66,7 @@ def test_km_does_not_see_a_shift(data):
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 0.99])
 def test_propagation_is_the_fixed_point(data, transition, alpha):
     X, Y = data
-    enhancer = LabelPropagationEnhancer(alpha, transition=transition, sigma=0.5).fit(X, Y)
+    enhancer = LabelPropagationEnhancer(alpha, transition=transition, kernel_gamma=2.0).fit(X, Y)
     A = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 0.5)
     np.fill_diagonal(A, 0)
     sums = A.sum(axis=0)
@@ -163,10 +163,10 @@ def test_uniform_is_uniform(data):
         (KMEnhancer(kernel="cubic"), "kernel='cubic' must be one of linear, rbf"),
         (KMEnhancer(radius="none"), "radius='none' must be one of positives, all"),
         (KMEnhancer(delta=0.0), "delta must be finite and > 0"),
-        (KMEnhancer(sigma=-1.0), "sigma must be finite and > 0"),
+        (KMEnhancer(kernel="rbf", kernel_gamma=-1.0), "kernel_gamma must be finite and > 0"),
         (LabelPropagationEnhancer(alpha=1.0), "alpha must be smaller than 1, or the labels"),
         (LabelPropagationEnhancer(transition="all"), "transition='all' must be one of column,"),
-        (LabelPropagationEnhancer(sigma=0), "sigma must be finite and > 0"),
+        (LabelPropagationEnhancer(kernel_gamma=0), "kernel_gamma must be finite and > 0"),
         (FCMEnhancer(0), "n_clusters must be a whole number >= 1, got 0"),
         (FCMEnhancer(fuzzifier=1.0), "fuzzifier must be finite and > 1"),
         (FCMEnhancer(connection="max"), "connection='max' must be one of minmax, label, none"),

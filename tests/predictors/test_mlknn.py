@@ -87,14 +87,14 @@ def test_minmax_divides_by_the_range():
     low, high = X.min(axis=0), X.max(axis=0)
     scaled = MLkNN().fit((X - low) / (high - low), Y).predict_proba((X - low) / (high - low))
     stretched = X * [1.0, 100.0, 1e-3] + [5.0, 0.0, -1.0]
-    found = MLkNN(normalize="minmax").fit(stretched, Y).predict_proba(stretched)
+    found = MLkNN(scale="minmax").fit(stretched, Y).predict_proba(stretched)
     np.testing.assert_allclose(found, scaled)
     assert not np.allclose(MLkNN().fit(stretched, Y).predict_proba(stretched), scaled)
 
 
 def test_a_constant_feature_does_not_count():
     X = np.array([[1.0, 7.0], [2.0, 7.0], [4.0, 7.0]])
-    model = MLkNN(n_neighbors=1, normalize="minmax").fit(X, np.array([[0], [1], [1]]))
+    model = MLkNN(n_neighbors=1, scale="minmax").fit(X, np.array([[0], [1], [1]]))
     np.testing.assert_array_equal(model.predict(X + np.array([0.0, 3.0])), model.predict(X))
 
 
@@ -122,7 +122,7 @@ def test_equals_mulan(name, figures, data_dir):
     data = load_dataset(name)
     order = np.random.RandomState(0).permutation(len(data.Y))
     seen, unseen = np.split(order, [len(order) // 2])
-    model = MLkNN(normalize="minmax").fit(data.X[seen], data.Y[seen])
+    model = MLkNN(scale="minmax").fit(data.X[seen], data.Y[seen])
     X, Y = data.X[unseen], data.Y[unseen]
     scores = model.decision_function(X)
     found = [hamming_loss(Y, model.predict(X))]
@@ -136,7 +136,7 @@ def test_equals_mulan(name, figures, data_dir):
         ({"n_neighbors": 0}, "n_neighbors must be a whole number >= 1, got 0"),
         ({"smoothing": 0}, "smoothing must be finite and > 0, got 0"),
         ({"smoothing": 1e300}, r"smoothing must lie between 1e-100 and 1e\+100, got 1e\+300"),
-        ({"normalize": "max"}, "normalize='max' must be None or 'minmax'"),
+        ({"scale": "max"}, "scale='max' must be 'none' or 'minmax'"),
     ],
 )
 def test_refusals(options, message):
@@ -150,9 +150,9 @@ def test_any_smoothing_that_is_allowed_gives_numbers(s):
     assert np.isfinite(MLkNN(smoothing=s).fit(np.eye(3), Y).log_odds_).all()
 
 
-@pytest.mark.parametrize("normalize", [None, "minmax"])
-def test_features_that_cannot_be_squared_are_refused(normalize):
-    model, X = MLkNN(normalize=normalize), np.eye(3)
+@pytest.mark.parametrize("scale", ["none", "minmax"])
+def test_features_that_cannot_be_squared_are_refused(scale):
+    model, X = MLkNN(scale=scale), np.eye(3)
     with pytest.raises(ValueError, match=r"up to 1.0e\+200.* rescale the features first"):
         model.fit(1e200 * X, np.eye(3))
     model.fit(X, np.eye(3))
@@ -162,7 +162,7 @@ def test_features_that_cannot_be_squared_are_refused(normalize):
 
 def test_a_range_without_an_inverse_is_none():
     X = np.array([[0.0, 1e-310], [1.0, 0.0], [3.0, 2e-310]])
-    model = MLkNN(n_neighbors=1, normalize="minmax").fit(X, np.eye(3))
+    model = MLkNN(n_neighbors=1, scale="minmax").fit(X, np.eye(3))
     np.testing.assert_array_equal(model.X_fit_, X * [1 / 3, 0])
 
 

@@ -13,8 +13,9 @@ from lemll._validation import check_number, check_whole, is_sparse
 from lemll.enhancers._base import BaseEnhancer
 from lemll.fitting import (
     Normalization,
+    check_gamma,
     check_two_rows,
-    check_width,
+    choose_gamma,
     mean_distance,
     squared_distances,
 )
@@ -29,8 +30,8 @@ class GLLEEnhancer(BaseEnhancer):
     r"""Recover label distributions by graph Laplacian label enhancement (GLLE) [1]_.
 
     Let Y be the logical labels in 0/1 and K the kernel
-    :math:`K_{ij}=\exp(-\|x_i-x_j\|^2/(2\sigma^2))`. Let G be the Laplacian of a graph of near
-    rows. Its weights are :math:`A_{ij}=\exp(-\|x_i-x_j\|^2/(2\tau^2))` if j is one of the nearest
+    :math:`K_{ij}=\exp(-\kappa\|x_i-x_j\|^2)`. Let G be the Laplacian of a graph of near
+    rows. Its weights are :math:`A_{ij}=\exp(-\tau\|x_i-x_j\|^2)` if j is one of the nearest
     rows of i, or i is one of the nearest rows of j; otherwise 0. The outputs
     :math:`D = KB + 1b^\top` minimise
 
@@ -43,10 +44,11 @@ class GLLEEnhancer(BaseEnhancer):
     n_neighbors : int, default=19
         Number of nearest rows in the graph. If there are fewer rows, all other rows are used. The
         code of the authors uses 20, but it counts the row itself.
-    sigma : float, optional
-        Width of the kernel, > 0. By default the mean distance between two rows.
-    graph_sigma : float, default=10.0
-        Width :math:`\tau` of the weights of the graph, > 0.
+    kernel_gamma : "distance" or float, default="distance"
+        :math:`\kappa`, > 0. "distance": :math:`1/(2\sigma^2)`, where :math:`\sigma` is the mean
+        distance between two training rows.
+    graph_gamma : float, default=0.005
+        :math:`\tau`, > 0. The default is :math:`1/(2\cdot10^2)`, the width 10 of the authors.
     ridge : float, default=0.1
         :math:`\eta`, > 0. The paper does not have this term. Without it, an invertible K can
         produce any outputs, so the optimum does not depend on the kernel; only the point where the
@@ -70,8 +72,8 @@ class GLLEEnhancer(BaseEnhancer):
         B.
     intercept_ : ndarray of shape (n_labels,)
         b.
-    sigma_ : float
-        Width of the kernel.
+    kernel_gamma_ : float
+        :math:`\kappa` in use.
     X_fit_ : ndarray or csr_array of shape (n_samples, n_features)
         The scaled training rows. They are needed to enhance new rows.
     feature_scale_ : ndarray of shape (n_features,)
@@ -110,8 +112,8 @@ class GLLEEnhancer(BaseEnhancer):
         smoothness: float = 0.01,
         *,
         n_neighbors: int = 19,
-        sigma: Any = None,
-        graph_sigma: float = 10.0,
+        kernel_gamma: str | float = "distance",
+        graph_gamma: float = 0.005,
         ridge: float = 0.1,
         standardize: bool = True,
         normalization: Normalization = "softmax",
@@ -119,8 +121,8 @@ class GLLEEnhancer(BaseEnhancer):
     ) -> None:
         self.smoothness = smoothness
         self.n_neighbors = n_neighbors
-        self.sigma = sigma
-        self.graph_sigma = graph_sigma
+        self.kernel_gamma = kernel_gamma
+        self.graph_gamma = graph_gamma
         self.ridge = ridge
         self.standardize = standardize
         self.normalization = normalization
@@ -129,19 +131,16 @@ class GLLEEnhancer(BaseEnhancer):
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         check_two_rows(X, "GLLE")
         smoothness = check_number("smoothness", self.smoothness, above=0, inclusive=True)
-        check_width("sigma", self.sigma)
-        check_width("graph_sigma", self.graph_sigma)
         ridge = check_number("ridge", self.ridge, above=0)
         n_neighbors = check_whole("n_neighbors", self.n_neighbors, least=1)
-        graph_sigma = check_number("graph_sigma", self.graph_sigma, above=0)
-        sigma = None if self.sigma is None else check_number("sigma", self.sigma, above=0)
+        graph_gamma = check_gamma("graph_gamma", self.graph_gamma)
         rows = lighter(X)
         self.feature_scale_ = _deviations(rows) if self.standardize else np.ones(X.shape[1])
         self.X_fit_ = self._scaled(rows)
         squared = squared_distances(self.X_fit_)
-        self.sigma_ = (mean_distance(squared) if sigma is None else sigma) or 1.0
-        S = _smoother(self.X_fit_, squared, min(n_neighbors, len(Y) - 1), graph_sigma, smoothness)
-        kernel = np.multiply(squared, -0.5 / self.sigma_**2, out=squared)
+        self.kernel_gamma_ = choose_gamma(self.kernel_gamma, lambda: mean_distance(squared))
+        S = _smoother(self.X_fit_, squared, min(n_neighbors, len(Y) - 1), graph_gamma, smoothness)
+        kernel = np.multiply(squared, -self.kernel_gamma_, out=squared)
         np.exp(kernel, out=kernel)
         # S (S K)' = S K S, because S and K are symmetric. No second transpose is needed.
         system = _times(S, _times(S, kernel).T)
@@ -158,7 +157,7 @@ class GLLEEnhancer(BaseEnhancer):
 
     def _model_outputs(self, X: Features) -> FloatArray:
         kernel = squared_distances(self._scaled(lighter(X)), self.X_fit_)
-        kernel *= -0.5 / self.sigma_**2
+        kernel *= -self.kernel_gamma_
         np.exp(kernel, out=kernel)
         return np.asarray(kernel @ self.dual_coef_ + self.intercept_)
 
@@ -195,13 +194,13 @@ def _deviations(X: Features) -> FloatArray:
 
 
 def _smoother(
-    X: Features, squared: FloatArray, n_neighbors: int, sigma: float, smoothness: float
+    X: Features, squared: FloatArray, n_neighbors: int, gamma: float, smoothness: float
 ) -> Features:
     """Return I + smoothness (diag(A 1) - A) as a CSR array."""
     n_samples = len(squared)
     near = nearest_neighbors(X, n_neighbors).ravel()
     rows = np.repeat(np.arange(n_samples), n_neighbors)
-    weights = np.exp(squared[rows, near] * (-0.5 / sigma**2))
+    weights = np.exp(squared[rows, near] * -gamma)
     directed = sparse.csr_array((weights, (rows, near)), shape=(n_samples, n_samples))
     # Two rows are connected if at least one of them is a neighbour of the other.
     A = directed.maximum(directed.T)

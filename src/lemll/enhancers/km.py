@@ -10,7 +10,7 @@ from lemll._sparse import lighter
 from lemll._types import Features, FloatArray, KernelLike, LabelArray
 from lemll._validation import check_memory, check_number, is_sparse
 from lemll.enhancers._base import BaseEnhancer
-from lemll.fitting import Normalization, squared_distances
+from lemll.fitting import Normalization, choose_gamma, squared_distances
 
 __all__ = ["KMEnhancer"]
 
@@ -36,9 +36,10 @@ class KMEnhancer(BaseEnhancer):
     Parameters
     ----------
     kernel : {"linear", "rbf"}, default="linear"
-        "linear" as in [2]_, or "rbf", which is :math:`\exp(-\|x-z\|^2/(2\sigma^2))`.
-    sigma : float, optional
-        Width of the rbf kernel, > 0. By default the mean distance between two rows.
+        "linear" as in [2]_, or "rbf", which is :math:`\exp(-\kappa\|x-z\|^2)`.
+    kernel_gamma : "distance" or float, default="distance"
+        :math:`\kappa` of the rbf kernel, > 0. "distance": :math:`1/(2\sigma^2)`, where
+        :math:`\sigma` is the mean distance between two rows.
     delta : float, default=0.01
         :math:`\delta`, > 0. It keeps the degree of the farthest row above 0. [2]_ does not state
         its value; 0.01 reproduces the figures of [2]_.
@@ -88,14 +89,14 @@ class KMEnhancer(BaseEnhancer):
         self,
         *,
         kernel: KernelLike = "linear",
-        sigma: Any = None,
+        kernel_gamma: str | float = "distance",
         delta: float = 0.01,
         radius: Any = "positives",
         normalization: Normalization = "sum",
         scale: float = 1.0,
     ) -> None:
         self.kernel = kernel
-        self.sigma = sigma
+        self.kernel_gamma = kernel_gamma
         self.delta = delta
         self.radius = radius
         self.normalization = normalization
@@ -107,12 +108,14 @@ class KMEnhancer(BaseEnhancer):
         if self.radius not in RADII:
             raise ValueError(f"radius={self.radius!r} must be one of {', '.join(RADII)}.")
         delta = check_number("delta", self.delta, above=0)
-        sigma = None if self.sigma is None else check_number("sigma", self.sigma, above=0)
         X, members = lighter(X), Y.astype(np.float64)
         # A label without rows does not have a centre. Any value will do, because all degrees of
         # this label are multiplied by 0 below.
         shares = members / np.maximum(members.sum(axis=0), 1)
-        squared = _to_means(X, shares) if self.kernel == "linear" else _to_centres(X, shares, sigma)
+        if self.kernel == "linear":
+            squared = _to_means(X, shares)
+        else:
+            squared = _to_centres(X, shares, self.kernel_gamma)
         counted = squared if self.radius == "all" else squared * members
         U = 1 - np.sqrt(squared / (counted.max(axis=0) + delta))
         return np.asarray(np.maximum(U, 0) * members)
@@ -127,7 +130,7 @@ def _to_means(X: Features, shares: FloatArray) -> FloatArray:
     return squared_distances(X, means)
 
 
-def _to_centres(X: Features, shares: FloatArray, sigma: float | None) -> FloatArray:
+def _to_centres(X: Features, shares: FloatArray, kernel_gamma: str | float) -> FloatArray:
     """Return the squared distances of `_to_means` in the feature space of the rbf kernel."""
     n_samples = len(shares)
     check_memory(
@@ -138,10 +141,10 @@ def _to_centres(X: Features, shares: FloatArray, sigma: float | None) -> FloatAr
     # The kernel is symmetric, so compute only the part on and right of the diagonal blocks.
     blocks = [slice(i, min(i + BLOCK_ROWS, n_samples)) for i in range(0, n_samples, BLOCK_ROWS)]
     squared = [squared_distances(X[block], X[block.start :]) for block in blocks]
-    width = (_mean_distance(squared) if sigma is None else sigma) or 1.0
+    gamma = choose_gamma(kernel_gamma, lambda: _mean_distance(squared))
     to_rows = np.zeros_like(shares)
     for block, kernel in zip(blocks, squared, strict=True):
-        np.multiply(kernel, -0.5 / width**2, out=kernel)
+        np.multiply(kernel, -gamma, out=kernel)
         np.exp(kernel, out=kernel)
         to_rows[block] += kernel @ shares[block.start :]
         to_rows[block.stop :] += kernel[:, block.stop - block.start :].T @ shares[block]

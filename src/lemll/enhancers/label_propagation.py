@@ -10,7 +10,7 @@ from lemll._types import Features, FloatArray, LabelArray
 from lemll._validation import check_number, check_whole
 from lemll._warnings import warn_caller
 from lemll.enhancers._base import BaseEnhancer
-from lemll.fitting import Normalization, check_width, squared_distances
+from lemll.fitting import Normalization, check_gamma, squared_distances
 
 __all__ = ["LabelPropagationEnhancer"]
 
@@ -23,7 +23,7 @@ class LabelPropagationEnhancer(BaseEnhancer):
     Rows pass their labels to similar rows. The result is the fixed point F of
 
     .. math:: F = \alpha P F + (1 - \alpha) Y, \qquad
-        A_{ij} = \exp(-\|x_i - x_j\|^2 / (2 \sigma^2)), \quad A_{ii} = 0,
+        A_{ij} = \exp(-\kappa\|x_i - x_j\|^2), \quad A_{ii} = 0,
 
     with Y in 0/1 and P the normalised A. This F is the solution of a linear system, and not the
     minimum of an objective. The rows of F, divided by their sums, are the relative labelling
@@ -33,8 +33,8 @@ class LabelPropagationEnhancer(BaseEnhancer):
     ----------
     alpha : float, default=0.5
         Share of F that comes from other rows, >= 0 and < 1. The LEMLL paper [2]_ states 0.5.
-    sigma : float, default=1.0
-        Width of the similarity, > 0.
+    kernel_gamma : float, default=0.5
+        :math:`\kappa`, > 0.
     transition : {"column", "row", "symmetric"}, default="column"
         How A is normalised. With the sums :math:`d_j=\sum_iA_{ij}`, P is :math:`A_{ij}/d_j`,
         :math:`A_{ij}/d_i` or :math:`A_{ij}/\sqrt{d_id_j}`. "column" reproduces the figures of
@@ -100,7 +100,7 @@ class LabelPropagationEnhancer(BaseEnhancer):
         self,
         alpha: float = 0.5,
         *,
-        sigma: float = 1.0,
+        kernel_gamma: float = 0.5,
         transition: str = "column",
         self_similarity: bool = False,
         normalization: Normalization = "sum",
@@ -109,7 +109,7 @@ class LabelPropagationEnhancer(BaseEnhancer):
         max_iter: int = 1000,
     ) -> None:
         self.alpha = alpha
-        self.sigma = sigma
+        self.kernel_gamma = kernel_gamma
         self.transition = transition
         self.self_similarity = self_similarity
         self.normalization = normalization
@@ -123,15 +123,14 @@ class LabelPropagationEnhancer(BaseEnhancer):
             raise ValueError(
                 f"alpha must be smaller than 1, or the labels are forgotten; got {alpha:g}."
             )
-        sigma = check_number("sigma", self.sigma, above=0)
-        check_width("sigma", sigma)
+        gamma = check_gamma("kernel_gamma", self.kernel_gamma)
         tol = check_number("tol", self.tol, above=0)
         max_iter = check_whole("max_iter", self.max_iter, least=1)
         if self.transition not in TRANSITIONS:
             raise ValueError(
                 f"transition={self.transition!r} must be one of {', '.join(TRANSITIONS)}."
             )
-        P = _transitions(lighter(X), sigma, self.transition, bool(self.self_similarity))
+        P = _transitions(lighter(X), gamma, self.transition, bool(self.self_similarity))
         F, self.residual_, self.n_iter_ = _fixed_point(
             P, Y.astype(np.float64), alpha, tol=tol, max_iter=max_iter
         )
@@ -145,9 +144,9 @@ class LabelPropagationEnhancer(BaseEnhancer):
         return np.maximum(F, 0)
 
 
-def _transitions(X: Features, sigma: float, transition: str, self_similarity: bool) -> FloatArray:
+def _transitions(X: Features, gamma: float, transition: str, self_similarity: bool) -> FloatArray:
     A = squared_distances(X)
-    A *= -0.5 / sigma**2
+    A *= -gamma
     np.exp(A, out=A)
     if not self_similarity:
         np.fill_diagonal(A, 0)

@@ -65,7 +65,7 @@ class LEMLLEnhancer(BaseEnhancer):
         How U becomes a distribution.
     scale : float, default=1.0
         U is multiplied by this before it is normalised, > 0.
-    tol : float, default=1e-6
+    tol : float, default=1e-4
         The solver stops when the certified relative duality gap is at most this.
     max_iter : int, default=1000
         Largest number of iterations of the solver.
@@ -139,7 +139,7 @@ class LEMLLEnhancer(BaseEnhancer):
         graph: SparseMatrix = None,
         normalization: Normalization = "sigmoid",
         scale: float = 1.0,
-        tol: float = 1e-6,
+        tol: float = 1e-4,
         max_iter: int = 1000,
         precision: str = "float64",
         verbose: int = 0,

@@ -1,9 +1,10 @@
 """Shared parts of LEMLL, MSVR and the enhancers: fits of Eq. (9), kernels and normalisation."""
 
 from lemll.fitting.distances import (
-    WIDTHS,
+    check_gamma,
     check_two_rows,
-    check_width,
+    choose_gamma,
+    gamma_of_distance,
     mean_distance,
     squared_distances,
     squared_lengths,
@@ -28,15 +29,16 @@ from lemll.fitting.normalization import (
 __all__ = [
     "KERNELS",
     "NORMALIZATIONS",
-    "WIDTHS",
     "Kernel",
     "Normalization",
     "check_fits",
+    "check_gamma",
     "check_normalization",
     "check_two_rows",
-    "check_width",
+    "choose_gamma",
     "choose_kernel",
     "fit_equation9",
+    "gamma_of_distance",
     "inverse_variance",
     "local_graph",
     "make_graph",

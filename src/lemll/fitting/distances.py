@@ -1,35 +1,98 @@
-"""Distances between rows, and checks of widths and of the number of rows."""
+"""Distances between rows, the width of a Gaussian kernel, and the number of rows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from lemll._types import Features, FloatArray
-from lemll._validation import check_memory, is_sparse
+from lemll._validation import check_memory, check_number, is_sparse
 
 __all__ = [
+    "check_gamma",
     "check_two_rows",
-    "check_width",
+    "choose_gamma",
+    "gamma_of_distance",
     "mean_distance",
     "squared_distances",
     "squared_lengths",
 ]
 
-# Squares of widths in this range, and their inverses, neither overflow nor underflow.
-WIDTHS = (1e-100, 1e100)
+# In this range, gamma times a squared distance of ordinary rows neither overflows nor underflows.
+GAMMAS = (1e-200, 1e200)
+# The square of a smaller mean distance, or its inverse, has lost its digits.
+SMALLEST_DISTANCE = 1e-100
 # Blocks of this size stay in the cache while several operations run over them.
 CACHE_BYTES = 1 << 20
 
 
-def check_width(name: str, width: Any) -> None:
-    """Refuse a width whose square, or its inverse, overflows or underflows; accept None."""
-    if isinstance(width, int | float) and not WIDTHS[0] <= width <= WIDTHS[1]:
+def check_gamma(name: str, gamma: Any) -> float:
+    """Return the parameter gamma of exp(-gamma |x - z|^2), or refuse it.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for the message.
+    gamma : object
+        The value that the user passed.
+
+    Returns
+    -------
+    float
+        The value. It lies between 1e-200 and 1e200.
+    """
+    value = check_number(name, gamma, above=0)
+    if not GAMMAS[0] <= value <= GAMMAS[1]:
         raise ValueError(
-            f"{name} must lie between {WIDTHS[0]:.0e} and {WIDTHS[1]:.0e}, got {width!r}; a usual "
-            "width is the mean distance of two rows."
+            f"{name} must lie between {GAMMAS[0]:.0e} and {GAMMAS[1]:.0e}, got {gamma!r}; a usual "
+            "value is 1 / (2 d^2), where d is the mean distance of two rows."
         )
+    return value
+
+
+def gamma_of_distance(distance: float) -> float:
+    """Return gamma such that the kernel of two rows with the mean distance is exp(-1/2).
+
+    Parameters
+    ----------
+    distance : float
+        The mean distance between two rows.
+
+    Returns
+    -------
+    float
+        1 / (2 distance^2). If all rows are equal, every kernel value is 1, and so is the result.
+    """
+    if 0 < distance < SMALLEST_DISTANCE:
+        raise ValueError(
+            f"the mean distance between two rows of X is {distance:.1e}, too small to be squared; "
+            "rescale the features first, or pass a number as kernel_gamma."
+        )
+    return 0.5 / distance**2 if distance > 0 else 1.0
+
+
+def choose_gamma(gamma: str | float, distance: Callable[[], float]) -> float:
+    """Return gamma as a number.
+
+    Parameters
+    ----------
+    gamma : "distance" or float
+        The parameter kernel_gamma of an estimator.
+    distance : callable
+        Returns the mean distance between two rows. It is called only for "distance".
+
+    Returns
+    -------
+    float
+        The number, or that of `gamma_of_distance`.
+    """
+    if isinstance(gamma, str):
+        if gamma != "distance":
+            raise ValueError(f"kernel_gamma={gamma!r} must be 'distance' or a number > 0.")
+        return gamma_of_distance(distance())
+    return check_gamma("kernel_gamma", gamma)
 
 
 def check_two_rows(X: Features, method: str) -> None:

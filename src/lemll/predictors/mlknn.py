@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
@@ -45,8 +43,8 @@ class MLkNN(ProbabilityClassifier):
         k. If there are fewer other rows, all of them are used.
     smoothing : float, default=1.0
         s, from 1e-100 to 1e100: every event is counted s times in addition to its real count.
-    normalize : {None, "minmax"}, default=None
-        None uses the features without change. "minmax" divides each feature by its range in the
+    scale : {"none", "minmax"}, default="none"
+        "none" uses the features without change. "minmax" divides each feature by its range in the
         training rows, as Weka and therefore Mulan do.
     thresholds : {"zero", "f1", "hamming"}, default="zero"
         A label is predicted if its log-odds reach its threshold. "zero" uses 0 for all labels, as
@@ -101,12 +99,12 @@ class MLkNN(ProbabilityClassifier):
         n_neighbors: int = 10,
         smoothing: float = 1.0,
         *,
-        normalize: Any = None,
+        scale: str = "none",
         thresholds: Thresholds = "zero",
     ) -> None:
         self.n_neighbors = n_neighbors
         self.smoothing = smoothing
-        self.normalize = normalize
+        self.scale = scale
         self.thresholds = thresholds
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
@@ -117,8 +115,8 @@ class MLkNN(ProbabilityClassifier):
                 f"smoothing must lie between 1e-100 and 1e+100, got {s!r}; products of three "
                 "numbers of its size would leave the range of floating-point numbers."
             )
-        if self.normalize not in (None, "minmax"):
-            raise ValueError(f"normalize={self.normalize!r} must be None or 'minmax'.")
+        if self.scale not in ("none", "minmax"):
+            raise ValueError(f"scale={self.scale!r} must be 'none' or 'minmax'.")
         n_samples = X.shape[0]
         if n_samples < 2:
             raise ValueError(
@@ -126,7 +124,7 @@ class MLkNN(ProbabilityClassifier):
             )
         check_magnitude(X)
         self.n_neighbors_ = min(wanted, n_samples - 1)
-        self._scale = _inverse_ranges(X) if self.normalize else None
+        self._scale = _inverse_ranges(X) if self.scale == "minmax" else None
         self.X_fit_, self.Y_fit_ = self._scaled(X).copy(), Y
         counts = _counts(nearest_neighbors(self.X_fit_, self.n_neighbors_), Y)
         self.log_odds_ = _log_odds(counts, Y, self.n_neighbors_, s)

@@ -44,8 +44,9 @@ class RELIAB(MultilabelClassifier):
         among .1, .15, ..., .5.
     alpha : float, default=0.5
         Share of the result that comes from other rows in the propagation, >= 0 and < 1.
-    sigma : float, default=1.0
-        Width of the similarity between rows in the propagation, > 0.
+    kernel_gamma : float, default=0.5
+        The similarity of two rows in the propagation is :math:`\exp(-\kappa\|x_i-x_j\|^2)`, and
+        this is :math:`\kappa`, > 0.
     transition : {"column", "row", "symmetric"}, default="column"
         How similarities are normalised; see `LabelPropagationEnhancer`.
     emp : {"virtual", "pairwise"}, default="virtual"
@@ -132,7 +133,7 @@ class RELIAB(MultilabelClassifier):
         tau: float = 0.3,
         *,
         alpha: float = 0.5,
-        sigma: float = 1.0,
+        kernel_gamma: float = 0.5,
         transition: str = "column",
         emp: Literal["virtual", "pairwise"] = "virtual",
         clip: bool = False,
@@ -145,7 +146,7 @@ class RELIAB(MultilabelClassifier):
         self.beta = beta
         self.tau = tau
         self.alpha = alpha
-        self.sigma = sigma
+        self.kernel_gamma = kernel_gamma
         self.transition = transition
         self.emp = emp
         self.clip = clip
@@ -161,7 +162,7 @@ class RELIAB(MultilabelClassifier):
         tol = check_number("tol", self.tol, above=0)
         check_magnitude(X)
         propagation = LabelPropagationEnhancer(
-            self.alpha, sigma=self.sigma, transition=self.transition
+            self.alpha, kernel_gamma=self.kernel_gamma, transition=self.transition
         )
         # Propagation is linear. Propagate a label that all rows have and multiply it by tau
         # afterwards: then a cached propagation serves every value of tau.

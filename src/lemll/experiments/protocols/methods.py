@@ -183,7 +183,7 @@ def list_methods(kind: Kind | None = None) -> list[Method]:
 
 _LEMLL_GRID = {"alpha": PAPER_GRID, "beta": PAPER_GRID, "gamma": PAPER_GRID}
 # The published reconstructions regularise local Gram matrices only if they are singular.
-_LEMLL = partial(LEMLLEnhancer, reg_policy="auto", max_iter=5000)
+_LEMLL = partial(LEMLLEnhancer, reg_policy="auto", tol=1e-6, max_iter=5000)
 # The stopping rule of fcm in MATLAB. The start is random, and that of the published run is unknown.
 _FCM = partial(FCMEnhancer, stop="objective", tol=1e-5, max_iter=100, random_state=0)
 # The paper states 0.5, but this value reproduces its figures.
@@ -191,7 +191,7 @@ _RELIAB = partial(LabelPropagationEnhancer, alpha=0.7)
 # The code of the authors stops early, and this matters: exact codes give other figures.
 _MLFE = partial(MLFEEnhancer, coding="admm")
 # Mulan uses the normalised distance and the logistic regression of Weka.
-_MLKNN = partial(MLkNN, normalize="minmax")
+_MLKNN = partial(MLkNN, scale="minmax")
 # Without regularisation, a loose tolerance gives inaccurate models of separable labels.
 _CLR = partial(CLR, "weka", tol=1e-6)
 _ECC = partial(ECC, "weka", tol=1e-6, random_state=0)

@@ -8,10 +8,10 @@ from typing import Any
 from lemll._types import Estimator, Features, FloatArray, KernelLike, LabelArray
 from lemll._validation import check_magnitude, check_number, check_whole
 from lemll.fitting import (
-    WIDTHS,
     Kernel,
     check_fits,
     choose_kernel,
+    gamma_of_distance,
     mean_distance,
     model_outputs,
     settle_optimality,
@@ -101,14 +101,7 @@ class SignKeepingClassifier(MultilabelClassifier):
             )
         gamma = self.kernel_gamma
         if isinstance(gamma, str) and gamma == "distance" and self.kernel != "linear":
-            width = mean_distance(squared_distances(X))
-            if 0 < width < WIDTHS[0]:
-                raise ValueError(
-                    f"two rows of X differ by {width:.1e} in the mean, too little to be squared; "
-                    "rescale the features first, or pass a number as kernel_gamma."
-                )
-            # If all rows are equal, every kernel value is 1 and gamma has no effect.
-            gamma = 1 / (2 * width**2) if width > 0 else 1.0
+            gamma = gamma_of_distance(mean_distance(squared_distances(X)))
         elif isinstance(gamma, str) and gamma not in ("distance", "variance"):
             raise ValueError(
                 f"kernel_gamma={gamma!r} must be 'distance', 'variance' or a number > 0."
