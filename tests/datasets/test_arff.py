@@ -194,41 +194,41 @@ def test_missing_values_are_kept_as_nan_on_request():
         (b"@attribute x {a,b\n@data\n", "the list of nominal values is broken"),
         (b"@attribute x {a,,b}\n@data\n", "the list of nominal values is broken"),
         (b"@attribute x {a,a}\n@data\n", "a nominal value is listed twice"),
-        (b"@attribute x {a} b\n@data\n", "unexpected text behind the nominal values"),
+        (b"@attribute x {a} b\n@data\n", "unexpected text after the nominal values"),
         (b"@relation 'r\n@data\n", "the quote of the relation name is never closed"),
-        (b"@relation 'r' s\n@data\n", "unexpected text behind the relation name"),
-        (HEADER, "no row behind @data"),
-        (HEADER + b"1,0,2\n", r"line 7, column 6: want ',' here: 3 values so far"),
-        (HEADER + b"1,0,2,3,4\n", "line 7, column 8: unexpected text behind the 4 values"),
-        (HEADER + b"1,0,x,3\n", r"line 7, column 5: want a finite number for 'x' \(got 'x,3'\)"),
-        (HEADER + b"1,0,1_0,3\n", "want a finite number for 'x'"),
-        (HEADER + b"1,0,nan,3\n", "want a finite number for 'x'"),
-        (HEADER + b"1,0,1e999,3\n", "want a finite number for 'x'"),
+        (b"@relation 'r' s\n@data\n", "unexpected text after the relation name"),
+        (HEADER, "no row after @data"),
+        (HEADER + b"1,0,2\n", r"line 7, column 6: expected ',' here: 3 values so far"),
+        (HEADER + b"1,0,2,3,4\n", "line 7, column 8: unexpected text after the 4 values"),
+        (HEADER + b"1,0,x,3\n", r"line 7, column 5: expected a finite .* for 'x' \(got 'x,3'\)"),
+        (HEADER + b"1,0,1_0,3\n", "expected a finite number for 'x'"),
+        (HEADER + b"1,0,nan,3\n", "expected a finite number for 'x'"),
+        (HEADER + b"1,0,1e999,3\n", "expected a finite number for 'x'"),
         (HEADER + b"2,0,1,3\n", r"line 7, column 1: label 'sky' must be 0 or 1 .*\(got '2"),
         (HEADER + b"?,0,1,3\n", "line 7, column 1: label 'sky' must be 0 or 1 in every row"),
-        (NOMINAL + b"1,red,2\n", "want 0 or 1 for 'flag'"),
+        (NOMINAL + b"1,red,2\n", "expected 0 or 1 for 'flag'"),
         (HEADER + b"1,0,?,3\n", "missing value in 'x'; pass missing='nan'"),
-        (HEADER + b"1,0,,3\n", "want a value here"),
-        (HEADER + b"{4 1}\n", "column index 4 beyond the header's 4 attributes"),
+        (HEADER + b"1,0,,3\n", "expected a value here"),
+        (HEADER + b"{4 1}\n", "column index 4 is too large; the header has 4"),
         (HEADER + b"{2 1,2 3}\n", "column 2 occurs twice"),
-        (HEADER + b"{2 1,3}\n", "want a column index, a space and a value"),
-        (HEADER + b"{2 1 3 4}\n", "want ',' or '}' here"),
-        (HEADER + b"{2 1\n", "want ',' or '}' here"),
-        (HEADER + b"{2 1} 5\n", "unexpected text behind the row"),
-        (HEADER + b"{-1 1}\n", "want a column index"),
-        (HEADER + b"{1.0 1}\n", "want a column index"),
+        (HEADER + b"{2 1,3}\n", "expected a column index, a space and a value"),
+        (HEADER + b"{2 1 3 4}\n", "expected ',' or '}' here"),
+        (HEADER + b"{2 1\n", "expected ',' or '}' here"),
+        (HEADER + b"{2 1} 5\n", "unexpected text after the row"),
+        (HEADER + b"{-1 1}\n", "expected a column index"),
+        (HEADER + b"{1.0 1}\n", "expected a column index"),
         (NOMINAL + b"1,pink,0\n", "not among the nominal values of 'colour'"),
         (NOMINAL.replace(b"-C 1", b"-C 2") + b"1,red,0\n", "label 'colour' must be declared {0,1}"),
-        (HEADER.replace(b"-C 2", b"-C 9"), "9 labels asked for among 4 columns; want between"),
-        (HEADER.replace(b"-C 2", b"-C 4"), "all 4 columns are labels, none a feature"),
+        (HEADER.replace(b"-C 2", b"-C 9"), "9 labels were requested, but there are 4 columns"),
+        (HEADER.replace(b"-C 2", b"-C 4"), "all 4 columns are labels, so no feature is left"),
         (HEADER.replace(b"-C 2", b"-C 2 -C 3"), r"several label counts \[2, 3\]"),
         (HEADER.replace(b": -C 2", b""), "cannot tell which attributes are labels"),
         (NUMERIC + b"1,0,1,0\n\n1,0,1,3\n", "line 9, column 7: label 'y' must be 0 or 1"),
         (NUMERIC + b"{}\n{2 1,3 7}\n", "line 8, column 7: label 'y' must be 0 or 1"),
-        (NUMERIC + b"1,0,1,-1\n", r"line 7, column 7: label 'y' .*; labels are coded -1/\+1 here"),
+        (NUMERIC + b"1,0,1,-1\n", r"line 7, column 7: label 'y' .*; labels -1/\+1 must be"),
         (
             HEADER.replace(b"sky {0,1}", b"sky {1,0}") + b"{2 1}\n",
-            r"'sky' is declared \{1,0\}: omitted from a sparse row it would mean 1",
+            r"'sky' is declared \{1,0\}, so it would be 1 where a sparse row omits it",
         ),
     ],
 )  # fmt: skip
@@ -239,7 +239,7 @@ def test_each_fault_has_its_message(text, message):
 
 def test_the_reversed_binary_error_names_the_file(tmp_path):
     (tmp_path / "a.arff").write_bytes(HEADER.replace(b"sky {0,1}", b"sky {1,0}") + b"{2 1}\n")
-    with pytest.raises(DatasetFormatError, match="would mean 1") as caught:
+    with pytest.raises(DatasetFormatError, match="so it would be 1") as caught:
         read_arff(tmp_path / "a.arff")
     assert caught.value.file == str(tmp_path / "a.arff")
 
@@ -260,21 +260,21 @@ def test_label_of_the_xml_that_the_arff_lacks(tmp_path):
 
 def test_label_name_that_stands_twice():
     text = HEADER.replace(b"sea", b"sky") + b"1,0,1,1\n"
-    with pytest.raises(DatasetFormatError, match="a label name stands for two columns"):
+    with pytest.raises(DatasetFormatError, match="two columns have the name of one label"):
         read_arff(text, ["sky"])
 
 
 def test_no_label_at_all_is_refused():
-    with pytest.raises(DatasetFormatError, match="names no label; want at least one"):
+    with pytest.raises(DatasetFormatError, match="labels= is empty; expected at least one"):
         read_arff(HEADER + b"1,0,1,1\n", [])
 
 
 def test_files_with_different_headers_are_refused():
     other = HEADER.replace(b"@attribute y REAL", b"@attribute z REAL")
     longer = HEADER.replace(b"@data", b"@attribute z REAL\n@data")
-    with pytest.raises(DatasetFormatError, match="differs from the first file's 'y'"):
+    with pytest.raises(DatasetFormatError, match="differs from 'y' in the first file"):
         read_arff([HEADER + b"1,0,1,1\n", other + b"1,0,1,1\n"])
-    with pytest.raises(DatasetFormatError, match="5 attributes where the first file has 4"):
+    with pytest.raises(DatasetFormatError, match="5 attributes, but the first file has 4"):
         read_arff([HEADER + b"1,0,1,1\n", longer + b"1,0,1,1,1\n"])
 
 

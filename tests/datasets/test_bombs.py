@@ -143,7 +143,7 @@ def test_a_dictionary_larger_than_the_memory_is_refused(tmp_path, monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(lzma.LZMAFile, "read", no_memory)
-    with pytest.raises(DatasetFormatError, match=r"\.xz stream asks for more memory than there is"):
+    with pytest.raises(DatasetFormatError, match=r"\.xz stream needs more memory than is"):
         read_arff(path)
 
 
@@ -179,10 +179,10 @@ def as_npy(array) -> bytes:
     [
         (array_head("<U0", (200_000_000,)), "its arrays would take 1600000064 bytes"),
         (array_head("<f8", (-1, 2)), r"label_names has the negative shape \(-1, 2\)"),
-        (array_head("<f8", (3,)), "label_names does not have the 24 bytes that its shape wants"),
+        (array_head("<f8", (3,)), "label_names does not have the 24 bytes that its shape requires"),
         (array_head("<f8", (0,)) + b"x", "label_names does not have the 0 bytes"),
         (array_head("M8[s]", (0,)), "must hold numbers or text, got dtype datetime64"),
-        (LONG_HEAD, "an array is described by 134217728 bytes, more than any needs"),
+        (LONG_HEAD, "the header of an array has 134217728 bytes"),
         (b"\x93NUMPY\x03\x00" + bytes(99), r"arrays of format \(3, 0\) are not read"),
         (b"no array", "not a readable NPZ archive"),
         (b"", "not a readable NPZ archive"),
@@ -206,7 +206,7 @@ def test_members_packed_without_a_bound_are_refused(tmp_path, method):
         file.writestr("Y.npy", as_npy(Y) + bytes(2**24))
     with (
         Peak() as peak,
-        pytest.raises(DatasetFormatError, match="packed by method .* want deflate"),
+        pytest.raises(DatasetFormatError, match="packed by method .* expected deflate"),
     ):
         read_npz(path)
     assert peak.bytes < 2**20

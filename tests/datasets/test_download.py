@@ -133,7 +133,7 @@ def nothing_kept(folder) -> bool:
 
 def test_another_file_than_the_registered_one_is_refused(server, tmp_path):
     file = upstream(f"{server}/data.txt", CONTENT[::-1])
-    with pytest.raises(ChecksumError, match="is not the registered file"):
+    with pytest.raises(ChecksumError, match="is not the registered one"):
         download(file, tmp_path / "cache")
     assert nothing_kept(tmp_path / "cache")
 
@@ -167,7 +167,7 @@ def test_redirects_are_followed_but_not_for_ever(server, tmp_path):
     with pytest.raises(DownloadError, match="redirects more than 5 times; stopped"):
         download(upstream(f"{server}/round"), tmp_path / "other")
     assert _Handler.requests[3:] == ["/round"] * 6
-    with pytest.raises(DownloadError, match="redirects to no valid address"):
+    with pytest.raises(DownloadError, match="redirects to an invalid address"):
         download(upstream(f"{server}/broken"), tmp_path / "other")
     assert nothing_kept(tmp_path / "other")
 
@@ -253,7 +253,7 @@ def test_waiting_for_another_process_ends_too_and_its_death_does_no_harm(
     (tmp_path / ".data.txt.lock").touch()  # of one that was killed
     held = take_lock(tmp_path / ".data.txt.lock")
     monkeypatch.setattr(downloads, "_LEAST_SECONDS", 0.5)
-    with pytest.raises(DownloadError, match="in all, waiting for others included"):
+    with pytest.raises(DownloadError, match="in total, including the wait for others"):
         download(file, tmp_path)
     assert _Handler.requests == []
     held.release()

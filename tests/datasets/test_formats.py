@@ -79,22 +79,22 @@ def test_svmlight_agrees_with_scikit_learn(tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        (b"", {}, "no row in the file"),
-        (b"a 1:1\n", {}, "line 1: want a whole number"),
-        (b"1 1:1 x\n", {}, "want index:value"),
-        (b"1 1:nan\n", {}, "want a finite number"),
-        (b"1 1:1_0\n", {}, "want a finite number"),
-        (b"1 1:x\n", {}, "want a finite number"),
+        (b"", {}, "the file has no rows"),
+        (b"a 1:1\n", {}, "line 1: expected a whole number"),
+        (b"1 1:1 x\n", {}, "expected index:value"),
+        (b"1 1:nan\n", {}, "expected a finite number"),
+        (b"1 1:1_0\n", {}, "expected a finite number"),
+        (b"1 1:x\n", {}, "expected a finite number"),
         (b"1 9999999999:1\n", {}, "number too large"),
-        (b"1 1:1 1:2\n", {}, "a row gives one feature twice"),
+        (b"1 1:1 1:2\n", {}, "a row contains a feature twice"),
         (b"1 9:1\n", {"n_features": 4}, r"feature number 8 \(from 0\) does not fit 4 features"),
         (b"7 1:1\n", {"n_labels": 4}, r"label number 7 \(from 0\) does not fit 4 labels"),
-        (b"0 1:1\n", {"first_label": 1}, "a label index lies before the first"),
-        (b"0 0:1\n", {"first_feature": 1}, "a feature index lies before the first"),
-        (b"3 5 4\n1 1:1\n", {}, "the header announces 3 rows, and 1 follow"),
-        (b"2147483000 1:1\n", {}, "more than the .* a file of this size should ask for"),
-        (b"0 2147483647:1\n", {}, "more than the .* a file of this size should ask for"),
-        (b"-1 1:1\n", {}, r"line 1: labels are coded -1/\+1; want the numbers .*\(got '-1'\)"),
+        (b"0 1:1\n", {"first_label": 1}, "a label index is smaller than the first"),
+        (b"0 0:1\n", {"first_feature": 1}, "a feature index is smaller than the first"),
+        (b"3 5 4\n1 1:1\n", {}, "the header announces 3 rows, but the file has 1"),
+        (b"2147483000 1:1\n", {}, "more than the .* a file of this size should need"),
+        (b"0 2147483647:1\n", {}, "more than the .* a file of this size should need"),
+        (b"-1 1:1\n", {}, r"line 1: labels are coded -1/\+1; expected the numbers .*\(got '-1'\)"),
         (b"0 1:1\n+1 1:1\n", {}, r"line 2: labels are coded -1/\+1"),
     ],
 )
@@ -136,22 +136,22 @@ def test_csv_missing_cells(tmp_path):
 @pytest.mark.parametrize(
     ("text", "labels", "message"),
     [
-        ("", ["y"], "the file is empty, want a header line"),
-        ("x,y\n", ["y"], "no row below the header line"),
-        ("x,y\n1\n", ["y"], "line 2: 1 cells where the header has 2"),
-        ("x,y\n1,z\n", ["y"], r"line 2, column 2: want a finite number \(got 'z'\)"),
-        ("x,y\n1,inf\n", ["y"], "want a finite number"),
+        ("", ["y"], "the file is empty; expected a header line"),
+        ("x,y\n", ["y"], "no row after the header line"),
+        ("x,y\n1\n", ["y"], "line 2: the row has 1 cells, but the header has 2"),
+        ("x,y\n1,z\n", ["y"], r"line 2, column 2: expected a finite number \(got 'z'\)"),
+        ("x,y\n1,inf\n", ["y"], "expected a finite number"),
         ('x,y\n"1,2\n', ["y"], "not well-formed CSV"),
         ("x,x\n1,2\n", ["x"], "a column name occurs twice"),
         ("x,y\n1,0\n", ["z"], r"1 of the 1 labels are not among the columns.*\(got 'z'\)"),
         ("x,y\n1,0\n", None, "cannot tell which columns are labels"),
-        ("x,y\n1,0\n", 2, "all 2 columns are labels, none a feature"),
-        ("x,y\n1,0\n", 3, "3 labels asked for among 2 columns; want between 1 and 1"),
+        ("x,y\n1,0\n", 2, "all 2 columns are labels, so no feature is left"),
+        ("x,y\n1,0\n", 3, "3 labels were requested, .* 2 columns; expected between 1 and 1"),
         ("x,y\n1,7\n", ["y"], "every row of D must sum to 1"),
         ("x,y\n1,-1\n2,1\n", ["y"], r"a\.csv: Y is coded -1/\+1, logical labels must be 0/1"),
         ("x,y\n1,-1\n2,0\n", ["y"], "Y must hold only 0 and 1, got -1"),
-        ("x,y\n1_000,1\n", ["y"], r"line 2, column 1: want a finite number \(got '1_000'\)"),
-        ("x,y\n\u0661,1\n", ["y"], r"line 2, column 1: want a finite number"),
+        ("x,y\n1_000,1\n", ["y"], r"line 2, column 1: expected a finite number \(got '1_000'\)"),
+        ("x,y\n\u0661,1\n", ["y"], r"line 2, column 1: expected a finite number"),
     ],
 )
 def test_csv_faults(tmp_path, text, labels, message):
@@ -170,7 +170,7 @@ def test_parquet_faults(tmp_path):
     with pytest.raises(DatasetFormatError, match="column 'x' must hold numbers"):
         read_table(tmp_path / "c.parquet", ["y"])
     pyarrow.parquet.write_table(pyarrow.table({}), tmp_path / "d.parquet")
-    with pytest.raises(DatasetFormatError, match="no row or no column"):
+    with pytest.raises(DatasetFormatError, match="no rows or no columns"):
         read_table(tmp_path / "d.parquet", ["y"])
 
 
@@ -180,7 +180,7 @@ def test_parquet_faults(tmp_path):
 def test_parquet_with_a_broken_note(tmp_path, note):
     table = pyarrow.table({"x": [1.0], "y": [1]}).replace_schema_metadata({"lemll": note})
     pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
-    with pytest.raises(DatasetFormatError, match=r"a\.parquet: the table's note .* is broken"):
+    with pytest.raises(DatasetFormatError, match=r"a\.parquet: the metadata .* are broken"):
         read_table(tmp_path / "a.parquet", ["y"])
 
 
@@ -209,9 +209,9 @@ def test_an_explicit_kind_wins_over_the_note(tmp_path):
 
 
 def test_parquet_is_not_compressed_again(tmp_path):
-    with pytest.raises(ValueError, match=r"\.parquet files are not compressed again"):
+    with pytest.raises(ValueError, match=r"\.parquet files are already compressed"):
         write_dataset(Dataset(X=X, Y=Y), tmp_path / "a.parquet.xz")
-    with pytest.raises(ValueError, match=r"\.parquet files are not compressed again"):
+    with pytest.raises(ValueError, match=r"\.parquet files are already compressed"):
         read_dataset(tmp_path / "a.parquet.xz")
     assert list(tmp_path.iterdir()) == []
 
@@ -223,7 +223,7 @@ def test_table_arguments(tmp_path):
         read_table(tmp_path / "a.xlsx")
     with pytest.raises(ValueError, match="kind='x' must be"):
         read_table(tmp_path / "a.csv", kind="x")
-    with pytest.raises(ValueError, match="'x0' occurs twice; rename it first"):
+    with pytest.raises(ValueError, match="'x0' occurs twice; rename one"):
         write_csv(Dataset(X=X, Y=Y, label_names=["x0", "b"]), tmp_path / "a.csv")
     wide = Dataset(X=sparse.csr_array((100_000, 3000)), Y=np.zeros((100_000, 1)))
     with pytest.raises(ValueError, match="write NPZ or ARFF instead"):
@@ -234,7 +234,7 @@ def test_table_arguments(tmp_path):
 
 
 def test_a_distribution_has_no_place_in_arff(tmp_path):
-    with pytest.raises(ValueError, match="this set has a distribution; binarise it first"):
+    with pytest.raises(ValueError, match="data set has a distribution; binarise it first"):
         write_arff(Dataset(X=X, D=D), tmp_path / "a.arff")
 
 

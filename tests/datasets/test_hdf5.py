@@ -102,10 +102,13 @@ def soft_link(file):
 @pytest.mark.parametrize(
     ("create", "message"),
     [
-        (external_storage, "'/X' keeps its cells in other files; only data of the file itself"),
+        (
+            external_storage,
+            "'/X' keeps its cells in other files; only data inside",
+        ),
         (virtual, "'/X' keeps its cells in other files"),
-        (external_link, "'X' is a ExternalLink; only data of the file itself are read"),
-        (soft_link, "'X' is a SoftLink; only data of the file itself are read"),
+        (external_link, "'X' is a ExternalLink; only data inside the file are read"),
+        (soft_link, "'X' is a SoftLink; only data inside the file are read"),
     ],
 )
 def test_no_file_reads_the_bytes_of_another(tmp_path, monkeypatch, create, message):
@@ -135,10 +138,10 @@ def group_x(file, *, n_rows=3, data=(1.5, 3.0, 2.0), rows=(0, 2, 1), starts=(0, 
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"rows": (0, 3, 1)}, r"'X' is broken: an index lies outside of 0 \.\.\. 2"),
-        ({"starts": (0, 2, 9)}, "9 cells announced, 3 indices and 3 values stored"),
-        ({"starts": (0, 3, 2)}, "never fall"),
-        ({"rows": (0, 0, 1)}, "'X' gives one cell twice"),
+        ({"rows": (0, 3, 1)}, r"'X' is broken: an index is outside of 0 \.\.\. 2"),
+        ({"starts": (0, 2, 9)}, "announce 9 cells, but there are 3 indices and 3 values"),
+        ({"starts": (0, 3, 2)}, "must not decrease"),
+        ({"rows": (0, 0, 1)}, "'X' contains a cell twice"),
         ({"rows": (0.0, 2.0, 1.0)}, "indices and starts must be whole numbers"),
         ({"rows": None}, "'/X' has no data set 'ir'"),
         ({"data": np.array([b"a", b"b", b"c"])}, "'data' of '/X' must be a vector of numbers"),

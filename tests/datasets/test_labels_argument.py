@@ -54,12 +54,12 @@ def test_an_xml_file_as_text_or_path(read, tmp_path):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ([], "labels= names no label; want at least one"),
-        (COLUMNS, "all 4 columns are labels, none a feature"),
-        (4, "all 4 columns are labels, none a feature"),
-        (-4, "all 4 columns are labels, none a feature"),
-        (0, "0 labels asked for among 4 columns; want between 1 and 3"),
-        (-5, "-5 labels asked for among 4 columns"),
+        ([], "labels= is empty; expected at least one"),
+        (COLUMNS, "all 4 columns are labels, so no feature is left"),
+        (4, "all 4 columns are labels, so no feature is left"),
+        (-4, "all 4 columns are labels, so no feature is left"),
+        (0, "0 labels were requested, but there are 4 columns; expected between 1 and 3"),
+        (-5, "-5 labels were requested, but there are 4 columns"),
         ("sun", r"1 of the 1 labels are not among the columns.*\(got 'sun'\)"),
         (["sea", "sun", "s" * 500], "2 of the 3 labels are not among the columns"),
         ("\0", "not among the columns"),

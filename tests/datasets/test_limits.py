@@ -35,7 +35,7 @@ def test_a_repeated_name_among_many_is_found_in_linear_time(tmp_path):
     start = time.process_time()
     with pytest.raises(DatasetFormatError, match="a column name occurs twice"):
         read_table(tmp_path / "a.csv", 1)
-    with pytest.raises(ValueError, match="occurs twice; rename it first"):
+    with pytest.raises(ValueError, match="occurs twice; rename one"):
         write_csv(data, tmp_path / "b.csv")
     assert time.process_time() - start < 10
 

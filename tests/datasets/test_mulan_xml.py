@@ -30,7 +30,7 @@ def test_nested_labels_are_flattened_in_document_order(tmp_path):
         (b"", "not well-formed XML: no element found"),
         (b"<labels>", "not well-formed XML: no element found"),
         (b"<labels><label name='a'></labels>", "not well-formed XML: mismatched tag"),
-        (b"<labels/>", "the file names no label"),
+        (b"<labels/>", "the file has no label"),
         (b"<other/>", "the root element must be <labels>"),
         (b"<labels><label/></labels>", "a <label> has no name attribute"),
         (b"<labels><label name='a'/><label name='a'/></labels>", "a label is listed twice"),

@@ -86,9 +86,9 @@ def test_missing_values_come_back_on_request(tmp_path, features):
 
 
 def test_an_archive_is_not_compressed_again(tmp_path):
-    with pytest.raises(ValueError, match=r"\.npz files are not compressed again.*leave the \.gz"):
+    with pytest.raises(ValueError, match=r"\.npz files are already compressed.*suffix \.gz"):
         write_npz(Dataset(X=X, Y=Y), tmp_path / "a.npz.gz")
-    with pytest.raises(ValueError, match="are not compressed again; unpack it"):
+    with pytest.raises(ValueError, match="are already compressed; decompress"):
         read_npz(tmp_path / "a.npz.xz")
     assert list(tmp_path.iterdir()) == []
 

@@ -22,10 +22,10 @@ from lemll.datasets.tables.thrift import CompactReader
         (([1.0], [0], [0, 1]), (-1, 2), r"the shape \(-1, 2\) is negative"),
         (([[1.0]], [0], [0, 1]), (1, 2), "each part must be one-dimensional"),
         (([1.0], [0.5], [0, 1]), (1, 2), "indices and starts must be whole numbers"),
-        (([1.0], [0], [0, 1]), (2, 2), "2 starts for 2, want one more than that"),
-        (([1.0], [0], [1, 1]), (1, 2), "the starts must begin at 0 and never fall"),
-        (([1.0], [0], [0, 2]), (1, 2), "2 cells announced, 1 indices and 1 values stored"),
-        (([1.0], [2], [0, 1]), (1, 2), r"an index lies outside of 0 \.\.\. 1"),
+        (([1.0], [0], [0, 1]), (2, 2), "got 2 starts, expected 3"),
+        (([1.0], [0], [1, 1]), (1, 2), "the starts must begin at 0 and must not decrease"),
+        (([1.0], [0], [0, 2]), (1, 2), "announce 2 cells, but there are 1 indices and 1 values"),
+        (([1.0], [2], [0, 1]), (1, 2), r"an index is outside of 0 \.\.\. 1"),
     ],
 )
 def test_sparse_parts_that_do_not_fit(parts, shape, message):
@@ -73,11 +73,11 @@ def test_sizes_of_pages_agree_with_the_footer(options, dictionary):
     ("data", "message"),
     [
         (b"\x15", "it is cut short"),
-        (b"\x15" + b"\xff" * 11, "a number that does not end"),
-        (b"\x1d", "a field of the unknown type 13"),
+        (b"\x15" + b"\xff" * 11, "a number does not end"),
+        (b"\x1d", "a field has the unknown type 13"),
         (b"\x1c" * 20, "nested too deeply"),
-        (b"\x19\xf5\xff\x7f", "a list that does not end"),
-        (b"\x19" * 30, "a list that does not end"),
+        (b"\x19\xf5\xff\x7f", "a list does not end"),
+        (b"\x19" * 30, "a list does not end"),
         (b"\x18\x7f", "it is cut short"),
     ],
 )
@@ -110,13 +110,13 @@ def footer_of(chunk: bytes) -> bytes:
     [
         (
             io.BytesIO(b"PAR1" + struct.pack("<I", 99) + b"PAR1"),
-            "a footer of 99 bytes in a file of 12",
+            "its footer has 99 bytes, but the file has only 12",
         ),
         (parquet(footer_of(b"")), "the footer does not say where a column is"),
         (parquet(footer_of(b"\x76\x02\x26\x03")), "a column begins before the file"),
         (
             parquet(footer_of(b"\x76\x04\x26\x08"), b"PAR1\x00\x00"),
-            "the head of a page gives no sizes",
+            "the header of a page gives no sizes",
         ),
     ],
 )

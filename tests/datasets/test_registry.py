@@ -64,7 +64,7 @@ def test_the_thirty_sets_of_the_paper_and_their_upstream_files():
 
 def test_not_at_hand_says_where_to_put_it(monkeypatch, tmp_path):
     monkeypatch.delenv("LEMLL_DATA_DIR", raising=False)
-    with pytest.raises(DatasetNotFoundError, match="not publicly at hand"):
+    with pytest.raises(DatasetNotFoundError, match="not publicly available"):
         load_dataset("msra")
     with pytest.raises(DatasetNotFoundError, match=r"LEMLL_DATA_DIR/multilabel/llog/llog\.npz"):
         load_dataset("llog")
@@ -192,5 +192,5 @@ def test_every_npz_at_hand_can_be_read(data_dir):
 def test_a_home_folder_of_nobody_is_named(monkeypatch, variable):
     monkeypatch.delenv("LEMLL_DATA_DIR", raising=False)
     monkeypatch.setenv(variable, "~nobody-here/data")
-    with pytest.raises(DatasetNotFoundError, match=f"{variable} is '~nobody-here/data', and that"):
+    with pytest.raises(DatasetNotFoundError, match=f"{variable} is '~nobody-here/data', but"):
         load_dataset("scene", download_if_missing=False)

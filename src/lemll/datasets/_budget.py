@@ -6,29 +6,30 @@ from lemll.exceptions import DatasetFormatError
 
 __all__ = ["NAME_BYTES", "Budget"]
 
-# What comes out of a file may be this many times larger than the file (real data sets stay below
-# 60), unless it stays below the floor anyway: a few kilobytes of zeros must not fill the memory.
+# The arrays of a file may be this many times larger than the file itself. Real data sets stay below
+# 60. Results below the floor are always allowed. A few kilobytes of packed zeros must not fill the
+# memory.
 _MAX_RATIO = 200
 _FLOOR_BYTES = 256 * 2**20
-# Compressed text has the lower floor: it is read by Python at about a megabyte per second where no
-# fast path fits, and grows once more when it is turned into numbers.
+# The floor for compressed text is lower, because text is expensive: without a fast path, Python
+# reads about one megabyte per second, and the numbers made from the text need memory again.
 _TEXT_FLOOR_BYTES = 2 * 2**20
-# A Python string with its place in a tuple, about.
+# Approximate memory of a short Python string and its pointer in a tuple.
 NAME_BYTES = 64
 
 
 class Budget:
-    """Counts the bytes that a reader allocates for a file, and refuses too large allocations.
+    """Counts the bytes that a reader allocates for a file, and refuses allocations beyond a limit.
 
     Parameters
     ----------
     file : str
-        For messages.
+        Name of the file in error messages.
     packed : int
-        Bytes of the file.
+        Size of the file in bytes.
     limit : int or None
-        The reader's `max_expanded_bytes`, for the text and for the arrays; by default 200 times
-        `packed`, and never below 2 MiB of text and 256 MiB of arrays.
+        The option `max_expanded_bytes` of the reader, for the text and for the arrays. By default
+        200 times `packed`, but at least 2 MiB for text and 256 MiB for arrays.
     """
 
     def __init__(self, file: str, packed: int, limit: int | None) -> None:
@@ -39,34 +40,34 @@ class Budget:
         self._arrays = 0
 
     def charge_text(self, size: int) -> None:
-        """Count `size` bytes of text that came out of a compressed file."""
+        """Count `size` bytes of text from a compressed file."""
         self._text += size
         allowed = self._allowed(_TEXT_FLOOR_BYTES)
         if self._text > allowed:
             raise DatasetFormatError(
-                f"expands to more than {allowed} bytes, which no data set of this file size "
-                "does; if it is genuine, pass a larger max_expanded_bytes",
+                f"expands to more than {allowed} bytes, which is too much for a file of this "
+                "size; if the file is correct, pass a larger max_expanded_bytes",
                 file=self.file,
             )
 
     def charge(self, size: int) -> None:
-        """Count `size` bytes of arrays and names that are about to be made."""
+        """Count `size` bytes of arrays and names before they are allocated."""
         self.check(size)
         self._arrays += size
 
     def check(self, size: int) -> None:
-        """Refuse `size` bytes that would not fit, without counting what is soon freed again."""
+        """Refuse `size` bytes that do not fit, without counting them: they are freed soon."""
         total = self._arrays + size
         allowed = self._allowed(_FLOOR_BYTES)
         if total > allowed:
             raise DatasetFormatError(
-                f"its arrays would take {total} bytes, more than the {allowed} that a file "
-                "of this size should ask for; if it is genuine, pass a larger max_expanded_bytes",
+                f"its arrays would take {total} bytes, more than the {allowed} that a file of this "
+                "size should need; if the file is correct, pass a larger max_expanded_bytes",
                 file=self.file,
             )
 
     def join(self, other: Budget) -> None:
-        """Take in the account of a further file of the same data set."""
+        """Add the counts of another file of the same data set."""
         self._packed += other._packed
         self._arrays += other._arrays
 

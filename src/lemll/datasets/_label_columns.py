@@ -1,4 +1,4 @@
-"""Which columns are the labels, by one rule for all formats with named columns."""
+"""Find the label columns, by one rule for all formats with named columns."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def resolve_labels(columns: Sequence[str], labels: Labels, file: str) -> npt.NDA
     Parameters
     ----------
     columns : sequence of str
-        All column names, in the file's order.
+        All column names, in the order of the file.
     labels : str, Path, int or sequence of str
-        A single column name, the path of a Mulan XML file, a count (the first `n` columns, or the
-        last ``-n`` if negative), or the names.
+        One column name, several column names, the path of a Mulan XML file, or a count `n` (the
+        first `n` columns, or the last ``-n`` columns if `n` is negative).
     file : str
-        For messages.
+        Name of the file in error messages.
 
     Returns
     -------
     ndarray of shape (n_columns,), bool
-        True for a label; at least one is, and at least one is not.
+        True for labels. At least one column is a label, and at least one is not.
     """
     if isinstance(labels, int | np.integer) and not isinstance(labels, bool):
         mask = _count_mask(int(labels), len(columns), file)
@@ -44,7 +44,8 @@ def resolve_labels(columns: Sequence[str], labels: Labels, file: str) -> npt.NDA
         mask = _name_mask(columns, _names(columns, labels, file), file)
     if mask.all():
         raise DatasetFormatError(
-            f"all {len(columns)} columns are labels, none a feature", file=file
+            f"all {len(columns)} columns are labels, so no feature is left; give fewer labels",
+            file=file,
         )
     return mask
 
@@ -52,8 +53,8 @@ def resolve_labels(columns: Sequence[str], labels: Labels, file: str) -> npt.NDA
 def _count_mask(count: int, width: int, file: str) -> npt.NDArray[np.bool_]:
     if count == 0 or abs(count) > width:
         raise DatasetFormatError(
-            f"{count} labels asked for among {width} columns; want between 1 and {width - 1} "
-            "(negative: counted from the end)",
+            f"{count} labels were requested, but there are {width} columns; expected between 1 "
+            f"and {width - 1} (negative: counted from the end)",
             file=file,
         )
     place = np.arange(width)
@@ -77,7 +78,7 @@ def _names(columns: Sequence[str], labels: object, file: str) -> list[str]:
         if not isinstance(name, str):
             raise TypeError(f"labels= must name columns by text, got {name!r} among the names")
     if not names:
-        raise DatasetFormatError("labels= names no label; want at least one", file=file)
+        raise DatasetFormatError("labels= is empty; expected at least one label", file=file)
     return [str(name) for name in names]
 
 
@@ -87,18 +88,20 @@ def _is_xml(text: str) -> bool:
 
 def _name_mask(columns: Sequence[str], names: list[str], file: str) -> npt.NDArray[np.bool_]:
     occurrences = Counter(columns)
-    # Mulan's XML files repeat a name with the escapes it has in the ARFF file.
+    # The XML files of Mulan copy the names from the ARFF file together with their escapes.
     found = [name if name in occurrences else unescape(name) for name in names]
     wanted = set(found)
     absent = [name for name in found if name not in occurrences]
     if absent:
         raise DatasetFormatError(
-            f"{len(absent)} of the {len(names)} labels are not among the columns; want column "
+            f"{len(absent)} of the {len(names)} labels are not among the columns; expected column "
             "names, or the label file that belongs to this file",
             file=file,
             token=absent[0],
         )
     twice = next((name for name in columns if name in wanted and occurrences[name] > 1), None)
     if twice is not None:
-        raise DatasetFormatError("a label name stands for two columns", file=file, token=twice)
+        raise DatasetFormatError(
+            "two columns have the name of one label; rename one of them", file=file, token=twice
+        )
     return np.array([column in wanted for column in columns], dtype=bool)

@@ -1,4 +1,4 @@
-"""Default column names that take no memory until someone looks at them."""
+"""Default column names, which are created only when they are used."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ _SHOWN = 6
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NumberedNames(Sequence[str]):
-    """The names ``x0, x1, ...``, made one by one when asked for.
+    """The names ``x0, x1, ...``. Each name is created when it is used.
 
-    A sparse set may have millions of columns; a string for each would outweigh the data.
+    A sparse data set may have millions of columns. One string per column would need more memory
+    than the data.
 
     Parameters
     ----------
     prefix : str
-        What stands before the number.
+        The text before the number.
     numbers : range
         The numbers.
 
@@ -60,7 +61,7 @@ class NumberedNames(Sequence[str]):
         return NotImplemented
 
     def __hash__(self) -> int:
-        return hash(tuple(self))  # equal to a tuple, so it must hash like one
+        return hash(tuple(self))  # equal objects must have equal hashes, and this may equal a tuple
 
     def __repr__(self) -> str:
         if len(self) <= _SHOWN:

@@ -1,4 +1,4 @@
-"""Text to number, by one rule for all formats."""
+"""Convert text to numbers, by one rule for all formats."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ __all__ = ["has_odd_characters", "to_number"]
 
 
 def has_odd_characters(text: str) -> bool:
-    """Tell whether float() might take `text` for more than a plain number.
+    """Tell whether `text` contains characters that float() accepts but data formats do not.
 
-    It would accept "1_000" and the digits of other scripts, which no data format means.
+    float() accepts "1_000" and the digits of other scripts. No data format allows them.
     """
     return not text.isascii() or "_" in text
 
 
 def to_number(text: str) -> float | None:
-    """Return the finite number that `text` spells, or None.
+    """Return `text` as a finite number, or None if it is not one.
 
     >>> to_number("2.5"), to_number("1_000"), to_number("inf")
     (2.5, None, None)

@@ -11,12 +11,12 @@ Missing = Literal["error", "nan"]
 
 
 def check_kind(kind: str) -> None:
-    """Refuse a `kind` that no reader knows."""
+    """Raise an error if `kind` is not a known value."""
     if kind not in get_args(Kind):
         raise ValueError(f"kind={kind!r} must be 'auto', 'logical' or 'distribution'")
 
 
 def check_missing(missing: str) -> None:
-    """Refuse a `missing` that no reader knows."""
+    """Raise an error if `missing` is not a known value."""
     if missing not in get_args(Missing):
         raise ValueError(f"missing={missing!r} must be 'error' or 'nan'")

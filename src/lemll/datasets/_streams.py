@@ -1,4 +1,4 @@
-"""Bytes in and out of files: decompression with a cap, whole lines in blocks, atomic writing."""
+"""Read and write bytes: limited decompression, blocks of whole lines, atomic writing."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ __all__ = [
 
 COMPRESSIONS = (".gz", ".bz2", ".xz")
 
-# A line is turned into numbers as a whole, for which it takes many times its own memory.
+# A line is converted to numbers as a whole, and this needs many times the memory of the line.
 _MAX_LINE_BYTES = 16 * 2**20
-_PARTS_BYTES = 32  # per byte of the line: a string of one character for every second of them
+# Memory per byte of a line in the worst case, "1,1,1,...": one Python string per two bytes.
+_PARTS_BYTES = 32
 # Small blocks keep the arrays of one block in the processor's cache and the peak memory low.
 _BLOCK_BYTES = 128 * 2**10
 
@@ -44,13 +45,13 @@ class _Readable(Protocol):
 
 
 class BinaryFile(Protocol):
-    """What a writer needs of an open file."""
+    """The part of an open file that a writer uses."""
 
     def write(self, data: bytes, /) -> int: ...
 
 
 def plain_suffix(path: Path) -> str:
-    """Return the lower-case suffix that tells the format, looking behind a compression suffix."""
+    """Return the lower-case suffix of the format, without a suffix of compression."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSIONS:
         suffixes.pop()
@@ -58,11 +59,11 @@ def plain_suffix(path: Path) -> str:
 
 
 def refuse_compression(path: Path) -> None:
-    """Refuse a compression suffix on a format that is packed by itself."""
+    """Refuse a suffix of compression for a format that is already compressed."""
     if path.suffix.lower() in COMPRESSIONS:
         raise ValueError(
-            f"{path.name!r}: {plain_suffix(path)} files are not compressed again; "
-            f"unpack it, or leave the {path.suffix} away"
+            f"{path.name!r}: {plain_suffix(path)} files are already compressed; "
+            f"decompress the file, or remove the suffix {path.suffix}"
         )
 
 
@@ -73,7 +74,7 @@ def _unreadable(error: OSError, path: Path) -> DatasetFormatError:
 
 
 def file_size(path: Path) -> int:
-    """Return the size of a file that is there and can be opened, or say that it cannot."""
+    """Return the size of a file; raise an error if it cannot be opened."""
     try:
         with path.open("rb") as file:
             return file.seek(0, os.SEEK_END)
@@ -93,7 +94,7 @@ def _open_compressed(path: Path) -> Any:
 
 
 class _Capped:
-    """A decompressing stream that refuses to expand without end, with errors of one family."""
+    """A stream that decompresses a file up to a limit. Every error is a DatasetFormatError."""
 
     def __init__(self, path: Path, max_expanded_bytes: int | None) -> None:
         self.path = path
@@ -112,13 +113,13 @@ class _Capped:
                 f"the {self.path.suffix} stream is broken or cut short: {error}",
                 file=str(self.path),
             ) from error
-        except MemoryError as error:  # the stream's head names the size of its dictionary
+        except MemoryError as error:  # the header of .xz sets the size of the dictionary
             raise DatasetFormatError(
-                f"the {self.path.suffix} stream asks for more memory than there is; pack it again "
-                "with an ordinary preset",
+                f"the {self.path.suffix} stream needs more memory than is available; compress it "
+                "again with a default preset",
                 file=str(self.path),
             ) from error
-        except OSError as error:  # bz2 reports damage this way; so does reading a folder
+        except OSError as error:  # bz2 raises this for damaged files, and open files for folders
             raise _unreadable(error, self.path) from error
         if self.packed:
             self.budget.charge_text(len(chunk))
@@ -126,7 +127,7 @@ class _Capped:
 
 
 def read_capped(path: Path) -> tuple[bytes, Budget]:
-    """Read a small file whole (label XML), decompressed, under the same cap."""
+    """Read and decompress a whole small file, such as the label XML, with the same limit."""
     capped = _Capped(path, None)
     with capped.stream:
         chunks = iter(lambda: capped.read(_BLOCK_BYTES), b"")
@@ -139,16 +140,16 @@ class LineBlocks:
     Parameters
     ----------
     source : Path or bytes
-        The file (plain, .gz, .bz2, .xz), or its text.
+        The file (plain, .gz, .bz2, .xz), or its content.
     max_expanded_bytes : int, optional
-        Cap on the decompressed size, and on that of the arrays made of it; see `Budget`.
+        Largest size after decompression, and of the arrays made from it; see `Budget`.
 
     Attributes
     ----------
     line : int
-        Number of the first line of the block given last, from 1.
+        Number of the first line of the most recent block, counted from 1.
     budget : Budget
-        What the file may cost; the readers charge it for cells and names.
+        The memory that the file may use. The readers charge it for values and names.
     """
 
     def __init__(self, source: Path | bytes, max_expanded_bytes: int | None = None) -> None:
@@ -166,7 +167,8 @@ class LineBlocks:
         self.line = 1
         self._next_line = 1
         self._pushed: bytes | None = None
-        self._carry = bytearray()  # the begun last line; kept here, so that iteration can resume
+        # The incomplete last line. It is an attribute, so that a new iteration can continue.
+        self._carry = bytearray()
 
     def __enter__(self) -> LineBlocks:
         return self
@@ -175,7 +177,7 @@ class LineBlocks:
         self._close()
 
     def push_back(self, block: bytes, line: int) -> None:
-        """Give back the unused tail of the last block, which begins at `line`."""
+        """Return the unused end of the last block, which begins at `line`, to the stream."""
         self._pushed = block
         self.line = line
 
@@ -192,8 +194,8 @@ class LineBlocks:
                 self._carry += chunk
                 if len(self._carry) > _MAX_LINE_BYTES:
                     raise DatasetFormatError(
-                        f"a line is longer than {_MAX_LINE_BYTES} bytes; this is not a text data "
-                        "set, or its line ends were lost",
+                        f"a line is longer than {_MAX_LINE_BYTES} bytes; the file is not a text "
+                        "data set, or its line ends are missing",
                         file=self.file,
                         line=self._next_line,
                     )
@@ -201,7 +203,7 @@ class LineBlocks:
             block = bytes(self._carry) + chunk[:cut]
             self._carry = bytearray(chunk[cut:])
             if len(block) > 2 * _BLOCK_BYTES:
-                # One line is longer than a block, and all of its parts are made at once.
+                # One line is longer than a block, and all its parts exist at the same time.
                 self.budget.check(_PARTS_BYTES * len(block))
             if block:
                 self.line = self._next_line
@@ -213,10 +215,10 @@ class LineBlocks:
 
 @contextlib.contextmanager
 def atomic_write(path: Path) -> Iterator[BinaryFile]:
-    """Open a file for writing that appears under its name only when it is complete.
+    """Open a file for writing. It gets its name only when it is complete.
 
-    The compression follows the suffix. On any failure the half-written file is removed and what
-    stood under the name before is untouched.
+    The suffix selects the compression. After an error, the incomplete file is removed, and an
+    existing file with this name is unchanged.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
@@ -224,7 +226,7 @@ def atomic_write(path: Path) -> Iterator[BinaryFile]:
         with temporary.open("xb") as raw:
             match path.suffix.lower():
                 case ".gz":
-                    # No time stamp inside: the same data give the same bytes.
+                    # Without a time stamp, the same data always give the same bytes.
                     with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
                         yield packed
                 case ".bz2":

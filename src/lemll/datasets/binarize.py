@@ -1,4 +1,4 @@
-"""From a label distribution to logical labels."""
+"""Convert a label distribution to logical labels."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ __all__ = ["binarize_distribution"]
 
 
 def binarize_distribution(D: MatrixLike, threshold: float) -> LabelArray:
-    """Turn a label distribution into logical labels.
+    """Convert a label distribution to logical labels.
 
-    In each row the labels are taken by descending degree until the sum of the degrees taken
-    *exceeds* the threshold [1]_. A sum equal to the threshold goes on, as in the authors' code.
-    Of equal degrees the label with the lower index is taken first. At least one label is taken;
-    should rounding keep the sum of a whole row from exceeding the threshold, all are.
+    In each row, the labels are selected in order of descending degree, until the sum of the
+    selected degrees *exceeds* the threshold [1]_. If the sum equals the threshold, one more label
+    is selected, as in the code of the authors. If two degrees are equal, the label with the lower
+    index is selected first. At least one label is selected. If rounding errors keep the sum of a
+    whole row below the threshold, all labels are selected.
 
     Parameters
     ----------
     D : array-like of shape (n_samples, n_labels)
-        Degrees: non-negative, every row summing to one.
+        Degrees. They are non-negative, and the sum of every row is one.
     threshold : float
-        In (0, 1), both ends excluded; the paper uses 0.1, 0.2, 0.3, 0.4 and 0.5.
+        A number between 0 and 1, both excluded. The paper uses 0.1, 0.2, 0.3, 0.4 and 0.5.
 
     Returns
     -------
     ndarray of shape (n_samples, n_labels), int8
-        Logical labels, 0/1. No row is empty.
+        Logical labels, 0/1. Each row has at least one relevant label.
 
     References
     ----------
@@ -51,7 +52,7 @@ def binarize_distribution(D: MatrixLike, threshold: float) -> LabelArray:
     order = np.argsort(-degrees, axis=1, kind="stable")
     sums = np.cumsum(np.take_along_axis(degrees, order, axis=1), axis=1)
     chosen = np.ones(degrees.shape, dtype=np.int8)
-    # A label is taken if the sum before it has not yet exceeded the threshold.
+    # A label is selected if the sum of the larger degrees does not exceed the threshold.
     chosen[:, 1:] = sums[:, :-1] <= threshold
     labels = np.empty_like(chosen)
     np.put_along_axis(labels, order, chosen, axis=1)

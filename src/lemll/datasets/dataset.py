@@ -1,4 +1,4 @@
-"""The one result of every reader and generator."""
+"""The data set class, which all readers and generators return."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ class Dataset:
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Features. Dense ones are kept as a float array, which shares memory with `X` if that is a
-        float array already; sparse ones as a CSR array of their own.
+        Features. Dense features are stored as a float array. If `X` is already a float array, both
+        share memory. Sparse features are copied to a CSR array.
     Y : array-like of shape (n_samples, n_labels), optional
         Logical labels, 0/1.
     D : array-like of shape (n_samples, n_labels), optional
-        Label distribution: rows are non-negative and sum to one; may share memory like `X`.
-        Exactly one of `Y` and `D` is given.
+        Label distribution. Degrees are non-negative, and the sum of every row is one. It may share
+        memory like `X`. Exactly one of `Y` and `D` must be given.
     feature_names, label_names : sequence of str, optional
-        One name a column. When not given, those of a data frame; else ``x0, x1, ...`` and
-        ``y0, y1, ...``.
+        One name per column. By default the column names of a data frame, or else ``x0, x1, ...``
+        and ``y0, y1, ...``.
     name : str, default=""
-        What the set is called.
+        The name of the data set.
     source : str, default=""
-        Where it came from.
+        The file or the function that the data come from.
     allow_missing : bool, default=False
-        Keep NaN in `X`, where a file marks missing values. Infinity is always refused.
+        Accept NaN in `X` as a missing value. Infinity is always refused.
     registered : str, default=""
-        The registered name, if `load_dataset` loaded the set; then `describe` compares it with the
-        paper. A file that only happens to have such a name is not compared.
+        The registered name, if `load_dataset` loaded the data set. Then `describe` compares it with
+        the paper. A file with the same name is not compared, because it may be another data set.
 
     Raises
     ------
     DatasetFormatError
-        If the parts do not fit together or hold what they should not.
+        If the parts do not fit together, or if their content is not valid.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Dataset:
         try:
             self._check()
         except (TypeError, ValueError) as error:
-            # Every fault of the content says which file it came from.
+            # Every error about the content must name the file.
             raise DatasetFormatError(str(error), file=self.source or None) from error
 
     def _check(self) -> None:
@@ -105,7 +105,7 @@ class Dataset:
 
     @property
     def labels(self) -> Array:
-        """`Y` or `D`, whichever the set has."""
+        """The labels of the data set: `Y` if it has logical labels, else `D`."""
         labels: Array = self.D if self.Y is None else self.Y
         return labels
 
@@ -153,9 +153,9 @@ def _features(X: Features, allow_missing: bool) -> Any:
 
 
 def _frame_names(table: Any) -> tuple[str, ...]:
-    """Take the column names of a data frame; anything else has none."""
+    """Return the column names of a data frame, or nothing for other objects."""
     columns = getattr(table, "columns", ())
-    # Arrow's tables have columns too, but mean the cells by it.
+    # Tables of Arrow also have the attribute `columns`, but it holds the data.
     if not all(isinstance(column, str | int | tuple) for column in columns):
         return ()
     return tuple(str(column) for column in columns)

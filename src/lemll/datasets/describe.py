@@ -14,7 +14,7 @@ __all__ = ["Description", "Difference", "describe"]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One figure in which the data and the paper disagree."""
+    """One figure that is different in the data and in the paper."""
 
     figure: str
     ours: float
@@ -33,7 +33,7 @@ class Description:
     Attributes
     ----------
     name : str
-        The set's name.
+        The name of the data set.
     examples, features, labels : int
         Numbers of rows, features and labels.
     cardinality : float or None
@@ -45,8 +45,8 @@ class Description:
     proportion_distinct : float or None
         Distinct label sets divided by rows.
     differences : tuple of Difference
-        Where these differ from the paper's tables (to the decimals it prints); empty for a set that
-        did not come from `load_dataset`.
+        The figures that differ from the tables of the paper, up to the printed decimals. Empty for
+        a data set that was not loaded by `load_dataset`.
     """
 
     name: str
@@ -66,13 +66,13 @@ def describe(dataset: Dataset) -> Description:
     Parameters
     ----------
     dataset : Dataset
-        Any; one that `load_dataset` loaded is compared with the paper. A file of the same name
-        may well be another set.
+        Any data set. If `load_dataset` loaded it, it is compared with the paper. Other data sets
+        are not compared, even if they have the same name.
 
     Returns
     -------
     Description
-        The figures, and where they differ from the paper.
+        The figures and their differences from the paper.
 
     Examples
     --------

@@ -28,8 +28,9 @@ from lemll.exceptions import (
 __all__ = ["UpstreamFile", "download"]
 
 _CHUNK_BYTES = 64 * 2**10
-# For a connection or a read; and for a whole file, on top of which comes its size at a slow pace.
+# Limit for one connection or one read.
 _TIMEOUT_SECONDS = 30
+# Limit for a whole file: this time, plus the time for its size at the slowest accepted speed.
 _LEAST_SECONDS = 60
 _SLOWEST_BYTES_PER_SECOND = 50_000
 _POLL_SECONDS = 0.1
@@ -38,7 +39,7 @@ _MAX_REDIRECTS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamFile:
-    """A file somewhere else, with all that is needed to know it when it arrives."""
+    """A file on a server, with the size and the hash that identify it."""
 
     url: str
     sha256: str
@@ -46,23 +47,23 @@ class UpstreamFile:
 
     @property
     def name(self) -> str:
-        """The file's own name."""
+        """The name of the file, without its folder."""
         return urlsplit(self.url).path.rpartition("/")[2]
 
 
 def download(file: UpstreamFile, folder: Path, *, download_if_missing: bool = True) -> Path:
-    """Return the local copy of `file`, downloading it if need be.
+    """Return the local copy of `file`. Download it first if it is missing or damaged.
 
-    The bytes go to a temporary file in the same folder, are checked against the registered size
-    and SHA-256, and only then take their name, in one step. One process downloads a file at a time;
-    the others wait for it and use what it has got.
+    The bytes go to a temporary file in the same folder. They are compared with the registered size
+    and SHA-256, and then the file is renamed in one step. Only one process downloads a file at a
+    time. The others wait and use the same file.
 
     Parameters
     ----------
     file : UpstreamFile
-        Address, SHA-256 and size, all three mandatory.
+        Address, SHA-256 and size of the file.
     folder : Path
-        Where the copy stands.
+        The folder of the local copy.
     download_if_missing : bool, default=True
         If False, a missing or damaged copy is an error.
 
@@ -76,7 +77,8 @@ def download(file: UpstreamFile, folder: Path, *, download_if_missing: bool = Tr
         return target
     if not download_if_missing:
         raise DatasetNotFoundError(
-            f"{target} is not there, and download_if_missing=False forbids fetching {file.url}"
+            f"{target} does not exist or is damaged, and download_if_missing=False forbids the "
+            f"download of {file.url}"
         )
     _check_https(file.url)
     import_extra("pooch", "data", "Downloading a data set")
@@ -85,15 +87,15 @@ def download(file: UpstreamFile, folder: Path, *, download_if_missing: bool = Tr
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _alone(folder / f".{file.name}.lock", deadline):
-            # Whoever had the lock before may have downloaded it.
+            # The process that held the lock before may have downloaded the file.
             return target if _is_whole(target, file) else _retrieve(file, folder, deadline)
     except (ChecksumError, DownloadError):
         raise
     except OSError as error:
-        # Everything that requests raises, and a folder that cannot be written.
+        # All exceptions of requests, and a folder without permission to write.
         failed = f"failed: {error}"
         if time.monotonic() >= deadline:
-            failed = f"took longer than {seconds:.0f} s in all, waiting for others included"
+            failed = f"took longer than {seconds:.0f} s in total, including the wait for others"
         raise DownloadError(
             f"downloading {file.url} {failed}; check the connection, or set LEMLL_DATA_DIR "
             "to a folder that has the file"
@@ -107,8 +109,7 @@ def _is_whole(path: Path, file: UpstreamFile) -> bool:
         return False
     except OSError as error:
         raise DownloadError(
-            f"{path} cannot be read: {error.strerror}; remove what stands there, and the file is "
-            "downloaded again"
+            f"{path} cannot be read: {error.strerror}; remove it, then the file is downloaded again"
         ) from error
     with open(descriptor, "rb") as stream:
         if os.fstat(descriptor).st_size != file.size:
@@ -118,11 +119,11 @@ def _is_whole(path: Path, file: UpstreamFile) -> bool:
 
 @contextmanager
 def _alone(path: Path, deadline: float) -> Iterator[None]:
-    """Wait until no other process or thread is here; not longer than to the deadline."""
+    """Wait until no other process or thread holds the lock, but not longer than the deadline."""
     while True:
         try:
             lock = take_lock(path)
-        except ImportError:  # without locks a file may be downloaded twice, and is whole either way
+        except ImportError:  # without locks, two downloads are possible; both give a complete file
             yield
             return
         if lock is not None:
@@ -146,12 +147,12 @@ def _retrieve(file: UpstreamFile, folder: Path, deadline: float) -> Path:
             path=folder,
             downloader=_CappedDownloader(file.size, deadline),
         )
-    except OSError:  # some of what requests raises is a ValueError, too
+    except OSError:  # some exceptions of requests are both an OSError and a ValueError
         raise
     except ValueError as error:
         raise ChecksumError(
-            f"what {file.url} delivers is not the registered file (SHA-256 {file.sha256}); "
-            "nothing was kept. If it was replaced upstream, the registry must be updated"
+            f"the file at {file.url} is not the registered one (SHA-256 {file.sha256}); it was "
+            "deleted. If its authors have replaced it, the registry must be updated"
         ) from error
     return Path(path)
 
@@ -162,7 +163,7 @@ def _check_https(url: str) -> None:
 
 
 class _DeadlineSocket(ssl.SSLSocket):
-    """A socket whose reads end at a deadline, however often a byte arrives."""
+    """A socket whose reads end at a deadline, even if single bytes continue to arrive."""
 
     deadline: float
 
@@ -175,7 +176,7 @@ class _DeadlineSocket(ssl.SSLSocket):
 
 
 def _session(deadline: float) -> Any:
-    """Make a session of requests whose answers, heads included, must have come by a deadline."""
+    """Make a session of requests in which responses must be complete before a deadline."""
     requests = import_extra("requests", "data", "Downloading a data set")
     secure = import_extra("urllib3.util.ssl_", "data", "Downloading a data set")
     context = secure.create_urllib3_context()
@@ -194,7 +195,7 @@ def _session(deadline: float) -> Any:
 
 
 class _CappedDownloader:
-    """Pooch's downloader protocol, refusing more bytes than registered and any way out of https."""
+    """A downloader for pooch that accepts only https and at most the registered number of bytes."""
 
     def __init__(self, size: int, deadline: float) -> None:
         self.size = size
@@ -206,14 +207,15 @@ class _CappedDownloader:
             with _session(self.deadline) as session:
                 self._fetch(session, url, Path(str(output_file)))
         except ValueError as error:
-            # urllib's and requests' word for it; to pooch it would look like a wrong checksum.
-            raise DownloadError(f"{url} redirects to no valid address: {error}") from error
+            # urllib and requests raise ValueError for a bad address. pooch also raises it for a
+            # wrong check sum, so it must not reach the caller of pooch.
+            raise DownloadError(f"{url} redirects to an invalid address: {error}") from error
 
     def _fetch(self, session: Any, url: str, path: Path) -> None:
         place = url
         for _ in range(_MAX_REDIRECTS + 1):
-            # Checked before each connection: following by itself, requests would have sent the
-            # request in the clear before anyone could look.
+            # Check each address before the connection. If requests followed the redirects itself,
+            # it would send the request over plain http before this check.
             _check_https(place)
             with session.get(
                 place, stream=True, timeout=_TIMEOUT_SECONDS, allow_redirects=False
@@ -232,6 +234,6 @@ class _CappedDownloader:
                 received += len(chunk)
                 if received > self.size:
                     raise DownloadError(
-                        f"{url} delivers more than the registered {self.size} bytes; stopped"
+                        f"{url} sends more than the registered {self.size} bytes; stopped"
                     )
                 target.write(chunk)

@@ -34,12 +34,12 @@ _WRITERS: dict[str, Callable[[Dataset, Path], None]] = {
 
 
 def looks_like_a_file(path: str | Path) -> bool:
-    """Tell whether a name ends like a file that one of the readers reads."""
+    """Tell whether a name has the suffix of a supported format."""
     return plain_suffix(Path(path)) in _READERS
 
 
 def find_reader(path: str | Path) -> Callable[..., Dataset]:
-    """Return the reader that a file's suffix asks for."""
+    """Return the reader for the suffix of a file."""
     reader = _READERS.get(plain_suffix(Path(path)))
     if reader is None:
         raise ValueError(f"no reader for {str(path)!r}; known suffixes: {', '.join(_READERS)}")
@@ -47,7 +47,7 @@ def find_reader(path: str | Path) -> Callable[..., Dataset]:
 
 
 def read_dataset(path: str | Path, **options: Any) -> Dataset:
-    """Read a data set with the reader that its suffix asks for.
+    """Read a data set with the reader for its suffix.
 
     Parameters
     ----------
@@ -60,18 +60,18 @@ def read_dataset(path: str | Path, **options: Any) -> Dataset:
     Returns
     -------
     Dataset
-        What the file holds.
+        The content of the file.
     """
     return find_reader(path)(path, **options)
 
 
 def write_dataset(dataset: Dataset, path: str | Path) -> None:
-    """Write a data set with the writer that the suffix asks for.
+    """Write a data set with the writer for the suffix.
 
     Parameters
     ----------
     dataset : Dataset
-        What to write.
+        The data set to write.
     path : str or Path
         ``.arff`` (MEKA dialect) or ``.csv``, each also compressed; ``.npz``; ``.parquet``.
     """

@@ -1,4 +1,4 @@
-"""Data sets without files: artificial label distributions, and tags of handwritten digits."""
+"""Data sets that need no file: artificial label distributions, and tags of handwritten digits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lemll.datasets.dataset import Dataset
 __all__ = ["load_digit_tags", "make_artificial", "make_artificial_surface"]
 
 # The constants of Geng (2016): t = a x + b x^2 + c x^3 + d, the weights of the three labels, and
-# how much each label leans on the one before.
+# the influence of each label on the next one.
 _A, _B, _C, _D = 1.0, 0.5, 0.2, 1.0
 _WEIGHTS = np.array([[4.0, 2.0, 1.0], [1.0, 2.0, 4.0], [1.0, 4.0, 2.0]])
 _LAMBDA_1, _LAMBDA_2 = 0.01, 0.01
@@ -47,7 +47,7 @@ def make_artificial(n_samples: int = 500, *, random_state: RandomState = None) -
 
     See Also
     --------
-    make_artificial_surface : The test points, made to be looked at.
+    make_artificial_surface : The test points, on a surface that can be drawn.
 
     References
     ----------
@@ -70,28 +70,28 @@ def make_artificial(n_samples: int = 500, *, random_state: RandomState = None) -
 
 
 def make_artificial_surface(step: float = 0.04) -> Dataset:
-    r"""Make the artificial data of Geng on a surface, where a distribution shows as a colour.
+    r"""Make the artificial data of Geng on a surface, where each distribution is one colour.
 
     The first two features form a grid over :math:`[-1,1]^2`, and
-    :math:`x_3=\sin((x_1+x_2)\pi)`; the distribution is that of :func:`make_artificial`. It is the
-    usual test set of the artificial data [1]_: the three degrees, taken as red, green and blue,
-    paint the surface.
+    :math:`x_3=\sin((x_1+x_2)\pi)`. The distribution is that of :func:`make_artificial`. This is the
+    usual test set of the artificial data [1]_. The three degrees are the red, green and blue of the
+    colour of a point.
 
     Parameters
     ----------
     step : float, default=0.04
-        Distance of the grid's points; it must divide 2.
+        Distance between neighbouring points of the grid. It must divide 2.
 
     Returns
     -------
     Dataset
-        3 features and a distribution `D` over 3 labels. With k = 2 / step + 1 points on a side,
-        51 by default, the k * k rows come with the second feature running faster, so that
+        3 features and a distribution `D` over 3 labels. Each side of the grid has k = 2 / step + 1
+        points, 51 by default. In the k * k rows, the second feature changes fastest, so
         ``D.reshape(k, k, 3)`` is an image.
 
     See Also
     --------
-    make_artificial : The same distribution at random points, to train on.
+    make_artificial : The same distribution at random points, for training.
 
     References
     ----------
@@ -149,8 +149,8 @@ def load_digit_tags() -> Dataset:
     """Load a small real multi-label set: 1797 handwritten digits, each with eight tags.
 
     The images (8 x 8 pixels, 0 to 16) are those of :func:`sklearn.datasets.load_digits` [1]_ and
-    come with scikit-learn: nothing is downloaded. Five tags follow from the digit, three from the
-    image itself, so that the labels are no mere function of one class:
+    come with scikit-learn, so no download is needed. Five tags depend on the digit, and three
+    depend on the image. Therefore the labels are not a function of the digit alone:
 
     ============  ========================================================
     tag           relevant for
@@ -165,7 +165,7 @@ def load_digit_tags() -> Dataset:
     ``left``      images with more ink in the left half than in the right
     ============  ========================================================
 
-    No row is empty, none is full.
+    Every row has at least one tag, and no row has all tags.
 
     Returns
     -------

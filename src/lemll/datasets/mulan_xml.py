@@ -1,4 +1,4 @@
-"""The label file of Mulan: an XML list of label names, possibly nested into a hierarchy."""
+"""Read the label file of Mulan: an XML list of label names, which may form a hierarchy."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["read_label_xml"]
 def read_label_xml(source: str | Path | bytes) -> tuple[str, ...]:
     """Read the label names of a Mulan XML file.
 
-    A document type declaration is refused: Mulan's files have none, and it is the only door to
-    entity expansion and to other files.
+    A document type declaration is refused. The files of Mulan do not contain one, and only such a
+    declaration can expand entities or read other files.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def read_label_xml(source: str | Path | bytes) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        The names in document order; nested labels follow their parent.
+        The names in the order of the document. A parent comes before its nested labels.
 
     Examples
     --------
@@ -52,10 +52,10 @@ def read_label_xml(source: str | Path | bytes) -> tuple[str, ...]:
     except (ValueError, LookupError) as error:
         if isinstance(error, DatasetFormatError):
             raise
-        # An encoding that Python does not know, or cannot use here.
+        # The declared encoding is unknown to Python, or expat cannot use it.
         raise DatasetFormatError(f"not readable as XML: {error}", file=file) from error
     if not collector.names:
-        raise DatasetFormatError("the file names no label: want <label name='...'>", file=file)
+        raise DatasetFormatError("the file has no label; expected <label name='...'>", file=file)
     return tuple(collector.names)
 
 
@@ -72,6 +72,7 @@ class _LabelCollector:
         self.parser.StartDoctypeDeclHandler = self._refuse_doctype
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        # The separator of the parser stands between the namespace and the name of the element.
         element = tag.rpartition(" ")[2]
         if self._depth == 0 and element != "labels":
             raise self._error("the root element must be <labels>", element)

@@ -25,7 +25,7 @@ from lemll.exceptions import DatasetNotFoundError, UnknownDatasetError
 
 __all__ = ["FIGURES", "DatasetInfo", "dataset_info", "list_datasets", "load_dataset", "local_path"]
 
-# The figures of the paper's tables, in its order.
+# The figures in the tables of the paper, in the same order.
 FIGURES = (
     "examples",
     "features",
@@ -39,30 +39,30 @@ FIGURES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetInfo:
-    """What is known of a data set before it is read.
+    """The registered information about a data set.
 
     Attributes
     ----------
     name : str
         Its name in lemll.
     aliases : tuple of str
-        Other names it goes by, the paper's abbreviation among them.
+        Its other names, for example the abbreviation in the paper.
     kind : {"logical", "distribution"}
-        What its labels are.
+        The kind of its labels.
     table : str
-        The paper's table that lists it, "I" or "V", or "" for an extra.
+        The table of the paper that lists it: "I", "V", or "" if no table does.
     published : dict
-        The figures the paper prints, by name (`examples`, `features`, `labels`, ...).
+        The figures in the paper, by name (`examples`, `features`, `labels`, ...).
     known_differences : dict
-        Where the data are known to differ from the paper, what they have instead.
+        The figures that are known to differ from the paper, with their values in the data.
     domain : str
-        What it is about.
+        The subject of the data.
     path : str
-        Where it stands below ``LEMLL_DATA_DIR``; "" if it could not be had.
+        The path of the file relative to ``LEMLL_DATA_DIR``, or "" if the file is not available.
     upstream : tuple of UpstreamFile
-        The files to download it from; empty if none is registered.
+        The files to download. Empty if no file is registered.
     note : str
-        What else a user should know.
+        More information for users.
     """
 
     name: str
@@ -129,12 +129,12 @@ def list_datasets(*, table: str | None = None) -> list[DatasetInfo]:
     Parameters
     ----------
     table : {"I", "V", ""}, optional
-        Only those of this table of the paper; "" for the extras beyond it.
+        List only the data sets of this table of the paper. "" lists the data sets in no table.
 
     Returns
     -------
     list of DatasetInfo
-        In the paper's order, then the extras.
+        The data sets in the order of the paper, then the others.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def list_datasets(*, table: str | None = None) -> list[DatasetInfo]:
 
 
 def dataset_info(name: str) -> DatasetInfo:
-    """Look a data set up by its name or an alias; case and punctuation do not matter.
+    """Find a data set by its name or an alias. Case and punctuation are ignored.
 
     Parameters
     ----------
@@ -155,12 +155,12 @@ def dataset_info(name: str) -> DatasetInfo:
     Returns
     -------
     DatasetInfo
-        Its entry.
+        The registered information.
 
     Raises
     ------
     UnknownDatasetError
-        Naming the nearest registered name.
+        If the name is not registered. The message suggests the most similar name.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def dataset_info(name: str) -> DatasetInfo:
 
 
 def local_path(info: DatasetInfo) -> Path | None:
-    """Return where a set stands below ``LEMLL_DATA_DIR``, or None if it does not."""
+    """Return the path of a data set below ``LEMLL_DATA_DIR``, or None if it is not there."""
     folder = os.environ.get("LEMLL_DATA_DIR")
     if not folder or not info.path:
         return None
@@ -193,29 +193,30 @@ def load_dataset(
 ) -> Dataset:
     """Load a registered data set.
 
-    Looks below the folder named by the environment variable ``LEMLL_DATA_DIR``, then in the cache,
-    then downloads it where an upstream file is registered.
+    The function looks in the folder of the environment variable ``LEMLL_DATA_DIR``, then in the
+    cache. Then it downloads the data set, if a file to download is registered.
 
     Parameters
     ----------
     name : str
-        Its name or an alias; see `list_datasets`.
+        The name or an alias of the data set; see `list_datasets`.
     download_if_missing : bool, default=True
-        Whether to go to the network.
+        Whether the data set may be downloaded.
     cache_dir : str or Path, optional
-        Where downloads are kept; by default ``lemll`` in the user's cache folder.
+        The folder for downloaded files. By default ``lemll`` in the cache folder of the user.
 
     Returns
     -------
     Dataset
-        Named as registered.
+        The data set under its registered name.
 
     Raises
     ------
     UnknownDatasetError
-        If nothing is registered under that name.
+        If the name is not registered.
     DatasetNotFoundError
-        If it is neither at hand nor downloadable; says what to do.
+        If the data set is not on this machine and cannot be downloaded. The message says what to
+        do.
     """
     info = dataset_info(name)
     path = local_path(info)
@@ -224,7 +225,7 @@ def load_dataset(
     if not info.upstream:
         where = f"put it at $LEMLL_DATA_DIR/{info.path}" if info.path else info.note
         raise DatasetNotFoundError(
-            f"data set {info.name!r} is not at hand and has no registered download: {where}"
+            f"data set {info.name!r} is not on this machine and has no registered download: {where}"
         )
     folder = (Path(cache_dir) if cache_dir is not None else _default_cache()) / info.name
     files = [
@@ -243,8 +244,8 @@ def _home_written_out(folder: str, variable: str) -> Path:
         return Path(folder).expanduser()
     except RuntimeError as error:
         raise DatasetNotFoundError(
-            f"{variable} is {folder!r}, and that home folder is not known here; set {variable} to "
-            "a folder without ~"
+            f"{variable} is {folder!r}, but this home folder is not known; set {variable} to a "
+            "folder without ~"
         ) from error
 
 

@@ -36,31 +36,32 @@ def read_svmlight(
 ) -> Dataset:
     r"""Read a multi-label data set in LIBSVM's text format.
 
-    A first line of three whole numbers, ``rows features labels`` as in the extreme-classification
-    repository, gives the shape. Without it and without `n_features`, `n_labels` the format cannot
-    tell of a last feature or label that never occurs: the largest index seen decides.
+    If the first line has three whole numbers, ``rows features labels`` as in the
+    extreme-classification repository, it gives the shape. Without this line and without
+    `n_features` and `n_labels`, the largest index in the file gives the shape, because the format
+    does not mention a feature or label that never occurs.
 
     Parameters
     ----------
     source : str, Path or bytes
-        The file (plain, ``.gz``, ``.bz2``, ``.xz``), or its text.
+        The file (plain, ``.gz``, ``.bz2``, ``.xz``), or its content.
     n_features, n_labels : int, optional
-        The shape, where the file has no header line.
+        The shape, if the file has no header line.
     first_feature : int, optional
-        Number of the first feature, 0 or 1; by default 0 if the file has a header line or an
+        Number of the first feature, 0 or 1. By default 0 if the file has a header line or an
         index 0, else 1.
     first_label : int, default=0
         Number of the first label.
     name : str, optional
-        The set's name; by default the file's.
+        The name of the data set. By default the name of the file.
     max_expanded_bytes : int, optional
-        Cap on a compressed file's decompressed size, and on the size of the arrays; by default
-        200 times the file's size, and never below 2 MiB of text and 256 MiB of arrays.
+        Largest size of a compressed file after decompression, and of the arrays. By default 200
+        times the size of the file, but at least 2 MiB for text and 256 MiB for arrays.
 
     Returns
     -------
     Dataset
-        `X` as CSR array, `Y` 0/1; labels are named by their number in the file.
+        `X` is a CSR array, `Y` is 0/1. The name of a label is its number in the file.
 
     Examples
     --------
@@ -74,7 +75,7 @@ def read_svmlight(
         for block in blocks:
             for number, line in enumerate(block.decode("latin-1").split("\n"), start=blocks.line):
                 rows.add(line, number)
-            # Once as they are, once as NumPy arrays, once as those of the Dataset.
+            # The numbers exist three times: here, as NumPy arrays, and in the Dataset.
             blocks.budget.charge(3 * rows.grown_bytes())
     asked_features = n_features
     if rows.header is not None:
@@ -84,7 +85,7 @@ def read_svmlight(
         first_feature = 0 if first_feature is None else first_feature
         if count != len(rows.lengths):
             raise DatasetFormatError(
-                f"the header announces {count} rows, and {len(rows.lengths)} follow",
+                f"the header announces {count} rows, but the file has {len(rows.lengths)}",
                 file=rows.file,
             )
     X, Y = rows.finish(
@@ -108,7 +109,7 @@ class _Rows:
     def __init__(self, file: str) -> None:
         self.file = file
         self.header: tuple[int, int, int] | None = None
-        # Typed: a list would take a pointer and an object for every number.
+        # Typed arrays, because a list needs a pointer and an object per number.
         self.labels = array("q")
         self.label_lengths = array("q")
         self.indices = array("q")
@@ -119,7 +120,7 @@ class _Rows:
         self._known_sets: dict[str, tuple[int, ...]] = {}
 
     def grown_bytes(self) -> int:
-        """Return by how many bytes the rows have grown since the last call."""
+        """Return the number of bytes that the rows have grown by since the last call."""
         parts = (self.labels, self.label_lengths, self.indices, self.values, self.lengths)
         size = sum(part.itemsize * len(part) for part in parts)
         self._counted, grown = size, size - self._counted
@@ -136,11 +137,11 @@ class _Rows:
                 count, features, labels = (self._whole(token, number) for token in tokens)
                 self.header = (count, features, labels)
                 return
-        # A row without labels begins with white space, or at once with a feature.
+        # A row without labels begins with white space or directly with a feature.
         head = tokens[0]
         has_labels = ":" not in head and not text[0].isspace()
         if has_labels:
-            # Label sets come again and again, and need no second look.
+            # The same label sets occur often, so each is parsed and checked only once.
             names = self._known_sets.get(head) or self._label_set(head, number)
             self.labels.extend(names)
             self.label_lengths.append(len(names))
@@ -150,14 +151,14 @@ class _Rows:
         for cell in cells:
             index, colon, value = cell.partition(":")
             if not colon:
-                raise self._error("want index:value", number, cell)
+                raise self._error("expected index:value", number, cell)
             self.indices.append(self._whole(index, number))
             self.values.append(self._number(value, number))
         self.lengths.append(len(cells))
 
     def _whole(self, token: str, number: int) -> int:
         if not (token.isascii() and token.isdigit() and len(token) <= 10):
-            raise self._error("want a whole number", number, token)
+            raise self._error("expected a whole number", number, token)
         value = int(token)
         if value > _MAX_INDEX:
             raise self._error("number too large", number, token)
@@ -167,7 +168,7 @@ class _Rows:
         signed = [token for token in head.split(",") if token in _SIGNED_LABELS]
         if signed:
             raise self._error(
-                "labels are coded -1/+1; want the numbers of the labels that are relevant",
+                "labels are coded -1/+1; expected the numbers of the labels that are relevant",
                 number,
                 signed[0],
             )
@@ -179,7 +180,7 @@ class _Rows:
     def _number(self, token: str, number: int) -> float:
         value = to_number(token)
         if value is None:
-            raise self._error("want a finite number", number, token)
+            raise self._error("expected a finite number", number, token)
         return value
 
     def _error(self, problem: str, line: int, token: str) -> DatasetFormatError:
@@ -193,7 +194,7 @@ class _Rows:
         budget: Budget,
     ) -> tuple[Any, LabelArray]:
         if not self.lengths:
-            raise DatasetFormatError("no row in the file", file=self.file)
+            raise DatasetFormatError("the file has no rows", file=self.file)
         indices = np.array(self.indices, dtype=np.int64)
         first_feature = first[0]
         if first_feature is None:
@@ -211,7 +212,7 @@ class _Rows:
         X = sparse.csr_array((values, indices, indptr), shape=(n_rows, n_features))
         X.sort_indices()
         if not X.has_canonical_format:
-            raise DatasetFormatError("a row gives one feature twice", file=self.file)
+            raise DatasetFormatError("a row contains a feature twice", file=self.file)
         return X, Y
 
     def _size(self, indices: np.ndarray[tuple[int], np.dtype[np.int64]], size: int | None,
@@ -220,7 +221,7 @@ class _Rows:
         largest = int(indices.max(initial=-1))
         if smallest < 0:
             raise DatasetFormatError(
-                f"a {what} index lies before the first; pass first_{what}=0", file=self.file
+                f"a {what} index is smaller than the first one; pass first_{what}=0", file=self.file
             )
         if size is None:
             return max(largest + 1, 1)

@@ -1,1 +1,1 @@
-"""The NPZ layout: one compressed archive of plain arrays, no pickle."""
+"""The NPZ layout: one compressed archive of plain arrays, without pickle."""

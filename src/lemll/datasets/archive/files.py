@@ -37,17 +37,17 @@ def read_npz(
     path : str or Path
         An archive with dense ``X``, or ``X_data, X_indices, X_indptr, X_shape`` of a CSR array;
         ``Y`` (0/1) or ``D`` (distribution); optionally ``feature_names``, ``label_names``,
-        ``name``. Other arrays are left alone.
+        ``name``. Other arrays are not read.
     missing : {"error", "nan"}, default="error"
-        What to do with NaN in a feature.
+        Whether NaN in a feature is an error or is kept.
     max_expanded_bytes : int, optional
-        Cap on the size of the arrays; by default 200 times the file's size, and never below
+        Largest size of the arrays. By default 200 times the size of the file, but at least
         256 MiB.
 
     Returns
     -------
     Dataset
-        Named after the archive, or after the file if that has no name.
+        The data set. Its name is the array ``name``, or else the name of the file.
     """
     check_missing(missing)
     path = Path(path)
@@ -100,25 +100,25 @@ def _text(arrays: dict[str, Array], key: str, budget: Budget) -> tuple[str, ...]
     try:
         if texts.dtype.kind != "U":
             raise ValueError(f"its dtype is {texts.dtype}")
-        # Not every 32 bits are a character; NumPy would not look.
+        # NumPy stores 32 bits per character, and does not check that each is a valid code point.
         if texts.dtype.itemsize and texts.view(np.uint32).max(initial=0) > sys.maxunicode:
-            raise ValueError("it has characters that do not exist")
+            raise ValueError("it contains invalid characters")
         names = tuple(texts.tolist())
-        "".join(names).encode()  # halves of surrogate pairs are no text either
+        "".join(names).encode()  # raises an error for half a surrogate pair, which is not text
     except ValueError as error:
         raise DatasetFormatError(f"{key} must hold text: {error}", file=budget.file) from error
     return names
 
 
 def write_npz(dataset: Dataset, path: str | Path) -> None:
-    """Write a data set in the NPZ layout; the file appears only when it is complete.
+    """Write a data set in the NPZ layout. The file appears only when it is complete.
 
     Parameters
     ----------
     dataset : Dataset
         Dense or sparse, with logical labels or a distribution.
     path : str or Path
-        Where to.
+        The file to write.
     """
     refuse_compression(Path(path))
     arrays: Settings = {
@@ -147,7 +147,7 @@ def write_npz(dataset: Dataset, path: str | Path) -> None:
 
 def _strings(names: Any) -> Any:
     for name in names:
-        # NumPy pads fixed-width text with NUL and strips it again on reading.
+        # NumPy pads text to a fixed width with NUL, and removes NUL at the end when it reads.
         if name.endswith("\0"):
             raise ValueError(f"NPZ cannot hold the name {name!r}: it ends with a NUL character")
     return np.array(names, dtype=np.str_)

@@ -1,1 +1,1 @@
-"""ARFF, in the dialects of Mulan and MEKA: header, rows, and a fast path for plain numbers."""
+"""Read and write ARFF in the dialects of Mulan and MEKA, with a fast path for plain numbers."""

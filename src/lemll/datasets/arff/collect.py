@@ -20,16 +20,16 @@ __all__ = ["RowCollector"]
 
 
 class RowCollector:
-    """Gathers the rows of all files, features and labels apart.
+    """Collects the rows of all files, and separates features from labels.
 
     Parameters
     ----------
     header : Header
         The attributes.
     is_label : ndarray of bool
-        Which of them are labels.
+        Which attributes are labels.
     budget : Budget
-        Of the first file; what the rows take is charged to it.
+        The budget of the first file. The memory of all rows is charged to it.
     """
 
     def __init__(self, header: Header, is_label: BoolArray, budget: Budget) -> None:
@@ -38,7 +38,8 @@ class RowCollector:
         self.budget = budget
         self.labels = np.flatnonzero(is_label)
         self.features = np.flatnonzero(~is_label)
-        self.place = np.empty(is_label.size, dtype=np.int32)  # of a column among its own kind
+        # The position of each column among the features, or among the labels.
+        self.place = np.empty(is_label.size, dtype=np.int32)
         self.place[self.labels] = np.arange(self.labels.size)
         self.place[self.features] = np.arange(self.features.size)
         for column in self.labels:
@@ -46,7 +47,7 @@ class RowCollector:
         self.chunks: list[SparseRows | npt.NDArray[np.float64]] = []
         self.label_chunks: list[npt.NDArray[np.int8]] = []
         self.rows = 0
-        # In a sparse row an omitted cell is the *first* nominal value, which for {1,0} would be 1.
+        # In a sparse row, an omitted cell has the *first* nominal value, which is 1 for {1,0}.
         self.reversed_binary = next(
             (a.name for a in header.attributes if a.is_binary and (a.values or "0")[0] != "0"), None
         )
@@ -61,27 +62,27 @@ class RowCollector:
             )
 
     def go_on_with(self, header: Header, budget: Budget) -> None:
-        """Take in a further file, unless its columns are not those of the first."""
+        """Continue with another file, after a check that it has the columns of the first file."""
         file = budget.file
         pairs = zip(self.header.attributes, header.attributes, strict=False)
         for mine, other in pairs:
             if (mine.name, mine.values) != (other.name, other.values):
                 raise DatasetFormatError(
-                    f"attribute differs from the first file's {mine.name[:40]!r}; files read as "
-                    "one set need the same header",
+                    f"attribute differs from {mine.name[:40]!r} in the first file; files of one "
+                    "data set need the same header",
                     file=file,
                     token=other.name,
                 )
         if len(header.attributes) != len(self.header.attributes):
             raise DatasetFormatError(
-                f"{len(header.attributes)} attributes where the first file has "
+                f"the file has {len(header.attributes)} attributes, but the first file has "
                 f"{len(self.header.attributes)}",
                 file=file,
             )
         self.budget.join(budget)
 
     def add(self, rows: Rows, file: str) -> None:
-        """Take some rows, splitting features from labels."""
+        """Add rows, and separate their features from their labels."""
         count = rows.lengths.size if isinstance(rows, SparseRows) else len(rows.table)
         self.rows += count
         if isinstance(rows, DenseRows):
@@ -98,8 +99,8 @@ class RowCollector:
     def _split(self, rows: SparseRows, count: int, file: str) -> LabelArray:
         if self.reversed_binary is not None:
             raise DatasetFormatError(
-                f"attribute {self.reversed_binary[:40]!r} is declared {{1,0}}: omitted from a "
-                "sparse row it would mean 1; declare it {0,1}",
+                f"attribute {self.reversed_binary[:40]!r} is declared {{1,0}}, so it would be 1 "
+                "where a sparse row omits it; declare it {0,1}",
                 file=file,
             )
         row_of = np.repeat(np.arange(count, dtype=np.int32), rows.lengths)
@@ -113,10 +114,10 @@ class RowCollector:
         return values
 
     def finish(self, *, name: str, source: str, onehot: bool, allow_missing: bool) -> Dataset:
-        """Join everything into one Dataset."""
+        """Join all rows into one Dataset."""
         attributes = self.header.attributes
         if not self.rows:
-            raise DatasetFormatError("no row behind @data", file=source or None)
+            raise DatasetFormatError("no row after @data", file=source or None)
         Y = np.concatenate(self.label_chunks)
         self.label_chunks.clear()
         X = _join(self.chunks, int(self.features.size))
@@ -137,9 +138,9 @@ class RowCollector:
 
     def _check_one_hot(self, kept: list[Attribute], as_sparse: bool) -> None:
         widths, coded = _one_hot_widths(kept)
-        # Every row has one indicator for each nominal attribute, however sparse it was.
+        # Even a sparse row gets one indicator per nominal attribute: a value and its column index.
         cells = self.rows * int(2 * coded.sum() if as_sparse else widths.sum())
-        # The new names repeat the attribute's, once for each of its values.
+        # Each new name contains the name of the attribute, once per nominal value.
         text = sum(len(a.name) * int(w) for a, w in zip(kept, widths, strict=True))
         self.budget.charge(8 * cells + text)
 
@@ -158,6 +159,7 @@ def _join(chunks: list[SparseRows | npt.NDArray[np.float64]], width: int) -> Any
     data = np.concatenate(values)
     values.clear()
     indices = np.concatenate(columns)
+    # SciPy uses one type for both index arrays, and copies an array of another type.
     if data.size < np.iinfo(np.int32).max:
         indptr = indptr.astype(np.int32)
     return sparse.csr_array((data, indices, indptr), shape=(lengths.size, width))
@@ -172,15 +174,16 @@ def _to_sparse(chunk: SparseRows | npt.NDArray[np.float64]) -> SparseRows:
 
 
 def _one_hot_widths(attributes: list[Attribute]) -> tuple[npt.NDArray[np.int64], BoolArray]:
-    """Return how many columns each attribute becomes, and whether they are indicators."""
+    """Return the number of columns of each attribute, and whether they are indicators."""
     coded = np.array([a.values is not None and not a.is_binary for a in attributes])
     sizes = (len(a.values) if c and a.values else 1 for a, c in zip(attributes, coded, strict=True))
     return np.fromiter(sizes, dtype=np.int64, count=len(attributes)), coded
 
 
 def _one_hot(X: Features, attributes: list[Attribute]) -> tuple[Any, list[str]]:
-    """Replace coded nominal columns by indicators; a missing value has none."""
+    """Replace coded nominal columns by indicators. A missing value has no indicator."""
     widths, coded = _one_hot_widths(attributes)
+    # The first new column of each attribute. The code of a value is the offset from there.
     first = np.cumsum(widths) - widths
     codes = X[:, coded].toarray() if is_sparse(X) else X[:, coded]
     rows, which = np.nonzero(~np.isnan(codes))

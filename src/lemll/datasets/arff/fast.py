@@ -1,4 +1,4 @@
-"""The fast path through ARFF rows: blocks of plain numbers, a few NumPy passes over their bytes.
+"""The fast path for ARFF rows: NumPy parses blocks of plain numbers in a few passes.
 
 Each function returns None for a block that it cannot parse safely. Then the simple parser is used.
 """
@@ -33,17 +33,18 @@ _DIGITS_ONLY = b"0123456789{}, \t\r\n"
 _PLAIN_DENSE = b"0123456789+-.eE, \t\r\n"
 _NOT_BARE = re.compile(rb"[{}'\"%?\\_]")
 _ZERO = np.uint8(ord("0"))
-_MAX_DIGITS = 9  # more would not fit an int32
+_MAX_DIGITS = 9  # every number with 9 digits fits an int32, but not every one with 10
 _TO_SPACES = bytes.maketrans(b"{},\t\r\n", b"      ")
 
-# Byte classes of the sparse fast path.
+# Classes of bytes in the sparse fast path. Classes from _COMMA on are structural characters.
 _TOKEN, _SPACE, _COMMA, _OPEN, _CLOSE, _NEWLINE = range(6)
 _CLASS = np.zeros(256, dtype=np.uint8)
 for _characters, _kind in ((b" \t\r", _SPACE), (b",", _COMMA), (b"{", _OPEN), (b"}", _CLOSE)):
     _CLASS[list(_characters)] = _kind
 _CLASS[ord("\n")] = _NEWLINE
 
-# Which structural character may follow which, with no token or with two tokens between them.
+# The grammar as two tables: which structural character may follow which, with no token between
+# them or with two tokens (index and value). All other sequences are left to the simple parser.
 _WITH_NONE = np.zeros((6, 6), dtype=bool)
 _WITH_TWO = np.zeros((6, 6), dtype=bool)
 for _before, _after in (
@@ -77,7 +78,7 @@ Rows = SparseRows | DenseRows
 
 
 class ColumnKinds:
-    """Which columns hold only 0 and 1 (labels among them), and which are nominal otherwise."""
+    """The columns that contain only 0 and 1 (including labels), and the other nominal columns."""
 
     def __init__(self, attributes: tuple[Attribute, ...], is_label: BoolArray) -> None:
         self.count = len(attributes)
@@ -91,6 +92,7 @@ def parse_sparse_block(block: bytes, kinds_of: ColumnKinds) -> SparseRows | None
     """Parse whole lines of sparse rows, ``{index value, index value, ...}``."""
     if block.translate(None, _PLAIN_SPARSE) or b"{" not in block:
         return None
+    # The tables of the grammar need a line end after the last row.
     if not block.endswith(b"\n"):
         block += b"\n"
     characters = np.frombuffer(block, dtype=np.uint8)
@@ -100,6 +102,7 @@ def parse_sparse_block(block: bytes, kinds_of: ColumnKinds) -> SparseRows | None
     starts[1:] &= ~in_token[:-1]
     marks = np.flatnonzero(kinds >= _COMMA)
     after = kinds[marks]
+    # A block begins at the start of a line, as if a line end came before it.
     before = np.concatenate(([np.uint8(_NEWLINE)], after[:-1]))
     token_number = np.cumsum(starts, dtype=np.int32)  # from 1: odd ones are column indices
     tokens_before = token_number[marks]
@@ -111,6 +114,7 @@ def parse_sparse_block(block: bytes, kinds_of: ColumnKinds) -> SparseRows | None
         return None
     numbers: FloatArray | None
     if block.translate(None, _DIGITS_ONLY):
+        # Column indices must be digits only: 1.0 and 1e2 are numbers, but not indices.
         no_digit = in_token & ((characters < _ZERO) | (characters > _ZERO + 9))
         if (token_number[no_digit] % 2 == 1).any():
             return None
@@ -124,6 +128,7 @@ def parse_sparse_block(block: bytes, kinds_of: ColumnKinds) -> SparseRows | None
     lengths = np.diff(closings, prepend=np.int32(0)) // 2
     if not _sparse_is_sound(columns, values, lengths, kinds_of):
         return None
+    # A file may write zeros, but a CSR array should not store them.
     keep = values != 0
     if not keep.all():
         rows = np.repeat(np.arange(lengths.size, dtype=np.int32), lengths)
@@ -144,7 +149,7 @@ def _sparse_is_sound(
         return False
     rising = np.diff(indices) > 0
     first_of_row = (np.cumsum(lengths) - lengths)[lengths > 0][1:]
-    rising[first_of_row - 1] = True  # a new row starts anew
+    rising[first_of_row - 1] = True  # the first index of a row may be smaller than the one before
     if not rising.all() or kinds_of.coded[indices].any():
         return False
     odd = (values != 0) & (values != 1)
@@ -152,11 +157,12 @@ def _sparse_is_sound(
 
 
 def parse_dense_block(block: bytes, kinds_of: ColumnKinds) -> DenseRows | None:
-    """Parse whole lines of dense rows, numbers with commas between."""
+    """Parse whole lines of dense rows, which are numbers separated by commas."""
     if not kinds_of.plain or block.translate(None, _PLAIN_DENSE):
         return None
     width = kinds_of.count
     lines = [stripped for line in block.split(b"\n") if (stripped := line.strip())]
+    # Count per line. A long and a short line could give the right total together.
     if any(line.count(b",") != width - 1 for line in lines):
         return None
     numbers = _parse_numbers(b",".join(lines), ",", len(lines) * width)
@@ -170,7 +176,7 @@ def parse_dense_block(block: bytes, kinds_of: ColumnKinds) -> DenseRows | None:
 
 
 def parse_coded_block(block: bytes, kinds_of: ColumnKinds) -> DenseRows | None:
-    """Parse whole lines of dense rows with bare nominal values, column by column."""
+    """Parse whole lines of dense rows with unquoted nominal values, column by column."""
     if kinds_of.plain or _NOT_BARE.search(block):
         return None
     width = kinds_of.count
@@ -178,6 +184,7 @@ def parse_coded_block(block: bytes, kinds_of: ColumnKinds) -> DenseRows | None:
     if any(line.count(b",") != width - 1 for line in lines):
         return None
     text = b",".join(lines).replace(b", ", b",").decode("latin-1")
+    # The simple parser decides about other white space, and about the encoding of names.
     if " " in text or not (text.isascii() and text.isprintable()):
         return None
     cells = text.split(",")
@@ -202,7 +209,7 @@ def _parse_digits(
     in_token: npt.NDArray[np.bool_],
     starts: npt.NDArray[np.bool_],
 ) -> FloatArray | None:
-    """Parse tokens that consist of digits only, all at once: several times faster than strtod."""
+    """Parse all tokens of digits together, which is several times faster than strtod."""
     ends = in_token.copy()
     ends[:-1] &= ~in_token[1:]
     last = np.flatnonzero(ends)
@@ -211,6 +218,8 @@ def _parse_digits(
         return np.empty(0)
     if lengths.max() > _MAX_DIGITS:
         return None
+    # Add the digits of all tokens from right to left: first the units, then the tens, and so on.
+    # Characters outside of tokens wrap around in uint8, but are never used.
     digits = (characters - _ZERO).astype(np.int32)
     numbers = digits[last]
     for place in range(1, int(lengths.max())):
@@ -221,7 +230,8 @@ def _parse_digits(
 
 def _parse_numbers(text: bytes, separator: str, count: int) -> FloatArray | None:
     with warnings.catch_warnings():
-        # NumPy reports text that is not numbers by a DeprecationWarning, later by a ValueError.
+        # For text that is not a number, old versions of NumPy give a DeprecationWarning and a part
+        # of the numbers. New versions raise ValueError.
         warnings.simplefilter("error", DeprecationWarning)
         try:
             numbers = np.fromstring(text, dtype=np.float64, sep=separator)

@@ -24,7 +24,8 @@ __all__ = ["read_arff", "write_arff"]
 
 Source = str | Path | bytes
 
-# MEKA's options stand in the relation name, behind the name proper and a colon.
+# MEKA writes its options into the relation name, after the actual name and a colon. "-C 3" means
+# that the first 3 attributes are labels, and "-C -3" means the last 3.
 _MEKA_COUNT = re.compile(r"(?::\s*+|\s|^)-[cC]\s++(-?[0-9]{1,9})(?![0-9])")
 
 
@@ -40,41 +41,41 @@ def read_arff(
 ) -> Dataset:
     r"""Read a multi-label data set from one or several ARFF files.
 
-    The numbers of features and labels come from the header alone, so a label that never occurs
-    keeps its column. Reading takes time linear in the file and streams it in small blocks.
+    The header alone gives the numbers of features and labels, so a label that never occurs keeps
+    its column. The file is read in small blocks, in time proportional to its size.
 
     Parameters
     ----------
     source : str, Path, bytes, or a sequence of them
-        Plain, ``.gz``, ``.bz2`` or ``.xz`` files, or their text. Several files (a training and a
-        test part) with the same header become one set, rows in the order given.
+        Plain, ``.gz``, ``.bz2`` or ``.xz`` files, or their content. Several files with the same
+        header (for example a training and a test part) become one data set, in the given order.
     labels : str, Path, int or sequence of str, optional
-        Which attributes are the labels: the path of a Mulan XML file; or their names, or the one
-        name; or a count as in MEKA (the first `n` attributes, or the last ``-n`` if negative). By
-        default the XML file of the same name beside the ARFF file, then the ``-C n`` of the
-        relation name.
+        The label attributes: the path of a Mulan XML file; or their name or names; or a count `n`
+        as in MEKA (the first `n` attributes, or the last ``-n`` attributes if `n` is negative). By
+        default the XML file with the name of the ARFF file in the same folder, or else ``-C n`` in
+        the relation name.
     nominal : {"codes", "onehot"}, default="codes"
-        A nominal feature other than {0, 1} becomes the position of its value in the header, or one
-        indicator column ``name=value`` a value.
+        The coding of a nominal feature other than {0, 1}: one column with the position of the value
+        in the header, or one indicator column ``name=value`` per value.
     missing : {"error", "nan"}, default="error"
-        What to do with ``?`` in a feature. In a label it is always an error.
+        Whether ``?`` in a feature is an error or becomes NaN. In a label it is always an error.
     encoding : str, optional
-        By default UTF-8, and latin-1 if the header is not valid UTF-8.
+        By default UTF-8, or latin-1 if the header is not valid UTF-8.
     name : str, optional
-        The set's name; by default the relation's, without MEKA's options.
+        The name of the data set. By default the relation name without the options of MEKA.
     max_expanded_bytes : int, optional
-        Cap on a compressed file's decompressed size, and on the size of the arrays; by default
-        200 times the file's size, and never below 2 MiB of text and 256 MiB of arrays.
+        Largest size of a compressed file after decompression, and of the arrays. By default 200
+        times the size of the file, but at least 2 MiB for text and 256 MiB for arrays.
 
     Returns
     -------
     Dataset
-        `X` is a CSR array if any row is sparse, else dense; labels stand in ARFF column order.
+        `X` is a CSR array if any row is sparse, else dense. Labels are in the order of the columns.
 
     Raises
     ------
     DatasetFormatError
-        With file, line, column and the offending token.
+        If the file is not valid. The message names the file, the line, the column and the text.
 
     Examples
     --------
@@ -116,7 +117,7 @@ def _as_path(source: Source) -> Path | bytes:
 
 
 def _without_options(relation: str) -> str:
-    """Cut MEKA's options and what follows off a relation name."""
+    """Remove the options of MEKA and all text after them from a relation name."""
     match = _MEKA_COUNT.search(relation)
     return relation if match is None else relation[: match.start()]
 
@@ -153,24 +154,24 @@ def _discover_labels(header: Header, source: Source, file: str) -> Labels:
 def write_arff(dataset: Dataset, path: str | Path) -> None:
     """Write logical labels and features as a MEKA ARFF file, labels first.
 
-    Numbers are written so that reading gives them back exactly. The file appears only when it is
-    complete; its suffix chooses the compression.
+    Numbers are written with enough digits to read back exactly the same values. The file appears
+    only when it is complete. Its suffix selects the compression.
 
     Parameters
     ----------
     dataset : Dataset
-        A set with logical labels `Y`; a distribution has no place in this dialect. Options of MEKA
-        in its name, ``-C`` and what follows, are replaced.
+        A data set with logical labels `Y`. This dialect cannot store a distribution. If the name
+        contains options of MEKA, ``-C`` and the text after it are replaced.
     path : str or Path
         For example ``tags.arff`` or ``tags.arff.xz``.
     """
     if dataset.Y is None:
         raise ValueError(
-            "ARFF in the MEKA dialect holds logical labels, and this set has a distribution; "
+            "ARFF in the MEKA dialect stores logical labels, but this data set has a distribution; "
             "binarise it first, or write NPZ, CSV or Parquet"
         )
     n_labels = dataset.Y.shape[1]
-    # A second count would make the file unreadable.
+    # With two counts, a reader could not know which one is right.
     relation = quote(f"{_without_options(dataset.name)}: -C {n_labels}")
     header = [f"@relation {relation}", ""]
     header += [f"@attribute {quote(name)} {{0,1}}" for name in dataset.label_names]

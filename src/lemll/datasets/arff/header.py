@@ -16,10 +16,11 @@ from lemll.exceptions import DatasetFormatError
 
 __all__ = ["Attribute", "Header", "parse_header", "quote", "unescape", "unquote"]
 
+# A quoted text may contain its quote after a backslash. "++" and "*+" never give back a match.
 _QUOTED = r"""'(?:[^'\\]++|\\.)*+'|"(?:[^"\\]++|\\.)*+\""""
 _NAME = re.compile(rf"\s*+(?:({_QUOTED})|([^\s{{'\"][^\s{{]*+))", re.DOTALL)
 _NOMINAL_VALUE = re.compile(rf"\s*+(?:({_QUOTED})|([^,{{}}'\"][^,{{}}]*+))\s*+([,}}])", re.DOTALL)
-# Weka's escapes and no others: a backslash before anything else stands for itself.
+# Only the escapes of Weka. A backslash before any other character means a backslash.
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|[\\'\"%nrt])")
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.+/-]++")
@@ -33,7 +34,7 @@ class Attribute:
     Attributes
     ----------
     is_binary : bool
-        Whether it is the nominal {0, 1}, which is read as a number.
+        Whether it is nominal with the values {0, 1}, which are read as numbers.
     """
 
     name: str
@@ -49,7 +50,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What stands before @data."""
+    """The part of the file before @data."""
 
     relation: str
     attributes: tuple[Attribute, ...]
@@ -57,7 +58,7 @@ class Header:
 
 
 def unquote(token: str) -> str:
-    r"""Strip the quotes of a quoted token and resolve its escapes.
+    r"""Remove the quotes of a quoted token and replace its escapes.
 
     >>> unquote(r"'it\'s'")
     "it's"
@@ -66,7 +67,7 @@ def unquote(token: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """Resolve the escapes of a name, quoted or not."""
+    """Replace the escapes in a name, quoted or not."""
     if "\\" not in text:
         return text
     return _ESCAPE.sub(
@@ -75,7 +76,7 @@ def unescape(text: str) -> str:
 
 
 def quote(name: str) -> str:
-    r"""Write a name so that `unquote` gives it back; plain names stay bare.
+    r"""Quote a name so that `unquote` returns it unchanged. Plain names need no quotes.
 
     >>> quote("sky"), quote("it's blue")
     ('sky', "'it\\'s blue'")
@@ -89,19 +90,19 @@ def quote(name: str) -> str:
 
 
 def parse_header(blocks: LineBlocks, encoding: str | None = None) -> Header:
-    """Consume the header of an ARFF file, leaving `blocks` at the first line after @data.
+    """Read the header of an ARFF file. Then `blocks` continues with the first line after @data.
 
     Parameters
     ----------
     blocks : LineBlocks
         The file.
     encoding : str, optional
-        By default UTF-8, and latin-1 for a header that is not valid UTF-8.
+        By default UTF-8, or latin-1 if the header is not valid UTF-8.
 
     Returns
     -------
     Header
-        Relation name, attributes in file order, and the encoding found.
+        Relation name, attributes in the order of the file, and the encoding.
     """
     lines, first = _header_lines(blocks)
     if encoding is None:
@@ -120,13 +121,13 @@ def parse_header(blocks: LineBlocks, encoding: str | None = None) -> Header:
         keyword, rest = _split_keyword(line, where)
         if keyword == "@attribute":
             attribute = _parse_attribute(rest, where)
-            # About what the objects take: the attribute itself, and each value with its code.
+            # The approximate memory of the attribute, and of each value with its code.
             blocks.budget.charge(NAME_BYTES * (4 + 2 * len(attribute.values or ())))
             attributes.append(attribute)
         elif keyword == "@relation":
             relation = _parse_relation(rest, where)
         else:
-            raise where.error("unknown keyword; want @relation, @attribute or @data", keyword)
+            raise where.error("unknown keyword; expected @relation, @attribute or @data", keyword)
     if not attributes:
         raise DatasetFormatError("no @attribute before @data", file=blocks.file)
     return Header(relation or "", tuple(attributes), encoding)
@@ -142,7 +143,7 @@ class _Where:
 
 
 def _header_lines(blocks: LineBlocks) -> tuple[list[bytes], int]:
-    """Collect the raw lines before @data and push the rest of the block back."""
+    """Collect the raw lines before @data, and return the rest of the block to the stream."""
     lines: list[bytes] = []
     first = 1
     for block in blocks:
@@ -170,7 +171,7 @@ def _decode(raw: bytes, encoding: str, file: str, line: int) -> str:
         return raw.decode(encoding)
     except (UnicodeDecodeError, LookupError) as error:
         raise DatasetFormatError(
-            f"not valid {encoding}: {error}; pass encoding='latin-1' if that is what it is",
+            f"not valid {encoding}: {error}; pass the right encoding, for example 'latin-1'",
             file=file,
             line=line,
         ) from error
@@ -184,6 +185,7 @@ def _split_keyword(line: str, where: _Where) -> tuple[str, str]:
 
 
 def _parse_relation(rest: str, where: _Where) -> str:
+    # An unquoted relation name may contain spaces, and MEKA writes its options there.
     if rest[:1] not in ("'", '"'):
         return rest
     match = _NAME.match(rest)
@@ -191,7 +193,7 @@ def _parse_relation(rest: str, where: _Where) -> str:
         raise where.error("the quote of the relation name is never closed", rest)
     tail = rest[match.end() :].strip()
     if tail and not tail.startswith("%"):
-        raise where.error("unexpected text behind the relation name", tail)
+        raise where.error("unexpected text after the relation name", tail)
     return unquote(match[1])
 
 
@@ -223,7 +225,8 @@ def _parse_nominal(kind: str, where: _Where) -> tuple[str, ...]:
         match = _NOMINAL_VALUE.match(kind, position)
         if match is None:
             raise where.error(
-                "the list of nominal values is broken; want {value, value, ...}", kind[position:]
+                "the list of nominal values is broken; expected {value, value, ...}",
+                kind[position:],
             )
         values.append(unquote(match[1]) if match[1] is not None else match[2].strip())
         position = match.end()
@@ -231,7 +234,7 @@ def _parse_nominal(kind: str, where: _Where) -> tuple[str, ...]:
             break
     tail = kind[position:].strip()
     if tail and not tail.startswith("%"):
-        raise where.error("unexpected text behind the nominal values", tail)
+        raise where.error("unexpected text after the nominal values", tail)
     if len(set(values)) < len(values):
         raise where.error("a nominal value is listed twice", kind)
     return tuple(values)

@@ -1,4 +1,4 @@
-"""The rows of an ARFF file, block by block.
+"""Parse the rows of an ARFF file block by block.
 
 NumPy parses a block of plain numbers in a few passes over its bytes. A block with anything else
 (quotes, nominal values, missing values, comments, errors) goes to a simple parser. It reads line by
@@ -29,6 +29,7 @@ from lemll.exceptions import DatasetFormatError
 
 __all__ = ["RowParser"]
 
+# Possessive repeats ("*+") never go back, so the time is linear in the length of the line.
 _GAP = re.compile(r"\s*+")
 _VALUE = re.compile(
     r"""\s*+(?:('(?:[^'\\]++|\\.)*+'|"(?:[^"\\]++|\\.)*+")|([^\s,{}'"%][^\s,{}]*+))""", re.DOTALL
@@ -39,18 +40,18 @@ _END = re.compile(r"\s*+(?:%.*)?\Z", re.DOTALL)
 
 
 class RowParser:
-    """Turn blocks of ARFF text into rows of numbers, for one header.
+    """Convert blocks of ARFF text to rows of numbers, for one header.
 
     Parameters
     ----------
     header : Header
-        The attributes, which alone decide how many columns there are.
+        The attributes. They alone decide the number of columns.
     is_label : ndarray of bool
-        Which attributes are labels: there only 0 and 1 will do.
+        Which attributes are labels. A label must be 0 or 1.
     file : str
-        For messages.
+        Name of the file in error messages.
     allow_missing : bool
-        Whether "?" in a feature becomes NaN; otherwise it is refused.
+        Whether "?" in a feature becomes NaN. Otherwise it is an error.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class RowParser:
             line = _Line(self._decode(raw), number, self.file)
             if line.at_end():
                 continue
+            # One file may mix dense and sparse rows. Yield in the order of the file.
             if line.take("{"):
                 if dense:
                     yield DenseRows(np.array(dense))
@@ -103,6 +105,8 @@ class RowParser:
         try:
             return raw.decode(self.encoding)
         except UnicodeDecodeError:
+            # The encoding was found in the header alone. latin-1 accepts every byte: a comment in
+            # another encoding does no harm, and a wrong value is reported with its position.
             return raw.decode("latin-1")
 
     def _dense_line(self, line: _Line) -> list[float]:
@@ -110,13 +114,13 @@ class RowParser:
         for column in range(len(self.attributes)):
             if values and not line.take(","):
                 raise line.error(
-                    f"want ',' here: {len(values)} values so far, the header has "
+                    f"expected ',' here: {len(values)} values so far, the header has "
                     f"{len(self.attributes)} attributes"
                 )
             values.append(self._value(column, line))
         if not line.at_end():
             raise line.error(
-                f"unexpected text behind the {len(self.attributes)} values the header announces"
+                f"unexpected text after the {len(self.attributes)} values of the header"
             )
         return values
 
@@ -127,22 +131,24 @@ class RowParser:
             column = line.index()
             if column >= len(self.attributes):
                 raise line.error(
-                    f"column index {column} beyond the header's {len(self.attributes)} attributes"
+                    f"column index {column} is too large; the header has {len(self.attributes)} "
+                    "attributes"
                 )
             if column in cells:
                 raise line.error(f"column {column} occurs twice in one row")
             cells[column] = self._value(column, line)
             closed = line.take("}")
             if not closed and not line.take(","):
-                raise line.error("want ',' or '}' here")
+                raise line.error("expected ',' or '}' here")
         if not line.at_end():
-            raise line.error("unexpected text behind the row")
+            raise line.error("unexpected text after the row")
         return cells
 
     def _value(self, column: int, line: _Line) -> float:
         attribute = self.attributes[column]
         start = line.position
         text, quoted = line.value()
+        # Most cells of labels are "0" or "1", so look them up before the general rules.
         bit = _BITS.get(text)
         if bit is not None and (attribute.is_binary or self.is_label[column]):
             return bit
@@ -153,7 +159,7 @@ class RowParser:
                 return value
             problem = f"label {name!r} must be 0 or 1 in every row"
             if value == -1:
-                problem += "; labels are coded -1/+1 here"
+                problem += "; labels -1/+1 must be converted to 0/1"
             raise line.error(problem, start)
         if text == "?" and not quoted:
             if self.allow_missing:
@@ -169,12 +175,12 @@ class RowParser:
         value = to_number(text)
         if value is None or (attribute.is_binary and value not in (0, 1)):
             wanted = "0 or 1" if attribute.is_binary else "a finite number"
-            raise line.error(f"want {wanted} for {name!r}", start)
+            raise line.error(f"expected {wanted} for {name!r}", start)
         return value
 
 
 class _Line:
-    """A line of text with a place in it; every step moves forward, none goes back."""
+    """A line of text with a position, which only moves forward."""
 
     def __init__(self, text: str, number: int, file: str) -> None:
         self.text = text
@@ -183,11 +189,11 @@ class _Line:
         self.position = 0
 
     def at_end(self) -> bool:
-        """Whether only white space or a comment is left."""
+        """Tell whether only white space or a comment is left."""
         return self.position == len(self.text) or _END.match(self.text, self.position) is not None
 
     def take(self, character: str) -> bool:
-        """Step over `character` and the white space before it, if it comes next."""
+        """Skip `character` and the white space before it; return False if it does not come next."""
         end = self.position
         if self.text[end : end + 1].isspace():
             match = _GAP.match(self.text, end)
@@ -198,23 +204,23 @@ class _Line:
         return True
 
     def index(self) -> int:
-        """Step over a column index."""
+        """Read a column index."""
         match = _INDEX.match(self.text, self.position)
         if match is None:
-            raise self.error("want a column index, a space and a value")
+            raise self.error("expected a column index, a space and a value")
         self.position = match.end()
         return int(match[1])
 
     def value(self) -> tuple[str, bool]:
-        """Step over a value; return it, and whether it was quoted."""
+        """Read a value; return it, and whether it was quoted."""
         match = _VALUE.match(self.text, self.position)
         if match is None:
-            raise self.error("want a value here")
+            raise self.error("expected a value here")
         self.position = match.end()
         return (match[2], False) if match[1] is None else (unquote(match[1]), True)
 
     def error(self, problem: str, position: int | None = None) -> DatasetFormatError:
-        """Describe a fault at `position`, by default here."""
+        """Make the error for a problem at `position`, by default the current position."""
         place = self.position if position is None else position
         return DatasetFormatError(
             problem,

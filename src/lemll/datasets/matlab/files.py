@@ -21,8 +21,8 @@ from lemll.exceptions import DatasetFormatError, import_extra
 
 __all__ = ["read_mat"]
 
-# Pairs of variable names in use, the most telling first. The third says whether the label matrix
-# is stored label by row, as the multi-label MATLAB codes do with `target`.
+# Common pairs of variable names, the most specific first. The third entry says whether the label
+# matrix has one row per label, as in multi-label programs for MATLAB that call it `target`.
 _LAYOUTS = (
     ("features", "label_distribution", False),
     ("features", "labels", False),
@@ -32,6 +32,7 @@ _LAYOUTS = (
 _TEST_PART = ("Xt", "Yt", False)
 _KNOWN = frozenset(name for layout in (*_LAYOUTS, _TEST_PART) for name in layout[:2])
 _LABELS = frozenset(layout[1] for layout in (*_LAYOUTS, _TEST_PART))
+# HDF5 allows the signature at byte 0, 512, 1024, ... MATLAB puts its own header of 512 bytes first.
 _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
@@ -45,26 +46,27 @@ def read_mat(
     """Read a data set from a MATLAB file.
 
     Known pairs of variables: ``features`` with ``label_distribution`` or ``labels``; ``data`` with
-    ``target`` (stored labels x rows); ``X`` with ``Y``, followed by ``Xt`` and ``Yt`` if there.
-    Labels coded -1/+1, as MATLAB codes like them, are turned into 0/1.
+    ``target`` (one row per label); ``X`` with ``Y``. Rows of ``Xt`` and ``Yt``, if they exist, are
+    appended to ``X`` and ``Y``. Labels -1/+1, which are common in MATLAB, become 0/1.
 
     Parameters
     ----------
     path : str or Path
         A version 5 file (MATLAB's ``-v6`` and ``-v7``), or a version 7.3 file (``-v7.3``), which
-        h5py (extra ``data``) reads in a process of its own. Version 4 files are refused.
+        h5py (extra ``data``) reads in a separate process. Version 4 files are refused.
     kind : {"auto", "logical", "distribution"}, default="auto"
-        What the label matrix holds; by default logical labels if it has only two codes.
+        The content of the label matrix. By default, labels are logical if all values are -1, 0
+        or 1.
     name : str, optional
-        The set's name; by default the file's.
+        The name of the data set. By default the name of the file.
     max_expanded_bytes : int, optional
-        Cap on the size of the arrays, a sparse label matrix counted as the dense one it becomes;
-        by default 200 times the file's size, and never below 256 MiB.
+        Largest size of the arrays. A sparse label matrix counts with its size as a dense array. By
+        default 200 times the size of the file, but at least 256 MiB.
 
     Returns
     -------
     Dataset
-        With `Y` or `D`, as the file has it.
+        The data set, with `Y` or `D`.
     """
     check_kind(kind)
     path = Path(path)
@@ -72,7 +74,7 @@ def read_mat(
     X, labels = _pick(_load(path, max_expanded_bytes), str(path))
     codes = np.unique(labels)
     if kind == "auto":
-        # No distribution holds -1; as logical labels it gets the fitting message.
+        # A distribution cannot contain -1. Treated as logical labels, -1 gives a clear error.
         kind = "logical" if np.isin(codes, (-1, 0, 1)).all() else "distribution"
     if kind == "logical":
         if np.isin(codes, (-1, 1)).all():
@@ -82,7 +84,7 @@ def read_mat(
 
 
 class _Cost:
-    """Charges the budget for a variable and what becomes of it, before it is read."""
+    """Charges the budget for a variable and for its later conversions, before it is read."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
@@ -95,8 +97,8 @@ class _Cost:
         if stored is None:
             self.budget.charge(8 * cells + extra)
         else:
-            # Its parts, turned from columns to rows, with values made float64, and copied; and a
-            # pointer for each column and each row.
+            # The parts exist up to four times: as stored, in row order, with values as float64,
+            # and as a copy. In addition there is one pointer per column and per row.
             dense = 8 * cells if variable in _LABELS else 0
             self.budget.charge(4 * stored + 8 * sum(shape) + dense)
 
@@ -105,29 +107,32 @@ def _pick(variables: Settings, file: str) -> tuple[Any, Any]:
     for layout in _LAYOUTS:
         if layout[0] in variables and layout[1] in variables:
             X, Y = _oriented(variables, layout, file)
+            # Files with these names keep training and test rows apart. A Dataset has all rows.
             if layout[:2] == ("X", "Y") and all(name in variables for name in _TEST_PART[:2]):
                 X, Y = _joined((X, Y), _oriented(variables, _TEST_PART, file), file)
             return X, Y
     pairs = ", ".join(f"{features}/{labels}" for features, labels, _ in _LAYOUTS)
     raise DatasetFormatError(
-        f"no known pair of variables; want one of {pairs}",
+        f"no known pair of variables; expected one of {pairs}",
         file=file,
         token=", ".join(sorted(variables)),
     )
 
 
 def _oriented(variables: Settings, layout: tuple[str, str, bool], file: str) -> tuple[Any, Any]:
-    """Check one part, features and labels, and turn its labels to rows x labels."""
+    """Check features and labels of one part, and transpose the labels to one row per example."""
     features, labels, by_label = layout
     X, Y = (_checked(variables[name], name, file) for name in (features, labels))
     Y = np.asarray(Y.toarray() if is_sparse(Y) else Y)
     Y, turned = (Y.T, Y) if by_label else (Y, Y.T)
+    # Some files use the other orientation for the same name. The number of rows decides, but a
+    # square matrix fits both ways and keeps the usual orientation.
     if Y.shape[0] != X.shape[0] and turned.shape[0] == X.shape[0]:
         Y = turned
     if Y.shape[0] != X.shape[0]:
         raise DatasetFormatError(
-            f"{features} has {X.shape[0]} rows, and {labels} of shape {variables[labels].shape} "
-            "fits them neither way round",
+            f"{features} has {X.shape[0]} rows, but {labels} has the shape "
+            f"{variables[labels].shape}; one side of it must also be {X.shape[0]}",
             file=file,
         )
     return X, Y
@@ -149,7 +154,7 @@ def _joined(train: tuple[Any, Any], test: tuple[Any, Any], file: str) -> tuple[A
         if mine.shape[1] != other.shape[1]:
             raise DatasetFormatError(
                 f"{name} has {mine.shape[1]} columns and {name}t has {other.shape[1]}; the two "
-                "parts of one set need the same",
+                "parts of a data set need the same number",
                 file=file,
             )
     X: Any

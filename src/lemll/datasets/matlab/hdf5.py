@@ -34,23 +34,24 @@ def read_hdf5(path: Path, wanted: Collection[str], cost: Cost, limit: int) -> Se
     path : Path
         The file.
     wanted : collection of str
-        Names of variables; all others are left alone.
+        Names of the variables to read. Other variables are not read.
     cost : callable
         Called with name, shape and stored bytes of each wanted matrix before its cells are read.
     limit : int
-        Bytes of memory that the reading process may take beyond what it needs itself.
+        Bytes of memory that the child process may use in addition to its basic needs.
 
     Returns
     -------
     dict
-        An array, a CSC array or an `OddVariable` for each wanted name that is there.
+        An array, a CSC array or an `OddVariable` for each wanted variable in the file.
 
     Raises
     ------
     BrokenFileError
-        If the file is not such a file, or the HDF5 library dies of it.
+        If the file is not a valid version 7.3 file, or if the HDF5 library crashes.
     """
-    # Plug-ins would run code that a file asks for; threads only take memory.
+    # A file can request a plug-in, which is foreign code; the value "::" forbids plug-ins. Threads
+    # of OpenBLAS would only use memory, which is limited in the child.
     environment = os.environ | {"HDF5_PLUGIN_PRELOAD": "::", "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, "-P", str(_CHILD), str(path.absolute()), str(limit), *sorted(wanted)]
     with (
@@ -102,7 +103,7 @@ def _receive(stream: IO[bytes], cost: Cost) -> Settings:
 
 
 def _description(stream: IO[bytes]) -> list[_Variable]:
-    """Take in what the child says of the variables; it may have been hurt, and is not believed."""
+    """Read the child's description of the variables, and check it: the child may have crashed."""
     try:
         return [_variable(one) for one in json.loads(stream.readline(_MAX_DESCRIPTION))]
     except (ValueError, KeyError, TypeError) as error:
@@ -116,16 +117,18 @@ def _variable(one: Settings) -> _Variable:
     )
     n_rows = None if one["n_rows"] is None else int(one["n_rows"])
     odd = None if one["odd"] is None else str(one["odd"])
+    # A dense variable is one matrix. A sparse one has three vectors: values, rows and starts.
     dimensions = [] if odd is not None else [2] if n_rows is None else [1, 1, 1]
     sound = [len(part.shape) for part in parts] == dimensions and all(
         part.dtype.kind in "biuf" and min(*part.shape, part.chunk) >= 0 for part in parts
     )
     if not sound:
-        raise ValueError("no description of a variable")
+        raise ValueError("this is not the description of a variable")
     return _Variable(str(one["name"]), odd, n_rows, parts)
 
 
 def _charge(variable: _Variable, cost: Cost) -> None:
+    # The library unpacks whole chunks, so one chunk is needed in addition to the cells.
     if variable.n_rows is not None:
         stored = sum(part.size + part.chunk for part in variable.parts)
         cost(variable.name, (variable.n_rows, variable.parts[2].shape[0] - 1), stored=stored)
@@ -138,7 +141,7 @@ def _value(variable: _Variable, stream: IO[bytes]) -> Any:
         return OddVariable(variable.odd)
     arrays = [_array(part, stream) for part in variable.parts]
     if variable.n_rows is None:
-        return arrays[0].T  # MATLAB stores column by column
+        return arrays[0].T  # MATLAB stores matrices by columns, HDF5 by rows
     values, rows, starts = arrays
     return sparse_variable(variable.name, values, rows, starts, variable.n_rows)
 

@@ -17,8 +17,10 @@ import numpy as np
 __all__ = ["main"]
 
 _SLAB_BYTES = 4 * 2**20
+# What Python, NumPy and HDF5 need themselves: address space, and processor time for a small file.
 _BASE_BYTES = 2**30
 _BASE_SECONDS = 30
+# gzip, shuffle and the check sum, which MATLAB and h5py write. Other filters may need plug-ins.
 _ORDINARY_FILTERS = frozenset(
     {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
 )
@@ -49,7 +51,7 @@ def main(arguments: list[str]) -> int:
                 for dataset in one["sets"]:
                     _write(dataset, sys.stdout.buffer)
         sys.stdout.buffer.flush()
-    except Exception as error:  # the one place where every damage ends, as one line of text
+    except Exception as error:  # every error of a file is reported as one line of text
         sys.stderr.write(f"{error}"[:500] or type(error).__name__)
         return 1
     return 0
@@ -60,6 +62,7 @@ def _limit_resources(limit: int) -> None:
         import resource
     except ImportError:  # not on Windows
         return
+    # A damaged file can make the library allocate or loop without end. No core files are written.
     for kind, most in (
         (resource.RLIMIT_AS, _BASE_BYTES + limit),
         (resource.RLIMIT_CPU, _BASE_SECONDS + limit // 2**24),
@@ -71,11 +74,11 @@ def _limit_resources(limit: int) -> None:
 
 
 def _is_there(group: Any, name: str) -> bool:
-    """Tell whether a name is in the group; a link to another place is refused."""
+    """Tell whether a name is in the group. A link to another place or file is refused."""
     link = group.get(name, getlink=True)
     if link is not None and not isinstance(link, h5py.HardLink):
         raise ValueError(
-            f"{name!r} is a {type(link).__name__}; only data of the file itself are read, copy "
+            f"{name!r} is a {type(link).__name__}; only data inside the file are read, so copy "
             "them into it"
         )
     return link is not None
@@ -114,10 +117,11 @@ def _sparse_part(group: Any, key: str) -> Any:
 
 
 def _odd(dataset: Any, n_dimensions: int) -> str | None:
-    """Say what a data set is, unless it is an array of plain numbers with that many dimensions."""
+    """Return None for an array of plain numbers with that many dimensions, else a description."""
     type_ = dataset.id.get_type()
     kind, size = type_.get_class(), type_.get_size()
-    # h5py keeps booleans as an enumeration of its own; its look at the members is safe and small.
+    # h5py stores booleans as an enumeration. h5py builds the dtype only after the checks of size
+    # and number of members, so this step is safe and small.
     plain = size in _SIZES.get(kind, ()) or (
         kind == h5py.h5t.ENUM and size == 1 and type_.get_nmembers() == 2 and dataset.dtype == bool
     )
@@ -128,12 +132,12 @@ def _odd(dataset: Any, n_dimensions: int) -> str | None:
 
 
 def _part(dataset: Any) -> dict[str, Any]:
-    """Describe a data set after a look at how and where it is stored."""
+    """Describe a data set, after a check of how and where it is stored."""
     name = dataset.name
     plist = dataset.id.get_create_plist()
     if plist.get_layout() == h5py.h5d.VIRTUAL or plist.get_external_count():
         raise ValueError(
-            f"{name!r} keeps its cells in other files; only data of the file itself are read, copy "
+            f"{name!r} keeps its cells in other files; only data inside the file are read, so copy "
             "them into it"
         )
     filters = {plist.get_filter(i)[0] for i in range(plist.get_nfilters())}
@@ -148,7 +152,7 @@ def _part(dataset: Any) -> dict[str, Any]:
 
 
 def _write(dataset: Any, out: BinaryIO) -> None:
-    """Write the cells slab by slab, each of whole chunks, so that no chunk is unpacked twice."""
+    """Write the cells in slabs of whole chunks, so that no chunk is unpacked twice."""
     if 0 in dataset.shape:
         return
     row_bytes = dataset.dtype.itemsize * int(np.prod(dataset.shape[1:], dtype=object))

@@ -14,23 +14,23 @@ __all__ = ["BrokenFileError", "Cost", "OddVariable", "sparse_variable"]
 
 
 class BrokenFileError(Exception):
-    """The bytes are not a MATLAB file of the version they pretend; the text says why."""
+    """The bytes are not a valid MATLAB file of their version. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class OddVariable:
-    """Stands for a wanted variable that is not a matrix of real numbers."""
+    """A wanted variable that is not a matrix of real numbers."""
 
     description: str
 
 
 class Cost(Protocol):
-    """Is told of each variable before it is read, and raises if that is too much."""
+    """Called for each variable before it is read; raises an error if the variable is too large."""
 
     def __call__(
         self, variable: str, shape: tuple[int, ...], *, stored: int | None = None, extra: int = 0
     ) -> None:
-        """Count a variable of this shape, or one that takes `stored` bytes."""
+        """Count a dense variable of this shape, or a sparse variable of `stored` bytes."""
         ...
 
 
@@ -41,13 +41,14 @@ def sparse_variable(
     starts: Array,
     n_rows: int,
 ) -> Any:
-    """Make the CSC array of a sparse variable, or say what is wrong with its parts."""
+    """Make the CSC array of a sparse variable; raise an error if its parts are not valid."""
     try:
         shape = (n_rows, starts.size - 1)
         matrix = compressed_matrix(sparse.csc_array, values, rows, starts, shape)
     except ValueError as error:
         raise BrokenFileError(f"the sparse variable {name!r} is broken: {error}") from error
+    # MATLAB stores the row numbers of each column in rising order, but a file may not do so.
     matrix.sort_indices()
     if not matrix.has_canonical_format:
-        raise BrokenFileError(f"the sparse variable {name!r} gives one cell twice")
+        raise BrokenFileError(f"the sparse variable {name!r} contains a cell twice")
     return matrix

@@ -1,1 +1,1 @@
-"""Tables of one row per example: CSV and Parquet."""
+"""Tables with one row per example: CSV and Parquet."""

@@ -35,32 +35,32 @@ def read_table(
     name: str | None = None,
     max_expanded_bytes: int | None = None,
 ) -> Dataset:
-    """Read a CSV or Parquet table whose label columns are named.
+    """Read a CSV or Parquet table with named columns, some of which are labels.
 
     Parameters
     ----------
     path : str or Path
-        ``.csv`` (also compressed), comma separated, with a header line; or ``.parquet`` (extra
-        ``store``).
+        A ``.csv`` file (also compressed), comma separated, with a header line; or a ``.parquet``
+        file (extra ``store``).
     labels : str, Path, int or sequence of str, optional
-        Names of the label columns, or the one name; or how many there are at the beginning, or, if
-        negative, at the end; or the path of a Mulan XML file. A Parquet file written by lemll knows
-        them itself.
+        The name or the names of the label columns; or their number, if they are the first columns
+        (positive) or the last columns (negative); or the path of a Mulan XML file. A Parquet file
+        written by lemll contains this information.
     kind : {"auto", "logical", "distribution"}, default="auto"
-        What the label columns hold; by default what a Parquet file written by lemll says, else
-        logical labels if all cells are 0 or 1.
+        The content of the label columns. By default, a Parquet file written by lemll contains this
+        information. In other files, labels are logical if all cells are 0 or 1.
     missing : {"error", "nan"}, default="error"
-        What to do with an empty cell of a feature.
+        Whether an empty cell of a feature is an error or becomes NaN.
     name : str, optional
-        The set's name; by default the file's.
+        The name of the data set. By default the name of the file.
     max_expanded_bytes : int, optional
-        Cap on a compressed file's decompressed size, and on the size of the arrays; by default
-        200 times the file's size, and never below 2 MiB of text and 256 MiB of arrays.
+        Largest size of a compressed file after decompression, and of the arrays. By default 200
+        times the size of the file, but at least 2 MiB for text and 256 MiB for arrays.
 
     Returns
     -------
     Dataset
-        With dense `X`; features and labels in the table's order.
+        `X` is dense. Features and labels are in the order of the table.
     """
     check_kind(kind)
     check_missing(missing)
@@ -85,7 +85,7 @@ def read_table(
     is_label = resolve_labels(columns, labels, str(path))
     degrees = cells[:, is_label]
     if kind == "auto":
-        # No distribution holds -1; as logical labels it gets the fitting message.
+        # A distribution cannot contain -1. Treated as logical labels, -1 gives a clear error.
         binary = np.isin(degrees, (-1, 0, 1)).all()
         kind = known.get("kind", "logical" if binary else "distribution")
     return Dataset(
@@ -109,7 +109,7 @@ def _columns(dataset: Dataset) -> list[str]:
     twice = _repeated(columns)
     if twice is not None:
         raise ValueError(
-            f"a table needs different column names, and {twice!r} occurs twice; rename it first"
+            f"a table needs different column names, but {twice!r} occurs twice; rename one column"
         )
     size = 8 * len(dataset) * len(columns)
     if is_sparse(dataset.X) and size > _MAX_DENSE_BYTES:
@@ -122,20 +122,20 @@ def _columns(dataset: Dataset) -> list[str]:
 def write_csv(dataset: Dataset, path: str | Path) -> None:
     """Write features, then labels, as comma-separated text with a header line.
 
-    Numbers are written so that reading gives them back exactly. The file appears only when it is
-    complete; its suffix chooses the compression.
+    Numbers are written with enough digits to read back exactly the same values. The file appears
+    only when it is complete. Its suffix selects the compression.
 
     Parameters
     ----------
     dataset : Dataset
-        The set; a sparse `X` is written out in full.
+        The data set. A sparse `X` is written as a dense table.
     path : str or Path
         For example ``tags.csv`` or ``tags.csv.gz``.
     """
     columns = _columns(dataset)
     with atomic_write(Path(path)) as file:
         buffer = io.StringIO(newline="")
-        # Quote names always: an empty or strange one must not look like a blank line.
+        # Quote all names, because a header with one empty name would be a blank line.
         csv.writer(buffer, lineterminator="\n", quoting=csv.QUOTE_ALL).writerow(columns)
         file.write(buffer.getvalue().encode())
         for i in range(len(dataset)):
@@ -146,14 +146,16 @@ def write_csv(dataset: Dataset, path: str | Path) -> None:
 
 
 def write_parquet(dataset: Dataset, path: str | Path) -> None:
-    """Write features, then labels, as a Parquet table that knows which columns are labels.
+    """Write features, then labels, as a Parquet table, with metadata that names the labels.
+
+    This needs the extra ``store``.
 
     Parameters
     ----------
     dataset : Dataset
-        The set; a sparse `X` is written out in full.
+        The data set. A sparse `X` is written as a dense table.
     path : str or Path
-        Where to. Needs the extra ``store``.
+        The file to write.
     """
     pyarrow = import_extra("pyarrow", "store", "Writing Parquet")
     parquet = import_extra("pyarrow.parquet", "store", "Writing Parquet")

@@ -1,4 +1,4 @@
-"""How large the pages of a Parquet file become, by the footer and their own heads.
+"""Compute the unpacked size of a Parquet file from its footer and from its page headers.
 
 A compressed page may be a hundred thousand times smaller than its content, and the footer may give
 a wrong size. The header of the page must be correct, because the library allocates memory by it.
@@ -14,6 +14,7 @@ from lemll.datasets.tables.thrift import CompactReader, Wanted
 
 __all__ = ["unpacked_sizes"]
 
+# Numbers of the fields in FileMetaData, RowGroup, ColumnChunk and ColumnMetaData of parquet.thrift.
 _ROW_GROUPS, _COLUMNS, _COLUMN = 4, 1, 3
 _TOTAL_PACKED, _DATA_PLACE, _DICTIONARY_PLACE = 7, 9, 11
 _FOOTER: Wanted = {
@@ -21,35 +22,37 @@ _FOOTER: Wanted = {
         _COLUMNS: {_COLUMN: {_TOTAL_PACKED: None, _DATA_PLACE: None, _DICTIONARY_PLACE: None}}
     }
 }
+# Numbers of the fields in PageHeader.
 _UNPACKED, _PACKED = 2, 3
 _HEAD: Wanted = {_UNPACKED: None, _PACKED: None}
 _HEAD_BYTES = 2**12
+# A file ends with the length of the footer, 4 bytes, and the letters PAR1.
 _TAIL_BYTES = 8
 
 
 def unpacked_sizes(raw: BinaryIO) -> Iterator[int]:
-    """Yield for each row group what its pages take when unpacked.
+    """Yield the total size of the unpacked pages of each row group.
 
     Parameters
     ----------
     raw : binary file
-        The Parquet file; its position is changed.
+        The Parquet file. Its position changes.
 
     Yields
     ------
     int
-        Bytes.
+        Number of bytes.
 
     Raises
     ------
     ValueError
-        If footer or heads are broken.
+        If the footer or a page header is broken.
     """
     end = raw.seek(0, os.SEEK_END)
     raw.seek(max(0, end - _TAIL_BYTES))
     size = int.from_bytes(raw.read(4), "little")
     if size > end - _TAIL_BYTES:
-        raise ValueError(f"a footer of {size} bytes in a file of {end}")
+        raise ValueError(f"its footer has {size} bytes, but the file has only {end}")
     raw.seek(end - _TAIL_BYTES - size)
     footer = CompactReader(raw.read(size)).struct(_FOOTER)
     for group in footer.get(_ROW_GROUPS, ()):
@@ -60,6 +63,7 @@ def _chunk_size(chunk: dict[int, int] | None, raw: BinaryIO) -> int:
     if chunk is None or not {_TOTAL_PACKED, _DATA_PLACE} <= chunk.keys():
         raise ValueError("the footer does not say where a column is")
     place = chunk[_DATA_PLACE]
+    # The page of the dictionary, if there is one, comes before the pages of data.
     if 0 < chunk.get(_DICTIONARY_PLACE, 0) < place:
         place = chunk[_DICTIONARY_PLACE]
     end = place + chunk[_TOTAL_PACKED]
@@ -72,7 +76,7 @@ def _chunk_size(chunk: dict[int, int] | None, raw: BinaryIO) -> int:
         head = reader.struct(_HEAD)
         packed, unpacked = head.get(_PACKED, -1), head.get(_UNPACKED, -1)
         if min(packed, unpacked) < 0:
-            raise ValueError("the head of a page gives no sizes")
+            raise ValueError("the header of a page gives no sizes")
         total += unpacked
         place += reader.place + packed
     return total

@@ -23,7 +23,7 @@ _BATCH_CELLS = 2**22
 
 
 def read_parquet(path: Path, max_expanded_bytes: int | None) -> Table:
-    """Read a table: its column names, its cells as float64, and what lemll once noted in it."""
+    """Read a table: its column names, its cells as float64, and the metadata written by lemll."""
     parquet = import_extra("pyarrow.parquet", "store", "Reading Parquet")
     refuse_compression(path)
     budget = Budget(str(path), file_size(path), max_expanded_bytes)
@@ -39,12 +39,12 @@ def read_parquet(path: Path, max_expanded_bytes: int | None) -> Table:
     except Exception as error:
         raise DatasetFormatError(f"not a readable Parquet file: {error}", file=str(path)) from error
     if not cells.size:
-        raise DatasetFormatError("the table has no row or no column", file=str(path))
+        raise DatasetFormatError("the table has no rows or no columns", file=str(path))
     return columns, cells, known
 
 
 def _charge(rows: int, width: int, raw: BinaryIO, budget: Budget) -> None:
-    """Charge for what the footer and the heads of the pages announce, before a page is unpacked."""
+    """Charge for the sizes in the footer and in the page headers, before a page is unpacked."""
     if rows < 0:
         raise ValueError(f"the footer announces {rows} rows")
     budget.charge(8 * rows * width)
@@ -54,7 +54,7 @@ def _charge(rows: int, width: int, raw: BinaryIO, budget: Budget) -> None:
 
 
 def _cells(file: Any, width: int) -> npt.NDArray[np.float64]:
-    """Read in batches, as the rows that come need not be as many as the footer announces."""
+    """Read in batches, because the file may have more rows than the footer announces."""
     rows = file.metadata.num_rows
     cells = np.empty((rows, width))
     filled = 0
@@ -66,7 +66,7 @@ def _cells(file: Any, width: int) -> npt.NDArray[np.float64]:
             cells[filled:stop, j] = column.to_numpy(zero_copy_only=False)
         filled = stop
     if filled != rows:
-        raise ValueError(f"the footer announces {rows} rows, and other ones follow")
+        raise ValueError(f"the footer announces {rows} rows, but the file has another number")
     return cells
 
 
@@ -83,7 +83,7 @@ def _check_types(schema: Any, path: Path) -> None:
 
 
 def _known(metadata: dict[bytes, bytes], path: Path) -> Settings:
-    """Return what `write_parquet` noted: name, kind and labels."""
+    """Return the metadata of `write_parquet`: name, kind and labels."""
     known = json.loads(metadata.get(METADATA_KEY, b"{}"))
     sound = (
         isinstance(known, dict)
@@ -94,7 +94,7 @@ def _known(metadata: dict[bytes, bytes], path: Path) -> Settings:
     )
     if not sound:
         raise DatasetFormatError(
-            "the table's note about its labels is broken; want name, kind and labels",
+            "the metadata about the labels are broken; expected name, kind and labels",
             file=str(path),
             token=str(known),
         )

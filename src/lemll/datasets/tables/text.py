@@ -17,7 +17,7 @@ from lemll.exceptions import DatasetFormatError
 
 __all__ = ["Table", "read_csv"]
 
-# Column names, cells, and what the file itself says about the set.
+# Column names, cells, and the metadata of the file about the data set.
 Table = tuple[list[str], npt.NDArray[np.float64], Settings]
 _BATCH_CELLS = 2**15
 
@@ -29,7 +29,7 @@ def read_csv(blocks: LineBlocks, allow_missing: bool) -> Table:
     try:
         columns = next(reader, None)
         if not columns:
-            raise DatasetFormatError("the file is empty, want a header line", file=file)
+            raise DatasetFormatError("the file is empty; expected a header line", file=file)
         blocks.budget.charge(NAME_BYTES * len(columns))
         cells = _Cells(len(columns), blocks.budget, allow_missing)
         for row in reader:
@@ -52,7 +52,7 @@ def _text_lines(blocks: LineBlocks) -> Iterator[str]:
 
 
 class _Cells:
-    """Gathers rows and turns them into numbers many at a time."""
+    """Collects rows and converts many of them to numbers at once, which is faster."""
 
     def __init__(self, width: int, budget: Budget, allow_missing: bool) -> None:
         self.width = width
@@ -65,7 +65,7 @@ class _Cells:
     def add(self, row: list[str], line: int) -> None:
         if len(row) != self.width:
             raise DatasetFormatError(
-                f"{len(row)} cells where the header has {self.width}",
+                f"the row has {len(row)} cells, but the header has {self.width}",
                 file=self.budget.file,
                 line=line,
             )
@@ -77,7 +77,7 @@ class _Cells:
     def finish(self) -> npt.NDArray[np.float64]:
         self._convert()
         if not self.chunks:
-            raise DatasetFormatError("no row below the header line", file=self.budget.file)
+            raise DatasetFormatError("no row after the header line", file=self.budget.file)
         return np.concatenate(self.chunks).reshape(-1, self.width)
 
     def _convert(self) -> None:
@@ -102,7 +102,7 @@ class _Cells:
         text = self.texts[place]
         hint = "" if text.strip() else "; pass missing='nan' to keep empty cells as NaN"
         return DatasetFormatError(
-            f"want a finite number{hint}",
+            f"expected a finite number{hint}",
             file=self.budget.file,
             line=self.lines[row],
             column=column + 1,

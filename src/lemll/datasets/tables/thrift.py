@@ -1,4 +1,4 @@
-"""Thrift's compact protocol, as far as the footer and the page heads of Parquet files use it.
+"""Read the compact protocol of Thrift, as far as footers and page headers of Parquet use it.
 
 The library that reads Parquet ends the process on some damaged footers. Therefore this module reads
 the sizes in the footer itself.
@@ -10,7 +10,7 @@ from typing import Any
 
 __all__ = ["CompactReader", "Wanted"]
 
-# Which fields of a struct are looked at, and what of those in turn; None for a number.
+# The fields of a struct to keep, with the fields to keep inside each of them; None for a number.
 Wanted = dict[int, "Wanted | None"]
 
 _BYTE, _DOUBLE, _TEXT, _LIST, _SET, _STRUCT = 3, 7, 8, 9, 10, 12
@@ -21,17 +21,17 @@ _NOTHING: Wanted = {}
 
 
 class CompactReader:
-    """Reads structs, and keeps of them what is wanted.
+    """Reads structs and keeps the wanted fields.
 
     Parameters
     ----------
     data : bytes
-        Text in the protocol.
+        Data in the compact protocol.
 
     Attributes
     ----------
     place : int
-        How many bytes were read.
+        Number of bytes read so far.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -44,12 +44,14 @@ class CompactReader:
         Raises
         ------
         ValueError
-            If the bytes are not such a struct.
+            If the bytes are not a struct.
         """
         if depth == 0:
             raise ValueError("its structs are nested too deeply")
         found: dict[int, Any] = {}
         field = 0
+        # A zero byte ends a struct. In other cases the high four bits are the step to the number of
+        # the field, or 0 if the number itself follows. The low four bits are the type.
         while first := self._byte():
             field = field + (first >> 4) if first >> 4 else self._number()
             value = self._value(first & 15, wanted.get(field), depth)
@@ -69,7 +71,7 @@ class CompactReader:
         elif kind in (_BYTE, _DOUBLE):
             self._step(1 if kind == _BYTE else 8)
         elif kind not in _BOOLEANS:
-            raise ValueError(f"a field of the unknown type {kind}")
+            raise ValueError(f"a field has the unknown type {kind}")
         return None
 
     def _list(self, wanted: Wanted | None, depth: int) -> list[Any]:
@@ -77,11 +79,11 @@ class CompactReader:
         count, kind = first >> 4, first & 15
         if count == 15:
             count = self._varint()
-        if kind in _BOOLEANS:  # within a list each takes a byte
+        if kind in _BOOLEANS:  # one byte each, although in a struct the type itself is the value
             self._step(count)
             return []
         if depth == 0 or count > len(self._data):
-            raise ValueError("a list that does not end")
+            raise ValueError("a list does not end")
         values = (self._value(kind, wanted, depth - 1) for _ in range(count))
         if wanted is None:
             for _ in values:
@@ -105,9 +107,9 @@ class CompactReader:
             value |= (byte & 127) << shift
             if byte < 128:
                 return value
-        raise ValueError("a number that does not end")
+        raise ValueError("a number does not end")
 
     def _number(self) -> int:
-        """Read a number with its zigzag, which writes small negative ones shortly too."""
+        """Read a number in zigzag coding, in which small negative numbers also need few bytes."""
         value = self._varint()
         return (value >> 1) ^ -(value & 1)
