@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -92,3 +94,31 @@ def test_parameters_that_are_estimators_count(tree):
         stream.write("\nCHANGED = True\n")
     forget()
     assert code.code_version(pair) != before
+
+
+OUTSIDE = """
+from lemll import LEMLL
+from lemll.topology import reconstruction_weights
+
+
+class Mine(LEMLL):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "stale"),
+    [("solvers/joint/search.py", True), ("topology/weights.py", True), ("enhancers/km.py", False)],
+)
+def test_a_class_outside_depends_on_what_it_inherits_and_imports(
+    tree, tmp_path, monkeypatch, file, stale
+):
+    (tmp_path / "mine_outside.py").write_text(OUTSIDE, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    mine = importlib.import_module("mine_outside").Mine()
+    before = code.code_version(mine)
+    with (tree / file).open("a", encoding="utf-8") as stream:
+        stream.write("\nCHANGED = True\n")
+    forget()
+    assert (code.code_version(mine) != before) == stale
+    monkeypatch.delitem(sys.modules, "mine_outside")

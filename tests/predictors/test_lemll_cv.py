@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GroupKFold, KFold, cross_val_predict, cross_val_score
 
 from lemll import LEMLL, LEMLLCV, MSVRCV, MSVRClassifier
-from lemll.metrics import get_scorer, hamming_loss, one_error
+from lemll.metrics import METRICS, get_scorer, hamming_loss, one_error
 from lemll.model_selection import IterativeStratifiedKFold
 
 AXIS = (1 / 16, 1.0, 16.0)
@@ -110,6 +110,16 @@ def test_a_function_scores(labelled):
     named = LEMLLCV(**settings, scoring=("hamming_loss", "one_error")).fit(X, Y)
     total = named.cv_results_["mean_test_hamming_loss"] + named.cv_results_["mean_test_one_error"]
     np.testing.assert_allclose(model.cv_results_["mean_test_score"], total)
+
+
+def test_a_loss_is_negated_by_name_function_metric_and_scorer(labelled):
+    X, Y = labelled
+    settings = SMALL | {"cv": KFold(4), "tol_final": 1e-3}
+    named = LEMLLCV(**settings, scoring="one_error").fit(X, Y).cv_results_["mean_test_one_error"]
+    assert named.max() < 0
+    for same in (one_error, METRICS["one_error"], get_scorer("one_error")):
+        found = LEMLLCV(**settings, scoring=same).fit(X, Y).cv_results_["mean_test_one_error"]
+        np.testing.assert_array_equal(found, named)
 
 
 def test_folds_by_number_splitter_or_pairs(labelled):

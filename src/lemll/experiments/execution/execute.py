@@ -35,10 +35,10 @@ __all__ = ["Outcome", "Task", "execute", "failure", "measure", "split_rows"]
 
 Arrays = Mapping[str, Array]
 
-# What estimators report of their solution, under these names with an underscore behind.
+# Stopping criteria of estimators. The attributes of estimators have a trailing underscore.
 _CRITERIA = ("optimality", "gradient_norm", "kkt_residual")
 _MAX_WARNINGS = 20
-# Largest length of a message, and of a traceback, of which the end is kept.
+# Largest length of a message and of a traceback. The end of a traceback is kept.
 _MAX_TEXT = 2_000
 _MAX_TRACE = 20_000
 # Number of data sets whose splits are kept. The cells of one data set follow each other.
@@ -47,7 +47,7 @@ _MOST_SPLIT_SETS = 2
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A cell with all that is needed to run it. `package` is the hash of the source of lemll."""
+    """A cell and the objects that run it. `package` is the hash of the source files of lemll."""
 
     cell: Cell
     package: str
@@ -58,7 +58,10 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of a task. `arrays` is the content of an .npz file."""
+    """The result of a task. `arrays` is the content of an .npz file.
+
+    `refused` is the reason why the task was not run here. Such an outcome must not be stored.
+    """
 
     cell_id: str
     status: Status
@@ -71,6 +74,7 @@ class Outcome:
     error: Mapping[str, str] | None = None
     environment: SettingsView = field(default_factory=dict)
     arrays: bytes | None = None
+    refused: str = ""
 
 
 class _Result(NamedTuple):
@@ -111,6 +115,12 @@ def execute(task: Task, dataset: Dataset | None = None) -> Outcome:
     Outcome
         Done with arrays and metrics, or failed with a traceback.
     """
+    if package_sha256() != task.package:
+        refusal = (
+            "the source files of lemll have changed since the run began, so a new process has "
+            "other code than the ids of the cells say: start the run again."
+        )
+        return Outcome(cell_id=task.cell.id, status="failed", refused=refusal)
     try:
         with _blas_threads(task.blas_threads), _caught_warnings() as caught:
             return _run(task, dataset, caught)
@@ -127,7 +137,7 @@ def execute(task: Task, dataset: Dataset | None = None) -> Outcome:
 
 
 def _signals_arrive_here() -> bool:
-    """Tell whether a signal, Ctrl-C above all, would be raised here: in no worker it is."""
+    """Tell whether Ctrl-C raises KeyboardInterrupt in this thread. In workers it does not."""
     if threading.current_thread() is not threading.main_thread():
         return False
     return signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
@@ -135,11 +145,6 @@ def _signals_arrive_here() -> bool:
 
 def _run(task: Task, dataset: Dataset | None, caught: list[warnings.WarningMessage]) -> Outcome:
     cell = task.cell
-    if package_sha256() != task.package:
-        raise ValueError(
-            "the source files of lemll have changed since the run began, so this process has "
-            "other code than the cell's id says: start the run again."
-        )
     if dataset is None:
         dataset = _loaded(cell)
     result = (_predict if cell.experiment == "prediction" else _recover)(task, dataset)
@@ -213,7 +218,7 @@ def _predict(task: Task, dataset: Dataset) -> _Result:
     }
     seconds = {"fit": fitted - start, "predict": time.perf_counter() - fitted}
     if hasattr(estimator, "best_params_"):
-        # A search may try more than the grid says, a kernel of its own for example.
+        # A search may also try values outside of the grid, for example its default kernel.
         chosen = {name: estimator.best_params_[name] for name in cell.grid}
         return _Result(estimator.best_estimator_, arrays, seconds, chosen)
     return _Result(estimator, arrays, seconds)
@@ -226,7 +231,8 @@ _FIRST_STAGES = FirstStages(2)
 def _tuned(task: Task) -> Any:
     cell = task.cell
     if task.estimator.get_params().get("memory", cell) is None:
-        # A fold's first stage serves the whole grid, and that of all rows the best of it.
+        # One first stage per fold is used for the whole grid, and one for the final fit on all
+        # training rows.
         parts = 1 if cell.tuning is None else cell.tuning.folds + 1
         task.estimator.set_params(memory=_FIRST_STAGES.at_least(parts))
     if cell.tuning is None or not cell.grid:
@@ -252,7 +258,7 @@ def _recover(task: Task, dataset: Dataset) -> _Result:
     seconds = {"graph": built - start, "fit": time.perf_counter() - built}
     arrays = {
         "distribution": np.asarray(recovered, dtype=np.float64),
-        # From these a distribution at another scale can be had.
+        # The numerical labels give the distribution at another scale without a new fit.
         "numerical_labels": np.asarray(task.estimator.numerical_labels_, dtype=np.float64),
     }
     return _Result(task.estimator, arrays, seconds)

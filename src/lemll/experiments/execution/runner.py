@@ -2,10 +2,10 @@
 
 ::
 
-    protocol.cells() -> tasks, each claimed just before it is dispatched
-                     -> joblib: one thread a slot, each with a process of its own, here or at a
-                        worker of a Dask cluster
-                     -> outcomes come back to this process -> store.write -> claim released
+    protocol.cells() -> tasks; each is claimed immediately before it starts
+                     -> joblib: one thread per slot; each thread uses its own process, or a worker
+                        of a Dask cluster
+                     -> outcomes return to this process -> store.write -> the claim is released
 
 Only the process that calls :func:`run` writes to the store; workers return their results. The run
 can be killed at any time. Then all stored results are complete, and all claims are released. A
@@ -29,6 +29,7 @@ import joblib
 from lemll._plain_files import FileLock
 from lemll._types import Settings
 from lemll._validation import check_number, check_whole
+from lemll.exceptions import StoreError
 from lemll.experiments.execution.dask import DaskCells
 from lemll.experiments.execution.execute import Outcome, Task, execute
 from lemll.experiments.execution.processes import Processes
@@ -191,7 +192,7 @@ class _Run:
                     self.n_jobs,
                     backend=backend,
                     return_as="generator_unordered",
-                    # No cell is claimed, and none returned, before its time.
+                    # Claim a cell only when it can start, and return each result immediately.
                     batch_size=1,
                     pre_dispatch=self.n_jobs,
                 )
@@ -244,9 +245,13 @@ class _Run:
     ) -> None:
         try:
             for outcome in outcomes:
+                if outcome.refused:
+                    # A record would claim that the method failed, and the next run would skip it.
+                    raise StoreError(outcome.refused)
                 self._store(outcome)
         except BaseException:
-            # Whoever waits for a worker must not wait for ever; what it says then is not news.
+            # Stop the workers first, or joblib would wait for them. Then ignore the errors of the
+            # stopped workers, because the first exception is the reason.
             stop()
             with suppress(Exception):
                 outcomes.close()

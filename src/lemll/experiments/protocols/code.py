@@ -7,6 +7,7 @@ import hashlib
 import inspect
 import os
 import platform
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -35,6 +36,8 @@ _ENGINE = (
     "lemll.model_selection.halves",
     "lemll.model_selection.stratification",
 )
+# The versions of these libraries are recorded with the result; their code is not hashed.
+_LIBRARIES = {*sys.stdlib_module_names, "joblib", "numpy", "scipy", "sklearn"}
 # Learners whose parameters are searched on a path, and the modules of these searches.
 _SEARCHES = {
     "lemll.predictors.lemll": ("lemll.predictors.lemll_cv",),
@@ -65,8 +68,9 @@ def code_version(estimator: Estimator) -> str:
 
     This code is the estimator, the estimators inside it, the search that tunes it, and everything
     that they import. It also includes the parts of the engine that split, fit and measure. A change
-    of a table, a page, another method, a comment or a docstring does not change the hash. For an
-    estimator that is not part of lemll, the whole file of its class counts.
+    of a table, a page, another method, a comment or a docstring does not change the hash. For a
+    class that is not part of lemll, its whole file counts, and the modules of lemll that this file
+    imports. Files that it imports from elsewhere do not count.
 
     Parameters
     ----------
@@ -84,13 +88,25 @@ def code_version(estimator: Estimator) -> str:
     digest = hashlib.sha256()
     roots = set(_ENGINE)
     for kind in sorted(classes, key=lambda kind: (kind.__module__, kind.__qualname__)):
-        if kind.__module__.partition(".")[0] == "lemll":
-            roots |= {kind.__module__, *_SEARCHES.get(kind.__module__, ())}
-        elif kind is type(estimator):
-            digest.update(_own_code(kind).encode())
+        for base in kind.__mro__:
+            package = base.__module__.partition(".")[0]
+            if package == "lemll":
+                roots |= {base.__module__, *_SEARCHES.get(base.__module__, ())}
+            elif package not in _LIBRARIES:
+                digest.update(_own_code(base).encode())
+                roots |= _imports_of_class(base)
     for module in sorted(code_behind(frozenset(roots))):
         digest.update(f"{module}\0{_statements_sha256(module)}".encode())
     return digest.hexdigest()
+
+
+def _imports_of_class(kind: type) -> frozenset[str]:
+    """Return the modules of lemll that the file of a class outside lemll imports names from."""
+    try:
+        source = Path(inspect.getsourcefile(kind) or "").read_text(encoding="utf-8")
+    except (OSError, TypeError):
+        return frozenset()
+    return _lemll_names(ast.parse(source))
 
 
 def _own_code(kind: type) -> str:
@@ -133,8 +149,12 @@ def code_behind(roots: frozenset[str]) -> frozenset[str]:
 @cache
 def _imports_of(module: str) -> frozenset[str]:
     """Return the modules of lemll that a module's statements import names from."""
+    return _lemll_names(_tree_of(module))
+
+
+def _lemll_names(tree: ast.Module) -> frozenset[str]:
     found = set()
-    for node in ast.walk(_tree_of(module)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "lemll":
             found |= {_defining_module(str(node.module), alias.name) for alias in node.names}
         elif isinstance(node, ast.Import):

@@ -13,7 +13,7 @@ from sklearn.preprocessing import normalize as normalize_rows
 
 from lemll._types import Features, FloatArray, KernelLike, LabelArray, Settings, SettingsView
 from lemll.fitting import check_fits, choose_kernel, local_graph
-from lemll.metrics import METRICS
+from lemll.metrics import METRICS, Metric, MetricScorer
 from lemll.solvers import GridPoint, LogicalPath, MsvrSolution, solve_msvr_path
 
 __all__ = ["Fold", "FoldPath", "FoldScores", "Measure", "Space", "measures_of"]
@@ -85,15 +85,22 @@ def measures_of(scoring: Any) -> dict[str, Measure]:
     Parameters
     ----------
     scoring : str, callable, or sequence of str
-        Names in `lemll.metrics.METRICS`, or a function ``(Y, scores) -> float``.
+        Names in `lemll.metrics.METRICS`, one of its functions, a scorer of
+        `lemll.metrics.get_scorer`, or another function ``(Y, scores) -> float``, of which greater
+        values are better.
 
     Returns
     -------
     dict of str to callable
         The first measure decides.
     """
-    if callable(scoring):
+    if isinstance(scoring, MetricScorer):
+        return {scoring.metric.name: _measure(scoring.metric, scoring.options)}
+    # A loss must be negated, also if the user passes its function and not its name.
+    named = [metric.name for metric in METRICS.values() if scoring in (metric, metric.function)]
+    if callable(scoring) and not named:
         return {"score": scoring}
+    scoring = named or scoring
     names = list(scoring) if isinstance(scoring, (list, tuple)) else [scoring]
     known = [name for name, metric in METRICS.items() if metric.kind == "multilabel"]
     for name in names:
@@ -104,20 +111,19 @@ def measures_of(scoring: Any) -> dict[str, Measure]:
             )
     if not names:
         raise ValueError("scoring must name at least one measure, got none.")
-    return {name: _measure(name) for name in names}
+    return {name: _measure(METRICS[name], {}) for name in names}
 
 
-def _measure(name: str) -> Measure:
-    metric = METRICS[name]
+def _measure(metric: Metric, options: SettingsView) -> Measure:
     sign = 1.0 if metric.greater_is_better else -1.0
 
     def measure(Y: LabelArray, scores: FloatArray) -> float:
         if metric.prediction == "labels":
-            return sign * float(metric(Y, (scores > 0).astype(np.int8)))
+            return sign * float(metric(Y, (scores > 0).astype(np.int8), **options))
         if Y.shape[1] == 1:
             # A ranking needs at least two labels: add the complement of the single label.
             Y, scores = np.hstack([1 - Y, Y]), np.hstack([-scores, scores])
-        return sign * float(metric(Y, scores))
+        return sign * float(metric(Y, scores, **options))
 
     return measure
 
