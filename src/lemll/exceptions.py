@@ -1,18 +1,19 @@
-"""The exceptions of lemll, one small tree.
+"""The exceptions of lemll, in one small tree.
 
 ::
 
     LemllError
-    ├── DatasetFormatError   (ValueError)    a file or its content is not what it should be
-    ├── UnknownDatasetError  (LookupError)   no data set of that name is registered
-    ├── DatasetNotFoundError (OSError)       registered, but neither at hand nor downloadable
+    ├── DatasetFormatError   (ValueError)    a data file or an array is not valid
+    ├── UnknownDatasetError  (LookupError)   no data set has this registered name
+    ├── DatasetNotFoundError (OSError)       registered, but not here and not downloadable
     ├── ChecksumError        (OSError)       a downloaded file is not the registered one
     ├── DownloadError        (OSError)       a download was refused or failed
-    ├── StoreError           (OSError)       results cannot be written, or read back as written
-    ├── NotEnoughMemoryError (MemoryError)   refused before allocating
-    └── MissingExtraError    (ImportError)   an optional library is needed and not installed
+    ├── StoreError           (OSError)       results cannot be written, or are damaged
+    ├── NotEnoughMemoryError (MemoryError)   refused before memory is allocated
+    ├── ProtocolError        (ValueError)    a protocol file cannot be read or is not valid
+    └── MissingExtraError    (ImportError)   an optional library is needed but not installed
 
-Each also derives from the builtin that code written without lemll in mind would catch.
+Each also derives from a builtin exception, so code that does not know lemll can catch it.
 """
 
 from __future__ import annotations
@@ -37,22 +38,22 @@ _MAX_TOKEN = 80
 
 
 class LemllError(Exception):
-    """Base of every exception raised on purpose by lemll."""
+    """Base class of all exceptions that lemll defines."""
 
 
 class DatasetFormatError(LemllError, ValueError):
-    """A data file, or data given as arrays, breaks its format.
+    """A data file or an array is not valid.
 
     Parameters
     ----------
     problem : str
-        What is wrong and what would be right.
+        What is wrong, and what is expected.
     file : str, optional
-        The file it was found in.
+        The file with the problem.
     line, column : int, optional
-        Where, counted from 1.
+        The position of the problem, counted from 1.
     token : str, optional
-        The offending text; cut to 80 characters.
+        The text that is wrong. It is cut after 80 characters.
     """
 
     def __init__(
@@ -83,11 +84,11 @@ class DatasetFormatError(LemllError, ValueError):
 
 
 class UnknownDatasetError(LemllError, LookupError):
-    """No data set of that name is registered."""
+    """No data set has this registered name."""
 
 
 class DatasetNotFoundError(LemllError, OSError):
-    """The data set is registered, but its files are neither at hand nor downloadable."""
+    """The data set is registered, but its files are not here and cannot be downloaded."""
 
 
 class ChecksumError(LemllError, OSError):
@@ -99,7 +100,7 @@ class DownloadError(LemllError, OSError):
 
 
 class StoreError(LemllError, OSError):
-    """A store of results cannot be written, or holds what was not written to it."""
+    """A store of results cannot be written, or its files are damaged."""
 
 
 class NotEnoughMemoryError(LemllError, MemoryError):
@@ -107,15 +108,15 @@ class NotEnoughMemoryError(LemllError, MemoryError):
 
 
 class ProtocolError(LemllError, ValueError):
-    """A protocol file cannot be read, breaks its format, or asks for what a file may not."""
+    """A protocol file cannot be read, is not valid, or asks for something that is not allowed."""
 
 
 class MissingExtraError(LemllError, ImportError):
-    """An optional library is needed and not installed."""
+    """An optional library is needed but not installed."""
 
 
 def import_extra(module: str, extra: str, purpose: str) -> ModuleType:
-    """Import an optional library, or say which extra brings it.
+    """Import an optional library, or raise an error that names the extra to install.
 
     Parameters
     ----------
@@ -124,7 +125,7 @@ def import_extra(module: str, extra: str, purpose: str) -> ModuleType:
     extra : str
         The extra of lemll that installs it.
     purpose : str
-        What it is needed for, as the start of a sentence.
+        The action that needs the library. It begins the sentence of the error message.
 
     Returns
     -------

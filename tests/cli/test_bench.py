@@ -114,7 +114,7 @@ def test_a_cell_being_retried_is_running_and_not_pending(files):
 
 
 def test_what_is_not_there_is_said(files):
-    with pytest.raises(StoreError, match="is no store of results; run the protocol first"):
+    with pytest.raises(StoreError, match="is not a store of results; run the protocol first"):
         bench("resume", "quick.toml")
     (files / "bad.toml").write_text("metods = []", encoding="utf-8")
     with pytest.raises(ValueError, match="bad.toml: unknown key 'metods'; did you mean 'methods'"):

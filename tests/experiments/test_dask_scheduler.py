@@ -95,7 +95,7 @@ def test_certificates_that_are_missing_are_named_at_once(certificates, given):
     start = time.monotonic()
     with (
         configured(**known),
-        pytest.raises(LemllError, match=r"needs certificates, and DASK_.* is not set; set DASK_"),
+        pytest.raises(LemllError, match=r"needs certificates, but DASK_.* is not set; set DASK_"),
         dask_client("tls://127.0.0.1:1"),
     ):
         pass
@@ -137,7 +137,7 @@ def test_a_lost_scheduler_is_one_sentence_and_no_cell_fails(tmp_path, monkeypatc
                 scheduler.kill()
 
         with (
-            pytest.raises(LemllError, match="scheduler at 'tcp://.* was lost, and does not answer"),
+            pytest.raises(LemllError, match="scheduler at 'tcp://.* was lost and does not answer"),
             dask_client(address) as client,
         ):
             run(protocol, store, client=client, callback=kill)

@@ -15,7 +15,7 @@ def test_a_file_is_read_up_to_its_limit(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"1234")
     assert read_plain(path, most=4) == b"1234"
-    with pytest.raises(OSError, match="it has 4 bytes, and at most 3 are read"):
+    with pytest.raises(OSError, match="it has 4 bytes, but at most 3 are allowed"):
         read_plain(path, most=3)
     with pytest.raises(FileNotFoundError):
         read_plain(tmp_path / "b", most=3)

@@ -413,12 +413,12 @@ DEEP = 'name = "x"\nexceptions = ' + "[" * 5000 + "]" * 5000
 HOSTILE = {
     "deep lists": (DEEP, "nested too deeply"),
     "deep tables": ("a = " + "{a = " * 5000 + "1" + "}" * 5000, "nested too deeply"),
-    "no such home": (SHIPPED.replace("digit-tags", "~nobody-here/x.csv"), "who has none here"),
+    "no such home": (SHIPPED.replace("digit-tags", "~nobody-here/x.csv"), "does not exist here"),
     "no such home in a table": (
         SHIPPED.replace('"digit-tags"', '{path = "~nobody-here/x.csv"}'),
-        "who has none here",
+        "does not exist here",
     ),
-    "long": ("# " + "x" * 2**20, "bytes, and at most 1048576 are read"),
+    "long": ("# " + "x" * 2**20, "bytes, but at most 1048576 are allowed"),
     "long path": (SHIPPED.replace("digit-tags", "x" * 5000 + "/a.csv"), "."),
     "long key": (f"{'x' * 500_000} = 1", "unknown key"),
     "long number": ("a = " + "1" * 5000, "."),

@@ -110,7 +110,7 @@ def test_arrays_that_were_changed_are_not_given_out(store):
 
 def test_a_record_of_a_later_format_is_not_guessed_at(store, monkeypatch):
     monkeypatch.setattr("lemll.experiments.stores.records._FORMAT", 2)
-    with pytest.raises(StoreError, match="another version of lemll, in a format not known"):
+    with pytest.raises(StoreError, match="another version of lemll, in an unknown format"):
         store.read(files(store, ".json")[0].stem)
 
 
@@ -194,7 +194,7 @@ def test_a_write_that_fails_changes_nothing(store, monkeypatch, call, number):
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(_files.os, call, refuse)
-    with pytest.raises(StoreError, match=f"{os.strerror(number)}. What was stored before is safe"):
+    with pytest.raises(StoreError, match=f"{os.strerror(number)}. Results stored before are safe"):
         store.write(dataclasses.replace(record, attempt=2), None)
     monkeypatch.undo()
     assert path.read_bytes() == before
@@ -218,7 +218,7 @@ def test_export_to_csv_and_parquet(store, tmp_path):
 def test_export_says_what_it_cannot_do(store, tmp_path):
     with pytest.raises(ValueError, match=r"cannot export to 'out.xls'; the name must end in .csv"):
         store.export(tmp_path / "out.xls")
-    with pytest.raises(ValueError, match="the store holds no record to export"):
+    with pytest.raises(ValueError, match="the store has no record to export"):
         Store(tmp_path / "empty").export(tmp_path / "out.csv")
 
 
@@ -232,14 +232,14 @@ def test_sql(store):
 
 
 def test_a_store_that_is_not_there_or_cannot_be(tmp_path):
-    with pytest.raises(StoreError, match="is no store of results; run the protocol first"):
+    with pytest.raises(StoreError, match="is not a store of results; run the protocol first"):
         Store(tmp_path / "nowhere", create=False)
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="cannot make a store in .*Not a directory"):
+    with pytest.raises(StoreError, match="cannot create a store in .*Not a directory"):
         Store(tmp_path / "file")
 
 
 def test_a_system_without_file_locks_is_told_so(store, monkeypatch):
     monkeypatch.setitem(sys.modules, "fcntl", None)
-    with pytest.raises(StoreError, match="needs file locks of a POSIX system, Linux or macOS"):
+    with pytest.raises(StoreError, match="needs the file locks of a POSIX system; use Linux"):
         store.claim("e" * 64)

@@ -74,8 +74,8 @@ def test_the_page_says_who_is_best(made):
     means = {key: round(np.mean(measured), 3) for key, measured in cells.items()}
     best = {d: min(mean for (dataset, _), mean in means.items() if dataset == d) for d in datasets}
     (sentence,) = re.findall(
-        r"Hamming loss: who is better\?</h2>\s*<p>Best mean, on how many of 6 sets, "
-        r"ties counting for each: (.*?)\.",
+        r"Hamming loss: who is better\?</h2>\s*<p>Number of data sets, out of 6, on which a "
+        r"learner has the best mean \(ties count for each learner\): (.*?)\.",
         text,
     )
     told = dict(part.rsplit(" ", 1) for part in sentence.split(", "))

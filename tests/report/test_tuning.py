@@ -69,5 +69,5 @@ def test_the_movement_of_the_labels_is_a_line_for_each_beta():
 
 @pytest.mark.parametrize(("points", "distances"), [([], []), ([(1.0, 1.0)], [])])
 def test_a_distance_for_each_point(points, distances):
-    with pytest.raises(ValueError, match="want one distance for each of at least one point"):
+    with pytest.raises(ValueError, match="expected one distance for each of at least one point"):
         draw_label_movement(points, distances)

@@ -111,4 +111,4 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         )
     }
 )
-"""Every metric by name, in the order of the paper's tables."""
+"""All metrics by name, in the order of the tables in the paper."""

@@ -174,7 +174,7 @@ def _against_table(control: str, conclusions: Conclusions) -> TableData:
         for other in conclusions.against
     ]
     return TableData(
-        f"{control} better / neither / worse, in data sets",
+        f"Number of data sets on which {control} is better / neither / worse",
         ["against", "means", "t-test", "corrected t-test", "Wilcoxon-Holm p"],
         rows,
     )
@@ -184,9 +184,12 @@ def _best(panel: Panel, control: str) -> str:
     """Say which learner is best on how many data sets, also if it is not the control."""
     winners = Counter(name for names in _winners(panel) for name in names)
     counts = ", ".join(f"{name} {count}" for name, count in winners.most_common()) or "none"
-    text = f"Best mean, on how many of {len(panel.ranked)} sets, ties counting for each: {counts}."
+    text = (
+        f"Number of data sets, out of {len(panel.ranked)}, on which a learner has the best mean "
+        f"(ties count for each learner): {counts}."
+    )
     if winners and not winners[control]:
-        text += f" {control} is best on none."
+        text += f" {control} is not the best on any data set."
     return text
 
 

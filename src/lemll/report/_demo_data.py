@@ -20,7 +20,7 @@ from lemll.datasets import (
 __all__ = ["DemoSet", "demo_sets"]
 
 
-# The segments, a to g, that a pocket calculator lights for 0, 1, ..., 9.
+# The segments, a to g, of a seven-segment display that are on for the digits 0 to 9.
 _SEGMENTS = (
     "abcdef", "bc", "abdeg", "abcdg", "bcfg", "acdfg", "acdefg", "abc", "abcdefg", "abcdfg",
 )  # fmt: skip
@@ -37,7 +37,7 @@ class DemoSet(NamedTuple):
 
 
 def demo_sets() -> list[DemoSet]:
-    """Make the sets of the demonstration's comparison.
+    """Make the data sets for the comparison in the demonstration.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def demo_sets() -> list[DemoSet]:
     """
     return [
         DemoSet(load_digit_tags(), "tags of a digit and of its image"),
-        DemoSet(_digit_segments(), "segments that light for the digit on a pocket calculator"),
+        DemoSet(_digit_segments(), "segments of a seven-segment display that show the digit"),
         DemoSet(_nuclei(), "worst values of a sample above their median, and malignant"),
         DemoSet(_wine(), "the other six measurements above their median"),
         DemoSet(_serum(), "six blood values above their median"),

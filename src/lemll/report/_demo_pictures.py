@@ -56,7 +56,7 @@ def _draw(
     paints: Mapping[str, Array],
     **options: Any,
 ) -> Picture:
-    """Draw surfaces for a wide window, also written to a file, and in pairs for a phone."""
+    """Draw surfaces for a wide window, which also go to a file, and in two columns for a phone."""
     wide = draw_surfaces(X, paints, **options)
     path.write_bytes(wide)
     narrow = draw_surfaces(X, paints, **{**options, **_NARROW})
@@ -203,7 +203,7 @@ def _recovery_table(true: FloatArray, recovered: dict[str, FloatArray]) -> Table
         for name, D in recovered.items()
     ]
     header = ["distribution", *(f"{measure.title} {measure.arrow}" for measure in measures)]
-    return TableData(f"How far from the truth, mean over {len(true)} points", header, rows)
+    return TableData(f"Distance from the truth, mean over {len(true)} points", header, rows)
 
 
 def digits_section() -> Section:

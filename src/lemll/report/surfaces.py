@@ -53,7 +53,7 @@ def draw_surfaces(
     side = round(len(X) ** 0.5)
     if side * side != len(X) or X.shape[1] != 3:
         raise ValueError(
-            f"want the points of a square grid with 3 coordinates, got shape {X.shape}"
+            f"expected the points of a square grid with 3 coordinates, got shape {X.shape}"
         )
     x1, x2, x3 = (X[:, j].reshape(side, side) for j in range(3))
     width = min(columns, len(paints))

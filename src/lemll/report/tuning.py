@@ -110,7 +110,7 @@ def draw_label_movement(
     """
     if len(points) != len(distances) or not points:
         raise ValueError(
-            f"want one distance for each of at least one point, got {len(points)} points and "
+            f"expected one distance for each of at least one point, got {len(points)} points and "
             f"{len(distances)} distances."
         )
     return _png(_movement_figure(points, distances, dpi))

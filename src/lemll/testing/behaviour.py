@@ -40,7 +40,7 @@ def check_learns_something(estimator: Estimator) -> None:
 
 
 def check_constant_labels(estimator: Estimator) -> None:
-    """Predict a label that never or always occurs in training just so."""
+    """Check that a label that never or always occurs in training is predicted in the same way."""
     X, Y = make_data()
     wide = np.column_stack([np.zeros(len(Y)), Y, np.ones(len(Y))]).astype(int)
     predicted = estimator.fit(X, wide).predict(X)

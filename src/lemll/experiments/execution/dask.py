@@ -57,7 +57,7 @@ def dask_client(address: str) -> Iterator[Any]:
     if address.startswith(_LOCAL):
         count = address.removeprefix(_LOCAL)
         if not count.isdecimal() or int(count) < 1:
-            raise ValueError(f"--dask {address}: after 'local:' comes a number of workers, >= 1.")
+            raise ValueError(f"--dask {address}: 'local:' needs a number of workers, at least 1.")
         with (
             distributed.LocalCluster(
                 n_workers=int(count),
@@ -76,11 +76,11 @@ def dask_client(address: str) -> Iterator[Any]:
 
 def _connected(distributed: Any, address: str) -> Any:
     try:
-        # A client that is given no address at all waits for half a minute before it ends.
+        # Check the address first: a client with an invalid address waits for half a minute.
         distributed.comm.get_address_host_port(address)
     except ValueError as error:
         raise ValueError(
-            f"{address!r} is no address of a Dask scheduler: {error}; give one such as "
+            f"{address!r} is not the address of a Dask scheduler: {error}; give an address such as "
             "tcp://host:8786, or local:N for N workers on this machine."
         ) from error
     security = _certificates(distributed, address) if address.startswith(_ENCRYPTED) else None
@@ -88,7 +88,7 @@ def _connected(distributed: Any, address: str) -> Any:
         return distributed.Client(
             address, timeout=_CONNECT_SECONDS, security=security, set_as_default=False
         )
-    # Dask's configuration may demand encryption, which is a RuntimeError where there is none.
+    # The configuration of Dask may require encryption. Without it, Dask raises RuntimeError.
     except (OSError, RuntimeError) as error:
         raise LemllError(
             f"no Dask scheduler answers at {address!r}: {error}; start one with `dask scheduler`, "
@@ -97,7 +97,7 @@ def _connected(distributed: Any, address: str) -> Any:
 
 
 def _certificates(distributed: Any, address: str) -> Any:
-    """Take the certificates of Dask's configuration, or say at once which there are not."""
+    """Return the certificates in the configuration of Dask, or name those that are missing."""
     security = distributed.Security()
     wanted = {"CA_FILE": security.tls_ca_file, "CLIENT__CERT": security.tls_client_cert}
     absent = [f"{_TLS_VARIABLE}{name}" for name, value in wanted.items() if not value]
@@ -106,21 +106,21 @@ def _certificates(distributed: Any, address: str) -> Any:
         "to files in PEM, or distributed.comm.tls in Dask's configuration"
     )
     if absent:
-        raise LemllError(f"{address!r} needs certificates, and {', '.join(absent)} is not set; "
+        raise LemllError(f"{address!r} needs certificates, but {', '.join(absent)} is not set; "
                          f"{remedy}")  # fmt: skip
     try:
         security.get_connection_args("client")
     except (OSError, ValueError) as error:
         raise LemllError(
-            f"{address!r} needs certificates, and those of Dask's configuration cannot be used: "
-            f"{error}; {remedy}"
+            f"{address!r} needs certificates, but those in the configuration of Dask cannot be "
+            f"used: {error}; {remedy}"
         ) from error
     return security
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence the loggers of Dask: a lost scheduler would fill the screen, and is raised anyway."""
+    """Silence the loggers of Dask. A lost scheduler gives many messages, and also an exception."""
     names = [
         name
         for name in (*_LOGGERS, *logging.root.manager.loggerDict)
@@ -142,7 +142,7 @@ class DaskCells:
     Parameters
     ----------
     client : distributed.Client
-        Connected; it stays open.
+        A connected client. It is not closed.
     """
 
     def __init__(self, client: Any) -> None:
@@ -195,16 +195,16 @@ class DaskCells:
             finally:
                 with self._lock:
                     self._running.discard(future)
-        message = f"the workers that were given this cell died, one after another: {death}"
+        message = f"the workers that ran this cell died, one after another: {death}"
         return failure(task.cell.id, "failed", "KilledWorker", message)
 
     def _lost(self) -> Exception:
-        """Make the error of a scheduler that is gone: no cell's failure, but the end of the run."""
+        """Return the error for a lost scheduler. It ends the run, and no cell counts as failed."""
         if self._stopped:
             return Stopped()
         return LemllError(
-            f"the Dask scheduler at {self._address!r} was lost, and does not answer after "
-            f"{_CONNECT_SECONDS} s; what was finished is stored. Start it again, then resume"
+            f"the Dask scheduler at {self._address!r} was lost and does not answer after "
+            f"{_CONNECT_SECONDS} s; finished cells are stored. Start it again, then resume"
         )
 
     def stop(self) -> None:
@@ -213,7 +213,7 @@ class DaskCells:
             self._stopped = True
             running = list(self._running)
             self._data.clear()
-        # A scheduler that is gone has nothing under way, and would be waited for.
+        # A lost scheduler runs no tasks, and a call to it would wait for an answer.
         if running and self._client.status == "running":
             self._client.cancel(running, force=True)
 

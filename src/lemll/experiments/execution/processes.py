@@ -84,14 +84,14 @@ class Processes:
                 death = str(error)
             except Stopped:
                 raise
-            except Exception as error:  # the task, or what came of it, cannot be sent
+            except Exception as error:  # the task or its result cannot be pickled
                 kind, trace = type(error).__name__, traceback.format_exc()
                 return failure(task.cell.id, "failed", kind, str(error), trace)
         # If the process was killed once, another process may be the cause, for example by using
         # too much memory. If it is killed twice, this cell is assumed to be the cause.
         message = (
-            "its process died twice, killed by the system for lack of memory, or by a fault in "
-            f"compiled code: {death}"
+            "its process died twice, because the system ran out of memory or compiled code "
+            f"crashed: {death}"
         )
         return failure(task.cell.id, "failed", "ProcessDied", message)
 
@@ -159,9 +159,9 @@ class _Process:
 
 def _prepare(parent: int, memory_limit: float | None) -> None:
     """Set up a new worker process."""
-    # loky collects garbage every second; it need not look through all imported modules each time.
+    # loky collects garbage every second. Frozen objects, here all imported modules, are skipped.
     gc.freeze()
-    # Ctrl-C reaches the whole group of processes; the one that started this ends it.
+    # Ctrl-C is sent to all processes of the group. Only the parent handles it, and ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     if memory_limit is not None:
@@ -176,7 +176,7 @@ def _end_with(parent: int) -> None:
 
 
 def _limit_memory(allowance: int) -> None:
-    """Limit the address space of this process to its current size plus this many bytes."""
+    """Limit the address space of this process to its current size plus `allowance` bytes."""
     import resource
 
     with open("/proc/self/statm", encoding="ascii") as stream:

@@ -18,7 +18,7 @@ from lemll.experiments.protocols.sources import features_sha256
 __all__ = ["FirstStages", "Graphs"]
 
 
-# As many enhancers use a graph.
+# Three enhancers of lemll use a graph.
 _MOST_GRAPHS = 3
 
 
@@ -88,7 +88,7 @@ class FirstStages:
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        # Clones of an estimator, one for each point of a grid, share what has been computed.
+        # scikit-learn clones an estimator for each point of a grid. All clones share this cache.
         return self
 
 

@@ -27,7 +27,7 @@ class Cell:
     Attributes
     ----------
     experiment : {"prediction", "reconstruction"}
-        What to do.
+        The kind of experiment.
     source : Source
         The data set.
     data_sha256 : str
@@ -41,9 +41,9 @@ class Cell:
     grid : mapping, optional
         The parameters to tune, on the training rows only.
     tuning : Tuning, optional
-        How.
+        The search over the grid.
     code : str
-        Version of the code.
+        Hash of the code that the result depends on.
     """
 
     experiment: Experiment
@@ -58,7 +58,7 @@ class Cell:
 
     @cached_property
     def work(self) -> str:
-        """Hash of what is to be done, whatever the version of the code."""
+        """Hash of the work, which does not depend on the version of the code."""
         content = {
             "experiment": self.experiment,
             "data": self.data_sha256,

@@ -54,7 +54,7 @@ class Method:
     Attributes
     ----------
     name : str
-        As the paper calls it.
+        Its name in the paper.
     kind : {"learner", "enhancer"}
         The kind of experiment: a learner predicts, an enhancer reconstructs.
     make : callable
@@ -118,7 +118,7 @@ def register(method: Method) -> Method:
     Returns
     -------
     Method
-        The same.
+        The same object.
     """
     if method.kind not in ("learner", "enhancer"):
         raise ValueError(f"kind must be 'learner' or 'enhancer', got {method.kind!r}.")
@@ -145,12 +145,12 @@ def get_method(kind: Kind, name: str) -> Method:
     kind : {"learner", "enhancer"}
         The kind of method. LEMLL is registered as both.
     name : str
-        As registered.
+        The registered name.
 
     Returns
     -------
     Method
-        The entry.
+        The registered method.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def list_methods(kind: Kind | None = None) -> list[Method]:
     Parameters
     ----------
     kind : {"learner", "enhancer"}, optional
-        Only these.
+        List only methods of this kind. By default all methods.
 
     Returns
     -------
@@ -214,7 +214,7 @@ for _method in (
     Method("ML-kNN", "learner", _MLKNN, {}, "Bayes' rule on the neighbours' labels"),
     Method("CLR", "learner", _CLR, {}, "all pairs of labels vote, unregularised as in the paper"),
     Method("ECC", "learner", _ECC, {}, "30 classifier chains, unregularised as in the paper"),
-    Method("BR", "learner", BinaryRelevance, {"C": PAPER_GRID}, "a regularised model a label"),
+    Method("BR", "learner", BinaryRelevance, {"C": PAPER_GRID}, "one regularised model per label"),
     Method("CLR-L2", "learner", CLR, {"C": PAPER_GRID}, "CLR with regularised models"),
     Method("ECC-L2", "learner", _ECC_L2, {"C": PAPER_GRID}, "ECC with regularised models"),
     Method("MLFE", "learner", MLFE, _MLFE_GRID, "sparse reconstruction, then regression"),
@@ -229,7 +229,7 @@ for _method in (
     Method("ML2", "enhancer", ML2Enhancer, {}, "local linear structure, labels as bounds"),
     Method("MLFE", "enhancer", _MLFE, {}, "sparse reconstruction of rows, labels as bounds"),
     Method("GLLE", "enhancer", GLLEEnhancer, {}, "a kernel model with a graph of similar rows"),
-    Method("Uniform", "enhancer", UniformEnhancer, {}, "baseline: all labels alike"),
-    Method("Logical", "enhancer", LogicalEnhancer, {}, "baseline: relevant labels alike"),
+    Method("Uniform", "enhancer", UniformEnhancer, {}, "baseline: all labels equal"),
+    Method("Logical", "enhancer", LogicalEnhancer, {}, "baseline: relevant labels equal"),
 ):
     register(replace(_method, choices=CHOICES))

@@ -33,12 +33,12 @@ class Splits:
     Attributes
     ----------
     kind : {"halves", "kfold", "stratified"}
-        Repeated random halves as in the paper; k folds of shuffled rows; k folds by iterative
+        Repeated random halves as in the paper; k folds of shuffled rows; or k folds by iterative
         stratification, which keeps the proportions of the labels.
     n_splits : int
-        How many halves, or folds.
+        Number of halves or folds.
     random_state : int
-        Seed; the first one, of halves.
+        The seed. For halves, the seed of the first split; each further split adds 1.
     """
 
     kind: Literal["halves", "kfold", "stratified"] = "halves"
@@ -59,7 +59,7 @@ class Splits:
         Parameters
         ----------
         dataset : Dataset
-            To be split.
+            The data set to split.
 
         Yields
         ------
@@ -78,18 +78,18 @@ class Splits:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """How parameters are tuned: a grid, cross-validated on the training rows.
+    """The tuning of parameters: a grid search with cross-validation on the training rows.
 
     Attributes
     ----------
     metric : str
-        Name in ``lemll.metrics.METRICS``, by which the best parameters are chosen.
+        Name in ``lemll.metrics.METRICS`` of the metric that selects the best parameters.
     folds : int
-        Of the inner cross-validation.
+        Number of folds of the inner cross-validation.
     random_state : int
         Seed of the folds.
     grids : mapping of str to mapping
-        For a method's label its own grid; for the others the registered one.
+        Grids by the labels of methods. Other methods use their registered grid.
     """
 
     metric: str = "average_precision"
@@ -106,7 +106,7 @@ class Tuning:
 
     @property
     def key(self) -> list[Any]:
-        """What a cell's id says of it; the grid stands there by itself."""
+        """The part of the tuning in the id of a cell. The id contains the grid separately."""
         return [self.metric, self.folds, self.random_state]
 
 
@@ -117,13 +117,13 @@ class Setting:
     Attributes
     ----------
     splits : Splits, optional
-        The rule.
+        The rule of the splits, for a prediction.
     number : int
-        Which of its splits, counted from 0.
+        The number of the split, counted from 0.
     rows_sha256 : str
         Hash of the training and test rows.
     threshold : float, optional
-        At which the distribution is binarised.
+        The threshold that binarises the distribution, for a reconstruction.
     """
 
     splits: Splits | None = None
@@ -133,11 +133,11 @@ class Setting:
 
     @property
     def key(self) -> list[Any]:
-        """What a cell's id and record say of it; the rows' hash stands by itself."""
+        """The part of the setting in the id and the record, in addition to the hash of the rows."""
         if self.splits is None:
             return ["threshold", self.threshold]
         rule = self.splits
-        if rule.kind == "halves":  # a seed's halves are the same however many follow
+        if rule.kind == "halves":  # the halves of a seed do not depend on n_splits
             return ["halves", rule.random_state + self.number]
         return [rule.kind, rule.n_splits, rule.random_state, self.number]
 
@@ -147,7 +147,7 @@ class Setting:
         return f"{self.splits.kind} {self.key[-1]}"
 
     def check_rows(self, train: IndexArray, test: IndexArray) -> None:
-        """Refuse other training and test rows than the cell's id stands for."""
+        """Raise an error if training and test rows are not those in the id of the cell."""
         if rows_sha256(train, test) != self.rows_sha256:
             raise ValueError(
                 f"{self} has other rows here than where the cell was made; use the same versions "
@@ -158,7 +158,7 @@ class Setting:
 def settings_of(
     splits: Splits | None, thresholds: tuple[float, ...], dataset: Dataset
 ) -> Iterator[Setting]:
-    """Yield the settings of a data set: its splits if there is a rule, else the thresholds."""
+    """Yield the settings of a data set: its splits if `splits` is given, else the thresholds."""
     if splits is None:
         yield from (Setting(threshold=rho) for rho in thresholds)
         return
@@ -169,6 +169,7 @@ def settings_of(
 def rows_sha256(train: IndexArray, test: IndexArray) -> str:
     """Hash the rows of a split."""
     digest = hashlib.sha256()
+    # A fixed width, a fixed byte order and a separator give the same hash on every machine.
     for rows in (train, test):
         digest.update(np.asarray(rows, dtype="<i8").tobytes())
         digest.update(b"|")

@@ -39,7 +39,7 @@ EMBEDDED: Mapping[str, Callable[[], Dataset]] = {
     "artificial": partial(make_artificial, random_state=0),
     "artificial-surface": make_artificial_surface,
 }
-"""Data sets that need no file, by the name a protocol calls them."""
+"""Data sets that need no file, by their names in a protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,11 @@ class Source:
     Attributes
     ----------
     name : str
-        What tables call it.
+        Its name in tables.
     path : str
-        The file to read, or "" for an embedded or registered set.
+        The file to read, or "" for an embedded or registered data set.
     options : tuple of (str, object)
-        Options of the file's reader, sorted by name; hashable, so that loading can be cached.
+        Options of the reader, sorted by name. They are hashable, so that loading can be cached.
     """
 
     name: str
@@ -62,19 +62,19 @@ class Source:
 
 
 def make_source(entry: str, *, folder: Path | None = None) -> Source:
-    """Make a source of a name or path as it stands in a protocol.
+    """Make a source from a name or a path in a protocol.
 
     Parameters
     ----------
     entry : str
-        An embedded set, a file, or a registered name; looked for in this order.
+        The name of an embedded data set, a file, or a registered name, tried in this order.
     folder : Path, optional
-        Where relative paths start.
+        The folder of relative paths.
 
     Returns
     -------
     Source
-        Registered sets under their registered name, files under theirs without suffix.
+        The source. Its name is the registered name, or the name of the file without suffixes.
     """
     if entry in EMBEDDED:
         return Source(entry)
@@ -85,26 +85,26 @@ def make_source(entry: str, *, folder: Path | None = None) -> Source:
 
 
 def locate(entry: str, folder: Path) -> Path:
-    """Return the path that a protocol names; relative ones start in a folder.
+    """Return the path of an entry in a protocol. Relative paths begin at a folder.
 
     Parameters
     ----------
     entry : str
-        As it stands in the protocol; ``~`` is the user's home.
+        The entry. ``~`` is the home folder of the user.
     folder : Path
-        Where relative paths start.
+        The folder of relative paths.
 
     Returns
     -------
     Path
-        Not resolved.
+        The path. Links are not resolved.
     """
     try:
         return folder / Path(entry).expanduser()
     except RuntimeError as error:
         raise ValueError(
-            f"the path {entry!r} begins with the home folder of a user who has none here; "
-            "write the folder out."
+            f"the path {entry!r} begins with the home folder of a user that does not exist here; "
+            "write the full path."
         ) from error
 
 
@@ -112,19 +112,19 @@ def locate(entry: str, folder: Path) -> Path:
 # when the run changes from one set to the next.
 @lru_cache(maxsize=2)
 def load_source(source: Source) -> tuple[Dataset, str]:
-    """Load a data set and its hash, once in a process as long as it is in use.
+    """Load a data set and its hash. A process keeps the most recent data sets.
 
     Parameters
     ----------
     source : Source
-        Which.
+        The source of the data set.
 
     Returns
     -------
     dataset : Dataset
-        Under the source's name.
+        The data set under the name of the source.
     sha256 : str
-        As by `data_sha256`.
+        The hash of `data_sha256`.
     """
     if source.path:
         options = {
@@ -139,12 +139,12 @@ def load_source(source: Source) -> tuple[Dataset, str]:
 
 
 def data_sha256(dataset: Dataset) -> str:
-    """Hash features and labels: shapes, types and values, whatever the names.
+    """Compute the hash of features and labels: shapes, types and values, but not names.
 
     Parameters
     ----------
     dataset : Dataset
-        To be hashed.
+        The data set.
 
     Returns
     -------
@@ -155,7 +155,7 @@ def data_sha256(dataset: Dataset) -> str:
 
 
 def features_sha256(X: Features) -> str:
-    """Hash features alone, as `data_sha256` does with labels."""
+    """Compute the hash of the features only, in the same way as `data_sha256`."""
     return _sha256(_parts(X))
 
 

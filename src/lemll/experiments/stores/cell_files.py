@@ -27,26 +27,26 @@ _MOST_RECORD_BYTES = 64 * 2**20
 
 
 def read_record(folder: Path, cell_id: str) -> Record | None:
-    """Read the record of a cell, and look at the size of its arrays.
+    """Read the record of a cell, and check the size of its arrays.
 
     Parameters
     ----------
     folder : Path
-        Of the cells.
+        The folder of the cells.
     cell_id : str
-        Which.
+        The id of the cell.
 
     Returns
     -------
     Record or None
-        None if there is no file.
+        The record, or None if it has no file.
 
     Raises
     ------
     StoreError
         If one of the files is not what was written for this cell.
     """
-    # Plain strings: a store of ten thousand cells must open in a second.
+    # Strings are faster than Path: a store of ten thousand cells must open in a second.
     path = f"{folder}{os.sep}{cell_id}"
     try:
         content = read_plain(f"{path}.json", most=_MOST_RECORD_BYTES)
@@ -64,24 +64,24 @@ def read_record(folder: Path, cell_id: str) -> Record | None:
         except OSError as error:
             raise damage(f"{cell_id}.npz", f"{error.strerror}") from error
         if found.st_size != record.outputs["bytes"]:
-            raise damage(f"{cell_id}.npz", "it has another size than its record says")
+            raise damage(f"{cell_id}.npz", "it does not have the size that its record says")
     return record
 
 
 def read_arrays(folder: Path, record: Record) -> dict[str, Array]:
-    """Read the arrays of a cell that is done, if they are those that its record names.
+    """Read the arrays of a finished cell, and compare them with its record.
 
     Parameters
     ----------
     folder : Path
-        Of the cells.
+        The folder of the cells.
     record : Record
-        Of the cell.
+        The record of the cell.
 
     Returns
     -------
     dict of str to ndarray
-        By name.
+        The arrays by name.
 
     Raises
     ------
@@ -100,24 +100,24 @@ def read_arrays(folder: Path, record: Record) -> dict[str, Array]:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             size = sum(member.file_size for member in archive.infolist())
-        check_memory(size, "Reading the arrays of a cell", "they are not what a cell leaves")
+        check_memory(size, "Reading the arrays of a cell", "a cell does not write such arrays")
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             return {key: archive[key] for key in archive.files}
     except NotEnoughMemoryError as error:
         raise damage(name, str(error)) from error
     except Exception as error:
-        # zipfile, zlib and NumPy each have their own ways of saying that a file is damaged.
-        raise damage(name, f"it holds no arrays ({error})") from error
+        # zipfile, zlib and NumPy raise different exceptions for a damaged file.
+        raise damage(name, f"it contains no arrays ({error})") from error
 
 
 def set_folder_aside(path: Path) -> None:
-    """Rename a directory that has the name of a file of a cell; its content is not ours."""
+    """Rename a folder that has the name of a file of a cell. Do not delete foreign content."""
     if path.is_dir() and not path.is_symlink():
         path.rename(path.with_name(f"{path.name}.{secrets.token_hex(8)}.aside"))
 
 
 def cell_fields(cell: Cell) -> Settings:
-    """Return what a record says of its cell, apart from names that a user may change."""
+    """Return the fields that describe a cell in its record, without names that users may change."""
     return {
         "id": cell.id,
         "work": cell.work,
@@ -132,24 +132,24 @@ def cell_fields(cell: Cell) -> Settings:
 
 
 def of_cell(record: Record, cell: Cell) -> Record:
-    """Return a record under the names that the protocol gives to its data set and method now.
+    """Return a record with the current names of its data set and method in the protocol.
 
     Parameters
     ----------
     record : Record
-        As stored.
+        The stored record.
     cell : Cell
-        As the protocol expands to it.
+        The cell of the protocol.
 
     Returns
     -------
     Record
-        The same, if the names have not changed since.
+        The record. It is the same object if the names have not changed.
 
     Raises
     ------
     StoreError
-        If the record says something else of its cell than the protocol does.
+        If the description of the cell in the record is not that of the protocol.
     """
     for field, wanted in cell_fields(cell).items():
         if getattr(record, field) != wanted:

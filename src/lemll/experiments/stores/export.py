@@ -24,7 +24,7 @@ _PLAIN = (
 )  # fmt: skip
 
 
-# What a spreadsheet takes for the beginning of a formula, also in the full width of East Asia.
+# Characters that begin a formula in a spreadsheet, including their East Asian full-width forms.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 
@@ -46,7 +46,7 @@ def write_rows(records: Iterable[Record], path: Path) -> int:
     """Write records to a .csv or .parquet file, and return how many."""
     rows = [_row(record) for record in records]
     if not rows:
-        raise ValueError("the store holds no record to export.")
+        raise ValueError("the store has no record to export; run the protocol first.")
     if path.suffix == ".parquet":
         write_output(path, _parquet(rows))
     elif path.suffix == ".csv":
@@ -57,7 +57,7 @@ def write_rows(records: Iterable[Record], path: Path) -> int:
 
 
 def _arrow_table(rows: list[Settings]) -> Any:
-    pyarrow = import_extra("pyarrow", "store", "A table of the results in Arrow's form")
+    pyarrow = import_extra("pyarrow", "store", "A table of the results in the Arrow format")
     return pyarrow.Table.from_pylist(rows)
 
 
@@ -70,7 +70,7 @@ def _parquet(rows: list[Settings]) -> bytes:
 
 def query_rows(records: Iterable[Record], sql: str) -> list[tuple[Any, ...]]:
     """Run an SQL query on a table called ``cells``."""
-    duckdb = import_extra("duckdb", "store", "Asking the store in SQL")
+    duckdb = import_extra("duckdb", "store", "Querying the store with SQL")
     connection = duckdb.connect(":memory:")
     try:
         connection.register("cells", _arrow_table([_row(record) for record in records]))
@@ -91,7 +91,7 @@ def safe_cell(value: object) -> Any:
     Returns
     -------
     object
-        A text that begins like a formula after an apostrophe; all else as it is.
+        The text after an apostrophe, if it begins like a formula. Other values do not change.
 
     Examples
     --------
@@ -104,17 +104,17 @@ def safe_cell(value: object) -> Any:
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    r"""Write rows as CSV, every cell by `safe_cell`.
+    r"""Write rows as CSV, and apply `safe_cell` to every cell.
 
     Parameters
     ----------
     rows : iterable of iterable
-        The first may be a header.
+        The rows. The first one may be a header.
 
     Returns
     -------
     str
-        Lines end in a line feed.
+        The text. Every line ends with a line feed.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def csv_text(rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _quoted(value: object) -> str:
-    # The csv module leaves a carriage return bare, where other readers begin a new line.
+    # The csv module does not quote a carriage return, but other readers begin a new line there.
     text = "" if value is None else str(safe_cell(value))
     if not any(sign in text for sign in ',"\r\n'):
         return text

@@ -15,40 +15,40 @@ __all__ = ["read_plain", "write_output", "write_texts", "write_whole"]
 
 _TEMPORARY = ".tmp"
 _BLOCK_BYTES = 2**20
-# Flags that some systems do not have, or do not need.
+# Flags that do not exist on all systems.
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
 
 
 def read_plain(path: str | Path, *, most: int, follow: bool = False) -> bytes:
-    """Read a plain file that is not too long.
+    """Read a plain file up to a limit of its size.
 
     Parameters
     ----------
     path : str or Path
         The file.
     most : int
-        Bytes that it may have.
+        Largest number of bytes.
     follow : bool, default=False
-        Whether a symbolic link may lead to it.
+        Whether the path may be a symbolic link.
 
     Returns
     -------
     bytes
-        Its content.
+        The content of the file.
 
     Raises
     ------
     OSError
-        Its `strerror` says why it was not read.
+        If the file cannot be read. The attribute `strerror` gives the reason.
     """
     descriptor = open_plain(path, follow=follow)
     try:
         size = os.fstat(descriptor).st_size
         if size > most:
-            raise OSError(errno.EFBIG, f"it has {size} bytes, and at most {most} are read")
+            raise OSError(errno.EFBIG, f"it has {size} bytes, but at most {most} are allowed")
         content = os.read(descriptor, size)
-        # A system may give less than was asked for; the file may have grown or shrunk meanwhile.
+        # One call may return less than requested, and the size may change during the reading.
         while len(content) < size and (more := os.read(descriptor, _BLOCK_BYTES)):
             content += more
         return content
@@ -59,20 +59,20 @@ def read_plain(path: str | Path, *, most: int, follow: bool = False) -> bytes:
 def write_whole(path: str | Path, content: bytes) -> None:
     """Write a file so that it is never incomplete, even after a power failure.
 
-    The bytes go to a file of a random name that did not exist before, in the same folder; a link
-    at `path` is replaced and not followed.
+    The bytes go to a new file with a random name in the same folder, which is then renamed. If
+    `path` is a link, the link itself is replaced.
 
     Parameters
     ----------
     path : str or Path
-        Where to; replaced if it exists.
+        The file to write. An existing file is replaced.
     content : bytes
-        What to write.
+        The new content.
 
     Raises
     ------
     OSError
-        If the system refuses; what stood at `path` before still does.
+        If the file cannot be written. Then an existing file is unchanged.
     """
     temporary = f"{path}.{secrets.token_hex(8)}{_TEMPORARY}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NOFOLLOW
@@ -84,14 +84,15 @@ def write_whole(path: str | Path, content: bytes) -> None:
             os.fsync(stream.fileno())
         os.replace(temporary, path)
     except BaseException:
-        with suppress(OSError):  # what refuses to be written may refuse to be removed
+        with suppress(OSError):  # if writing fails, removing may fail too; keep the first error
             os.unlink(temporary)
         raise
     _sync_folder(Path(path).parent)
 
 
 def _sync_folder(folder: Path) -> None:
-    if not hasattr(os, "O_DIRECTORY"):  # a system that opens no folders
+    # A rename survives a power failure only after the folder is flushed as well.
+    if not hasattr(os, "O_DIRECTORY"):  # this system cannot open folders
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -101,37 +102,37 @@ def _sync_folder(folder: Path) -> None:
 
 
 def write_output(path: Path, content: str | bytes) -> None:
-    """Write a file that a user named, whole or not at all; its folder is made if need be.
+    """Write an output file of the user completely or not at all. Its folder is created if missing.
 
     Parameters
     ----------
     path : Path
-        Where to. What a link names is replaced, and the link stays.
+        The file to write. If it is a link, the file that it points to is replaced.
     content : str or bytes
-        What to write; text in UTF-8.
+        The new content. Text is written in UTF-8.
 
     Raises
     ------
     OSError
-        If there is something else than a plain file, or the system refuses.
+        If the path is not a plain file, or if it cannot be written.
     """
     target = path.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileNotFoundError):
-        # As root, a device such as /dev/null could be replaced by a file.
+        # Without this check, root would replace a device such as /dev/null by a file.
         check_plain(os.stat(target).st_mode)
     write_whole(target, content.encode() if isinstance(content, str) else content)
 
 
 def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Write texts for people to read, into a folder that is made if it is not there.
+    """Write text files into a folder, which is created if it does not exist.
 
     Parameters
     ----------
     folder : Path
-        Where to.
+        The folder.
     texts : mapping of str to str
-        By the names of the files.
+        The texts by the names of their files.
 
     Returns
     -------

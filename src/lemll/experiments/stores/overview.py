@@ -15,23 +15,23 @@ __all__ = ["Overview", "look"]
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """A store as a protocol sees it.
+    """The content of a store for one protocol.
 
     Attributes
     ----------
     records : mapping of str to Record
-        By id, those of the protocol's cells that have ended; data sets and methods have the names
-        that the protocol gives them now.
+        The records of the protocol's cells that have ended, by id. Data sets and methods have their
+        current names in the protocol.
     pending, running : list of Cell
-        Cells without a record; running are those that someone has claimed.
+        Pending cells have no record. Running cells are claimed by a process.
     damaged : list of Cell
-        Cells whose files are not what was written for them; they count as pending too.
+        Cells with damaged files. They are also pending.
     reasons : mapping of str to str
-        By id, what is wrong with them, and with damaged files of other protocols.
+        The problem of each damaged file by id, including files of other protocols.
     stale : list of Record
-        The protocol's work, done by another version of the code: never part of a table.
+        Results of the protocol from another version of the code. Tables never contain them.
     unrelated : int
-        How many records belong to other protocols.
+        Number of records of other protocols.
     """
 
     records: Mapping[str, Record]
@@ -43,7 +43,7 @@ class Overview:
     unrelated: int
 
     def count(self, status: Status) -> int:
-        """Count the records of a status."""
+        """Return the number of records with this status."""
         return sum(record.status == status for record in self.records.values())
 
 
@@ -58,13 +58,13 @@ def look(
     Parameters
     ----------
     cells : iterable of Cell
-        The protocol's.
+        The cells of the protocol.
     ids : iterable of str
-        What the files of the records are named after.
+        The ids of all records, from the names of their files.
     read : callable
         Reads the record of an id, or raises a StoreError.
     claimed : callable
-        Returns the ids of cells that are being run; called after the records were read.
+        Returns the ids of running cells. It is called after the records were read.
 
     Returns
     -------

@@ -28,45 +28,46 @@ _TAIL = b"}\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What became of a cell.
+    """The result of a cell.
 
     Attributes
     ----------
     id, work, code : str
-        The cell's id, and what it is made of: the work and the version of the code.
+        The id of the cell, and the two hashes that give it: the work and the version of the code.
     status : {"done", "failed", "timeout"}
-        How it ended. A cell without a record is pending, or running if it is claimed.
+        The result. A cell without a record is pending, or running if it is claimed.
     experiment, dataset, method, estimator : str
-        What was done; the method by the protocol's label and by its registered name.
+        The experiment, the data set, the label of the method in the protocol, and the registered
+        name of the method.
     parameters : mapping
         All parameters of the estimator.
     chosen : mapping, optional
-        Those that tuning chose instead.
+        The parameters that the tuning selected. They replace values of `parameters`.
     setting : list
-        The split's rule with its seed and number, or the threshold.
+        The rule of the split with its seed and number, or the threshold.
     data_sha256, rows_sha256 : str
-        Hashes of the data, and of the split's rows.
+        Hashes of the data and of the rows of the split.
     metrics : mapping of str to float
-        None where a metric is not defined; the warnings say why.
+        The values of the metrics. None if a metric is not defined; the warnings give the reason.
     criterion : str, optional
-        By which the fitted estimator stopped: "optimality" (a certified relative gap),
-        "gradient_norm" or "kkt_residual"; None where it has none.
+        The stopping criterion of the fitted estimator: "optimality" (a certified relative gap),
+        "gradient_norm" or "kkt_residual". None if it has no criterion.
     criterion_value : float, optional
-        Its value, the largest where there are several.
+        The value of the criterion. The largest one, if there are several.
     seconds : mapping of str to float
-        Wall time of fitting (with tuning) and of predicting.
+        Wall time of fitting (including tuning) and of predicting.
     warnings : list of str
-        What was warned of, once each.
+        All different warnings.
     error : mapping, optional
         Type, message and traceback of a failure.
     attempt : int
-        How often the cell has ended, this time included.
+        The number of times that the cell has ended, including this one.
     finished : str
-        When, UTC.
+        Time of the end, in UTC.
     environment : mapping
         Libraries and machine.
     outputs : mapping, optional
-        SHA-256 and size of the arrays' file.
+        SHA-256 and size of the file with the arrays.
     """
 
     id: str
@@ -95,7 +96,7 @@ class Record:
 
 
 def encode(record: Record) -> bytes:
-    """Give a record the form in which it is stored."""
+    """Return the content of the file of a record."""
     content = {"format": _FORMAT, **asdict(record)}
     # NaN is not valid JSON. An undefined number must be stored as null; NaN fails here.
     body = json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
@@ -103,24 +104,24 @@ def encode(record: Record) -> bytes:
 
 
 def decode(content: bytes, cell_id: str) -> Record:
-    """Read a record back, if it is what was written for this cell.
+    """Read a record, and check that it was written for this cell.
 
     Parameters
     ----------
     content : bytes
-        Of the file.
+        The content of the file.
     cell_id : str
-        The cell that the file is named after.
+        The id in the name of the file.
 
     Returns
     -------
     Record
-        As it was encoded.
+        The record.
 
     Raises
     ------
     StoreError
-        If it is truncated, altered, of another cell, or of a format this version does not know.
+        If the record is truncated, altered, of another cell, or of an unknown format.
     """
     name = f"{cell_id}.json"
     body = content[_HEAD_BYTES : -len(_TAIL)]
@@ -134,7 +135,10 @@ def decode(content: bytes, cell_id: str) -> Record:
     if not isinstance(fields, dict):
         raise damage(name, "it is not the JSON of a record")
     if fields.pop("format", None) != _FORMAT:
-        raise StoreError(f"{name} was written by another version of lemll, in a format not known")
+        raise StoreError(
+            f"{name} was written by another version of lemll, in an unknown format; use that "
+            "version, or another store"
+        )
     _check_fields(fields, name)
     record = Record(**fields)
     # The hash proves that the content was not altered, but not that the file has the right name.
@@ -145,22 +149,22 @@ def decode(content: bytes, cell_id: str) -> Record:
 
 
 def damage(name: str, reason: str) -> StoreError:
-    """Make the error of a file that is not what was written for its cell."""
+    """Return the error for a file that is not what was written for its cell."""
     return StoreError(f"{name} is damaged: {reason}; its cell must run again")
 
 
 def _no_number(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not a number of JSON")
+    raise ValueError(f"{constant} is not a valid number in JSON")
 
 
 def _check_fields(fields: SettingsView, name: str) -> None:
-    """Refuse fields that are missing, unknown or of another type, even if they are sealed."""
+    """Refuse missing and unknown fields and wrong types, even if the hash is right."""
     for field in fields.keys() ^ _CHECKS.keys():
         what = "is missing" if field in _CHECKS else "is unknown"
         raise damage(name, f"its field {field!r} {what}")
     for field, check in _CHECKS.items():
         if not check(fields[field]):
-            raise damage(name, f"its field {field!r} is not what a record holds there")
+            raise damage(name, f"its field {field!r} does not have a valid value")
     done = fields["status"] == "done"
     if done != (fields["error"] is None):
         raise damage(name, "its status and its error contradict each other")

@@ -2,9 +2,9 @@
 
 ::
 
-    STORE/cells/ID.npz    what the cell computed: scores and predictions, or a distribution
-    STORE/cells/ID.json   its record, written last: it holds the hash of the arrays
-    STORE/claims/ID       a locked file while the cell is being run
+    STORE/cells/ID.npz    the arrays of the cell: scores and predictions, or a distribution
+    STORE/cells/ID.json   its record, written last, with the hash of the arrays
+    STORE/claims/ID       a file that is locked while the cell is running
 
 A cell is done when its record says so and its arrays exist. Before that, it counts as not run.
 Files are written under another name, flushed to the disk and then renamed, so a reader finds them
@@ -39,7 +39,7 @@ from lemll.experiments.stores.records import Record, Status, encode
 
 __all__ = ["Overview", "Record", "Status", "Store"]
 
-# A cell's file while it is being written.
+# The name of an unfinished file of a cell.
 _UNFINISHED = re.compile(r"([0-9a-f]{64})\.(json|npz)\.[0-9a-f]{16}\.tmp")
 
 
@@ -49,14 +49,14 @@ class Store:
     Parameters
     ----------
     folder : str or Path
-        Where; made if it does not exist.
+        The folder. It is created if it does not exist.
     create : bool, default=True
-        Whether it may be made; if not, it must exist.
+        Whether the folder may be created. If False, it must exist.
 
     Raises
     ------
     StoreError
-        If it cannot be made, or does not exist.
+        If the folder cannot be created, or does not exist.
     """
 
     def __init__(self, folder: str | Path, *, create: bool = True) -> None:
@@ -64,13 +64,13 @@ class Store:
         self._cells = self.folder / "cells"
         self._claims = self.folder / "claims"
         if not create and not self._cells.is_dir():
-            raise StoreError(f"{self.folder} is no store of results; run the protocol first")
+            raise StoreError(f"{self.folder} is not a store of results; run the protocol first")
         try:
             self._cells.mkdir(parents=True, exist_ok=True)
             self._claims.mkdir(exist_ok=True)
         except OSError as error:
             raise StoreError(
-                f"cannot make a store in {self.folder}: {error.strerror}; choose another folder"
+                f"cannot create a store in {self.folder}: {error.strerror}; choose another folder"
             ) from error
 
     def claim(self, cell_id: str) -> FileLock | None:
@@ -79,37 +79,37 @@ class Store:
         Parameters
         ----------
         cell_id : str
-            Which.
+            The id of the cell.
 
         Returns
         -------
         FileLock or None
-            None if another process has claimed it.
+            The claim, or None if another process holds it.
         """
         path = self._claims / cell_id
         try:
             return take_lock(path)
         except ImportError as error:
             raise StoreError(
-                "a store needs file locks of a POSIX system, Linux or macOS"
+                "a store needs the file locks of a POSIX system; use Linux or macOS"
             ) from error
         except OSError as error:
             raise _refused(path, error) from error
 
     def write(self, record: Record, arrays: bytes | None) -> Record:
-        """Store what became of a cell; the caller holds its claim.
+        """Store the result of a cell. The caller must hold its claim.
 
         Parameters
         ----------
         record : Record
-            Its `outputs` are filled in here.
+            The record. Its field `outputs` is filled in here.
         arrays : bytes or None
-            An .npz file, if the cell is done.
+            The content of an .npz file, if the cell is done.
 
         Returns
         -------
         Record
-            As stored.
+            The stored record.
         """
         outputs = None
         if arrays is not None:
@@ -133,12 +133,12 @@ class Store:
         Parameters
         ----------
         cell_id : str
-            Which.
+            The id of the cell.
 
         Returns
         -------
         Record or None
-            None if the cell has none.
+            The record, or None if the cell has none.
 
         Raises
         ------
@@ -148,17 +148,17 @@ class Store:
         return read_record(self._cells, cell_id)
 
     def finished(self, cell: Cell) -> Record | None:
-        """Read the record of a cell; one that is damaged counts as none, for it is run again.
+        """Read the record of a cell. A damaged record is ignored, because the cell will run again.
 
         Parameters
         ----------
         cell : Cell
-            Of a protocol.
+            The cell of a protocol.
 
         Returns
         -------
         Record or None
-            None if the cell must be run.
+            The record, or None if the cell must run.
         """
         try:
             record = self.read(cell.id)
@@ -167,7 +167,7 @@ class Store:
             return None
 
     def records(self) -> Iterator[Record]:
-        """Iterate over all sound records, whatever the protocol and code, in the order of ids."""
+        """Iterate over all valid records of all protocols and versions of the code, by id."""
         for cell_id in self._ids():
             with suppress(StoreError):
                 record = self.read(cell_id)
@@ -175,12 +175,12 @@ class Store:
                     yield record
 
     def damaged(self) -> dict[str, str]:
-        """Say what is wrong with files that are not what was written, whatever the protocol.
+        """Return the problems of all damaged files, of this and other protocols.
 
         Returns
         -------
         dict of str to str
-            By the id that a record's file is named after.
+            The problems by the id in the name of the file.
         """
         found = {}
         for cell_id in self._ids():
@@ -202,38 +202,38 @@ class Store:
         for match in found:
             held = self.claim(match[1])
             if held is not None:
-                with suppress(OSError):  # a folder of that name is not ours
+                with suppress(OSError):  # lemll does not create folders with such a name
                     (self._cells / match[0]).unlink()
                 held.release()
 
     def arrays(self, record: Record) -> dict[str, Array]:
-        """Read what a cell computed.
+        """Read the arrays that a cell computed.
 
         Parameters
         ----------
         record : Record
-            Of a cell that is done.
+            The record of a finished cell.
 
         Returns
         -------
         dict of str to ndarray
-            Of a prediction ``scores``, ``predictions`` and ``test``, the test rows; of a
-            reconstruction ``distribution`` and ``numerical_labels``.
+            For a prediction: ``scores``, ``predictions`` and ``test`` (the test rows). For a
+            reconstruction: ``distribution`` and ``numerical_labels``.
 
         Raises
         ------
         StoreError
-            If the file is not the one that the record names.
+            If the file does not match the record.
         """
         return read_arrays(self._cells, record)
 
     def discard(self, record: Record) -> None:
-        """Forget a cell, so that it is pending again, unless someone is running it just now.
+        """Remove the files of a cell, so that it is pending again. A running cell is not changed.
 
         Parameters
         ----------
         record : Record
-            Of the cell.
+            The record of the cell.
         """
         held = self.claim(record.id)
         if held is None:
@@ -252,7 +252,7 @@ class Store:
         Parameters
         ----------
         cells : iterable of Cell
-            The protocol's.
+            The cells of the protocol.
 
         Returns
         -------
@@ -302,6 +302,6 @@ class Store:
 
 def _refused(path: Path, error: OSError) -> StoreError:
     return StoreError(
-        f"cannot write {path.name} in {path.parent}: {error.strerror}. What was stored before is "
-        "safe; make room or allow writing there, then resume"
+        f"cannot write {path.name} in {path.parent}: {error.strerror}. Results stored before are "
+        "safe; free some space or allow writing, then resume"
     )
