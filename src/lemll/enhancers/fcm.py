@@ -139,6 +139,7 @@ class FCMEnhancer(BaseEnhancer):
         rows = lighter(X)
         # Distances do not change if all rows are shifted. Centring keeps digits in the products.
         self.memberships_ = self._cluster(rows if is_sparse(rows) else rows - rows.mean(axis=0))
+        # The soft connection of a label and a cluster is the sum of the memberships of its rows.
         A = self._connected(Y.T.astype(np.float64) @ self.memberships_)
         if self.composition == "product":
             return np.asarray((A * self.memberships_[:, None, :]).max(axis=2))
@@ -178,6 +179,7 @@ class FCMEnhancer(BaseEnhancer):
             if self.stop == "memberships":
                 change = float(np.abs(memberships - before).max())
             else:
+                # The objective with the memberships before this update, as `fcm` of MATLAB does.
                 value = float((weights * squared).sum())
                 objective, change = value, abs(objective - value)
             if change < tol or self.n_iter_ == max_iter:

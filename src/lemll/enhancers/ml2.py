@@ -135,10 +135,12 @@ class ML2Enhancer(BaseEnhancer):
         return boxed_labels(self, W, Y, lower=lower, upper=upper, ridge=ridge)
 
     def make_graph(self, X: Features, n_labels: int) -> Features:  # noqa: D102, in the base
+        # The authors use one neighbour more than there are labels.
         wanted = n_labels + 1
         if self.n_neighbors is not None:
             wanted = check_whole("n_neighbors", self.n_neighbors, least=1)
         reg = check_number("reg", self.reg, above=0)
+        # A row cannot have more neighbours than there are other rows.
         return reconstruction_weights(
             X, min(wanted, X.shape[0] - 1), reg=reg, reg_policy=self.reg_policy
         )

@@ -152,6 +152,7 @@ class MLFEEnhancer(BaseEnhancer):
         if self.graph is None:
             W = self.make_graph(X, Y.shape[1])
         else:
+            # Codes minimise a lasso without the constraint that the weights sum to one.
             W = check_graph(self.graph, X.shape[0], sum_to_one=False)
         # Use the faster form: sparse for few nonzeros, dense for many.
         few = W.nnz if is_sparse(W) else np.count_nonzero(W)

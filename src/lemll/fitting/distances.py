@@ -141,6 +141,8 @@ def squared_distances(X: Features, others: Features = None) -> FloatArray:
         part *= -2
         part += of_rows[start : start + step, None]
         part += of_others
+        # Rounding can make the distance of nearly equal rows negative, or that of a row to itself
+        # positive.
         np.maximum(part, 0, out=part)
     if others is None:
         np.fill_diagonal(distances, 0)
@@ -163,6 +165,7 @@ def mean_distance(squared: FloatArray) -> float:
     total = sum(
         float(np.sqrt(squared[start : start + step]).sum()) for start in range(0, n_samples, step)
     )
+    # The diagonal is zero, so the sum has n (n - 1) terms that count.
     return total / max(1, n_samples * (n_samples - 1))
 
 

@@ -111,6 +111,7 @@ def _solve(
     if progress is not None:
         progress.end(solution)
     scale = "alpha, beta, gamma and the features"
+    # The certificate holds for the kernel values as computed. Add the effect of their rounding.
     return replace(
         solution, optimality=settle_optimality("LEMLL", kernel, X, solution, tol=tol, scale=scale)
     )

@@ -34,6 +34,7 @@ def radial(rows: Features, others: Features, centre: Array | None, *, gamma: flo
     rows, others = _about(rows, centre), _about(others, centre)
     if rows.dtype != np.longdouble:
         return np.asarray(rbf_kernel(rows, others, gamma=gamma))
+    # scikit-learn would round extended precision to float64.
     squares = _squares(rows)[:, None] + _squares(others) - 2 * _products(rows, others)
     return np.asarray(np.exp(-gamma * np.maximum(squares, 0)))
 
@@ -58,6 +59,7 @@ def polynomial(
     q = gamma * _products(rows, others)
     base = rows.dtype.type(coef0)
     if centre is None:
+        # Sparse rows keep their origin, so m = 0 and the linear parts in a and a' vanish.
         return np.asarray(degree * base ** (degree - 1) * q + _curved(q, base, degree))
     m = centre.astype(rows.dtype)
     base += gamma * (m @ m)

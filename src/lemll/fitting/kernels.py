@@ -164,6 +164,7 @@ class Kernel:
         """
         n_samples = X.shape[0]
         count = max(1, min(CHECKED_ROWS, n_samples, CHECKED_PRODUCTS // max(1, np.prod(X.shape))))
+        # Take rows from the whole data set, because neighbouring rows are often similar.
         checked = np.linspace(0, n_samples - 1, count).astype(np.intp)
         values = self.values(X[checked], X)
         exact: Array
@@ -251,6 +252,7 @@ def inverse_variance(X: Features, sample_weight: MatrixLike = None) -> float:
         The default of ``kernel_gamma``.
     """
     weights = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, float)
+    # The solver reports invalid weights later, with a better message.
     if weights.shape != (X.shape[0],) or not weights.sum() > 0:
         return 1.0
     weights = weights / weights.sum()
@@ -322,6 +324,8 @@ def settle_optimality(
     squares = ROUNDING_MARGIN**2 * kernel.rounding(X, solution.coef, weights)
     objective = max(abs(solution.objective), np.finfo(np.float64).tiny)
     gap = (np.sqrt(claimed) + np.sqrt(curvature * squares / objective)) ** 2
+    # By the inequality of Cauchy and Schwarz, the sum of all |e_ij| is at most the root of their
+    # number times the sum of their squares. There are as many outputs as coefficients.
     gap += slope * np.sqrt(solution.coef.size * squares) / objective
     if solution.converged and gap > tol:
         warn_rounded_kernel(name, claimed=claimed, optimality=gap, tol=tol)

@@ -230,6 +230,7 @@ def _exchange(
     either ends in a few steps or cycles. If it cycles, the best point found in the box is returned.
     """
     gradient = problem.gradient(best)
+    # x'(Hx + 2 slope) is twice the objective. Only comparisons are made, so the factor is left.
     least = float(best @ (gradient + problem.slope))
     at_low, at_high = (
         (best <= problem.low) & (gradient > 0),
@@ -240,6 +241,8 @@ def _exchange(
         step += 1
         free = np.flatnonzero(~(at_low | at_high))
         x = np.where(at_low, problem.low, np.where(at_high, problem.high, best))
+        # The systems are solved more accurately than the tolerance, so their error cannot be the
+        # reason for a residual above it.
         x[free] += problem.hessian.newton(free, -problem.gradient(x)[free], 0.1 * tol)
         gradient = problem.gradient(x)
         below, above = x < problem.low, x > problem.high
@@ -270,6 +273,8 @@ def _descend(
             return x, iteration, "converged"
         if iteration >= max_iter:
             return x, iteration, "max_iter"
+        # The margin shrinks with the residual, so at the solution only true bounds are held.
+        # Without a margin, variables close to a bound would force very short steps [1]_.
         near = min(NEAR_BOUND, residual)
         held = ((x - low <= near) & (gradient > 0)) | ((high - x <= near) & (gradient < 0))
         free = np.flatnonzero(~held)
@@ -293,6 +298,8 @@ def _along_the_box(
         move = problem.clip(x + step * direction) - x
         promised = float(gradient @ move)
         curved = float(move @ problem.hessian.times(move)) / 2
+        # The objective is quadratic, so its change is exactly `promised + curved`. The difference
+        # of two objectives would lose digits.
         if promised < 0 and promised + curved <= SUFFICIENT * promised:
             return step
         step /= 2

@@ -97,11 +97,14 @@ class Hessian:
         """The inverse of the Hessian, which all problems share."""
         H = self._whole.copy()
         H[np.diag_indices(self.n_variables)] += self.ridge
+        # H is symmetric, and its transpose has the memory order of LAPACK. So both routines work in
+        # place, without a second large matrix.
         half, failed = lapack.dpotrf(H.T, lower=False, overwrite_a=True)
         if not failed:
             half, failed = lapack.dpotri(half, lower=False, overwrite_c=True)
         if failed:
             raise linalg.LinAlgError("the Hessian is singular")
+        # LAPACK computes only one triangle of the inverse.
         inverse = np.triu(half, 1)
         inverse += inverse.T
         inverse[np.diag_indices(self.n_variables)] = np.diag(half)
@@ -140,6 +143,7 @@ class Hessian:
             whole[free] = p
             Hp = self.times(whole)[free]
             curvature = float(p @ Hp)
+            # Only a singular block has no curvature. Then keep the solution so far.
             if curvature <= 0:
                 break
             step = rz / curvature

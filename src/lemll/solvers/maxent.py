@@ -119,6 +119,7 @@ def solve_maxent(
     Z: Any = X.multiply(1 / scale).tocsr() if is_sparse(X) else (X - mean) / scale
     # The ridge applies to the weights of the original features, so convert it to scaled weights.
     ridges = np.append(ridge / scale**2, 0.0)[:, None]
+    # The entropy is constant. With it the objective is a divergence, which is 0 for a perfect fit.
     entropy = float(xlogy(D, D).sum())
     n_samples, shape = len(D), (Z.shape[1] + 1, D.shape[1])
 
@@ -127,6 +128,8 @@ def solve_maxent(
         log_f: FloatArray = log_softmax(Z @ W[:-1] + W[-1], axis=1)
         f = np.exp(log_f)
         value = entropy - float(np.vdot(D, log_f)) + float(np.vdot(ridges * W, W))
+        # Derivatives with respect to the scores, by the Jacobian diag(f) - f f' of the softmax. The
+        # rows of D sum to one only approximately, so use their true sums.
         slopes = f * D.sum(axis=1, keepdims=True) - D
         if beta > 0:
             loss, by_f = empirical_loss(f, Y, emp=emp, clip=clip)
@@ -150,6 +153,7 @@ def solve_maxent(
     status: Status = "converged" if residual <= tol else "stalled"
     if status == "stalled" and found.nit >= max_iter:
         status = "max_iter"
+    # Back to the original features: dense features were also centred, sparse ones only scaled.
     coef = np.ascontiguousarray((W[:-1] / scale[:, None]).T)
     return MaxentSolution(
         coef=coef,

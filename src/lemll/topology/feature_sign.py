@@ -29,11 +29,12 @@ class FeatureSign:
 
     def _products(self, residual: FloatArray) -> FloatArray:
         products = np.asarray(self.X @ residual)
-        products[self.row] = 0
+        products[self.row] = 0  # a row must not rebuild itself
         return products
 
     def run(self, tol: float, max_iter: int) -> tuple[int, float]:
         """Solve the lasso; return the number of steps and the relative gap."""
+        # The row is orthogonal to all others (or zero), so the code 0 is optimal.
         if self.weight == 0:
             return 0, 0.0
         steps = 0
@@ -64,6 +65,7 @@ class FeatureSign:
 
     def _join(self, newcomer: int) -> None:
         self.support, self.s = np.append(self.support, newcomer), np.append(self.s, 0.0)
+        # Extend the Gram matrix by one row and column; all other products are known already.
         column = dense(self.X[self.support] @ self.X[[newcomer]].T).ravel()
         wider = np.empty((len(column), len(column)))
         wider[:-1, :-1], wider[-1], wider[:, -1] = self.gram, column, column
@@ -93,7 +95,7 @@ class FeatureSign:
             crossings = -self.s / move
         crossed = np.flatnonzero((crossings > 0) & (crossings < 1))
         points = np.vstack([end, self.s + crossings[crossed, None] * move])
-        points[1 + np.arange(len(crossed)), crossed] = 0
+        points[1 + np.arange(len(crossed)), crossed] = 0  # exactly, so that the row is removed
         values = (
             np.einsum("ij,jk,ik->i", points, self.gram, points) / 2
             - points @ self.products[self.support]

@@ -59,6 +59,7 @@ def kernel_reconstruction_weights(
     neighbors = _nearest(K, n_neighbors)
     row = np.arange(len(K))[:, None]
     to_row = K[row, neighbors]
+    # The features are not known, so G cannot be computed from differences as in `local_grams`.
     grams = K.diagonal()[:, None, None] - to_row[:, :, None] - to_row[:, None, :]
     grams = grams + K[neighbors[:, :, None], neighbors[:, None, :]]
     return graph_of(neighbors, weights_of_grams(grams, reg=reg, reg_policy=reg_policy))

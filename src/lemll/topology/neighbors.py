@@ -139,10 +139,12 @@ def _nearest_by_float64(
         bound *= -2
         bound += low
         bound += low[part, None]
-        bound[np.arange(len(part)), part] = np.inf
+        bound[np.arange(len(part)), part] = np.inf  # a row is not its own neighbour
         most = np.partition(bound + loss, n_neighbors - 1, axis=1)[:, n_neighbors - 1] + loss[part]
         line, left = np.nonzero(bound <= (most * (1 + _slack(rows)))[:, None])
         exact = rows.distances(part[line], left)
+        # Sort by row, then by distance, then by index. At least K pairs per row are left, so the
+        # first K of each row are its neighbours.
         order = np.lexsort((left, exact, line))
         first = np.searchsorted(line, np.arange(len(part)))
         best = order[first[:, None] + np.arange(n_neighbors)]
@@ -285,6 +287,7 @@ class Candidates:
         names = np.zeros(values.shape, np.int32)
         values[:, :width], names[:, :width] = self.closeness[touched], self.index[touched]
         values[line, place], names[line, place] = pairs.closeness, pairs.candidate
+        # A stable sort keeps the earlier candidate, which has the lower index, in front of ties.
         order = np.argsort(-values, axis=1, kind="stable")[:, :width]
         self.closeness[touched] = np.take_along_axis(values, order, axis=1)
         self.index[touched] = np.take_along_axis(names, order, axis=1)
@@ -303,6 +306,7 @@ def _within_reach(tile: Float32Array, width: int, axis: int) -> Float32Array:
         largest = tile[: groups * size].reshape(size, groups, -1).max(axis=0)
     else:
         largest = tile[:, : groups * size].reshape(-1, size, groups).max(axis=1)
+    # The next smaller float, because the caller keeps only values strictly above the bound.
     bound = np.partition(largest, groups - width, axis=axis).take([groups - width], axis=axis)
     return np.nextafter(bound, np.float32(-np.inf))
 
@@ -370,7 +374,7 @@ def _all_turns(rows: Rows, candidates: Candidates, in_order: Callable[..., Any])
         own = rows.block(low, min(low + step, n_samples))
         columns = _Columns(own)
         tile = columns.closeness(own)
-        np.fill_diagonal(tile, -np.inf)
+        np.fill_diagonal(tile, -np.inf)  # a row is not its own neighbour
         candidates.merge(candidates.closer(tile, low, low, axis=1))
 
         def meet(other: int, low: int = low, columns: _Columns = columns) -> Pairs:

@@ -92,12 +92,14 @@ class ReconstructionOperator:
 
     def diagonal(self) -> FloatArray:
         """Return the diagonal of M, in float64."""
+        # M_jj is the squared length of column j of I - W, so M itself is not needed.
         squares = np.square(self._residual.data, dtype=np.float64)
         sums = np.bincount(self._residual.indices, weights=squares, minlength=self.shape[0])
         return np.asarray(sums, dtype=np.float64)
 
     def scaled_adjoint(self, scale: FloatArray) -> Features:
         """Return diag(scale) (I - W)' as a CSR array."""
+        # Scale the stored values directly, which is faster than a product of sparse matrices.
         adjoint = self._adjoint
         repeated = np.repeat(scale.astype(self.dtype), np.diff(adjoint.indptr))
         pattern = (adjoint.data * repeated, adjoint.indices, adjoint.indptr)

@@ -168,6 +168,7 @@ class Rows:
         )
         self._scaled = sparse.csr_array(parts, shape=X.shape)
         self.norms = np.asarray(self._scaled.multiply(self._scaled).sum(axis=1))
+        # A product of two rows has at most as many terms as the shorter one has entries.
         self._n_terms = int(np.diff(X.indptr).max())
         self._set_exact(whole)
         self._split_features()
@@ -226,6 +227,8 @@ class Rows:
         """Return the centred and scaled rows, dense float64."""
         if is_sparse(self.X):
             return np.asarray(self._scaled[rows].toarray())
+        # Reduce large values before the subtraction, and enlarge small ones after it. Then neither
+        # step can overflow.
         before, after = min(self._scale, 1.0), max(self._scale, 1.0)
         # Cast first, because NumPy 1 multiplies float32 by a float64 scalar in float32.
         z = self.X[rows].astype(np.float64) * before

@@ -122,6 +122,7 @@ def admm_codes(
         for step in range(1, max_iter + 1):
             primal, dual, sizes, size_v = block.step(relaxation)
             done = (primal < floor + relative * sizes) & (dual < floor + relative * size_v)
+            # These codes have no certificate, so rows without convergence use their last codes.
             if step == max_iter:
                 done[:] = True
             if done.any():
@@ -217,6 +218,7 @@ class _System:
         self.X, self.penalty = X, penalty
         self.n_samples = int(X.shape[0])
         self.adjoint = sparse.csr_array(X.T) if is_sparse(X) else X.T
+        # Invert the smaller of X'X and XX'; the identity in `times` converts the first to P.
         self.by_features = X.shape[1] <= X.shape[0]
         gram = dense(self.adjoint @ X if self.by_features else X @ self.adjoint)
         gram[np.diag_indices(len(gram))] += penalty
@@ -263,6 +265,7 @@ class _Block:
         q += self.products
         q[own, self.rows] = 0
         s = self.system.times(q)
+        # The rank-one change that leaves out row i. It makes s_i zero except for rounding.
         s -= s[own, self.rows][:, None] * self.columns
         s[own, self.rows] = 0
         w = relaxation * s

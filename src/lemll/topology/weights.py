@@ -245,6 +245,7 @@ def check_graph(W: SparseMatrix, n_samples: int, *, sum_to_one: bool = True) -> 
         )
     if graph.dtype.kind not in "biuf":
         raise ValueError(f"the graph must hold real numbers, got dtype {graph.dtype}.")
+    # The next two calls work in place, so copy first: do not change arrays of the caller.
     graph = graph.astype(np.float64, copy=True)
     graph.sum_duplicates()
     graph.eliminate_zeros()
@@ -303,6 +304,7 @@ def local_grams(X: Features, neighbors: IndexArray, *, rescale: bool = True) -> 
     for start in range(0, n_samples, step):
         part = slice(start, min(start + step, n_samples))
         rows = _dense_rows(X, around[part])
+        # Squares overflow above 2^512. The factor is a power of two, so it causes no rounding.
         if huge:
             rows *= 2.0**-530
         difference = rows[:, 1:] - rows[:, :1]
@@ -352,6 +354,7 @@ def solve_for_ones(grams: FloatArray) -> tuple[FloatArray, FloatArray]:
     step = max(1, CACHE_BYTES // (8 * n_neighbors**2))
     for start in range(0, n_samples, step):
         part = slice(start, start + step)
+        # The matrices go to the last axis, so every operation runs over contiguous memory.
         w[part], trace[part] = _eliminate(np.ascontiguousarray(grams[part].transpose(1, 2, 0)))
     return w, trace
 

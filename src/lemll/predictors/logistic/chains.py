@@ -70,6 +70,7 @@ class Chain:
         for start in range(0, n_labels, BLOCK):
             stop = min(start + BLOCK, n_labels)
             for place in range(start, stop):
+                # The models were trained with labels 0/1, so they get decisions, not probabilities.
                 scores[:, place] += decided[:, start:place] @ weights[place, start:place]
                 decided[:, place] = scores[:, place] >= 0
             scores[:, stop:] += decided[:, start:stop] @ weights[stop:, start:stop].T
@@ -126,8 +127,11 @@ class ChainClassifier(ProbabilityClassifier):
         )
         own.warn(type(self).__name__, solution.gradient_norm)
         self.n_iter_ = max(1, int(solution.n_iter.max()))
+        # A constant label has an infinite intercept, but scores must be finite.
         intercept = np.nan_to_num(solution.intercept, posinf=SURE, neginf=-SURE)
         coef = own.unscaled(solution.coef)
+        # The extra coefficients have the labels in their original order. In the order of the chain
+        # they form a lower triangle, which the prediction uses in blocks.
         cuts = [slice(i * n_labels, (i + 1) * n_labels) for i in range(len(orders))]
         return [
             Chain(order, coef[cut], solution.extra_coef[cut][:, order], intercept[cut])

@@ -101,6 +101,7 @@ def _inverse_deviations(X: Features) -> FloatArray:
     else:
         square = np.square(X - centre).mean(axis=0)
     n_samples = X.shape[0]
+    # Weka divides by n - 1.
     square *= n_samples / max(1, n_samples - 1)
     # A smaller variance is only rounding error, and the feature is constant.
     constant = square <= 1e-14 * (centre**2 + np.finfo(np.float64).tiny)

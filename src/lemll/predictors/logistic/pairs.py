@@ -147,6 +147,7 @@ def _chunks(
 
 def _pairs_of(n_labels: int, p: int) -> slice:
     """Return the positions of the pairs (p, p + 1), (p, p + 2), ...."""
+    # Label k begins n - 1 - k pairs. The start is their sum over all k < p.
     start = p * n_labels - p * (p + 1) // 2
     return slice(start, start + n_labels - 1 - p)
 

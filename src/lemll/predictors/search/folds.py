@@ -175,6 +175,8 @@ class FoldPath:
         across, path = self._prepared or self._prepare()
         self._prepared = (across, path) if keep else None
         for place, solution in path(points):
+            # A kernel model has one coefficient per training row, so the kernel values of the test
+            # rows take the place of features.
             scores = np.asarray(across @ solution.coef.T + solution.intercept)
             values[place] = [measure(truth, scores) for measure in measures.values()]
             optimality[place] = solution.optimality
@@ -184,6 +186,7 @@ class FoldPath:
         """Return the features (or kernel values) of the test rows, and the path to solve."""
         fold, space = self._fold, self._space
         pairwise = space.kernel == "precomputed"
+        # The columns of a precomputed kernel are rows too, and the test rows must stay unknown.
         known, new = (
             space.rows(fold.X[rows][:, fold.train] if pairwise else fold.X[rows])
             for rows in (fold.train, fold.test)
@@ -203,4 +206,5 @@ def _fixed_labels(
     features: Features, Y: LabelArray, options: Settings, points: Sequence[GridPoint]
 ) -> Iterator[tuple[int, MsvrSolution]]:
     """Solve for the model only, with the numerical labels fixed at the logical labels."""
+    # Eq. (9) codes logical labels as -1 and +1.
     return solve_msvr_path(features, 2.0 * Y - 1.0, [point.alpha for point in points], **options)

@@ -43,6 +43,8 @@ def coarse_to_fine(
     sizes = [len(axis) for axis in axes]
     coarse = [sorted({*range(0, size, _STRIDE), size - 1}) for size in sizes]
     best = look_at(_product(coarse))
+    # Of equal scores the place tried first stays the best. So every round finds a strictly better
+    # place, and the loop ends.
     while True:
         around = [
             [i for i in (at - 1, at, at + 1) if 0 <= i < size]
@@ -81,6 +83,7 @@ def one_standard_error(
     """
     means = np.array([value.mean() for value in values])
     best = int(means.argmax())
+    # The standard error of the mean over the folds.
     error = float(np.std(values[best], ddof=1)) / np.sqrt(len(values[best]))
     space = tried[best][0]
     near = [i for i, (at, _) in enumerate(tried) if at == space and means[i] >= means[best] - error]
@@ -111,6 +114,7 @@ def results_table(
         for name in GridPoint._fields
     }
     for name in ("kernel", "kernel_gamma", "normalize_rows"):
+        # A kernel may be a name or a function, and np.array would convert mixed types to text.
         column = np.empty(len(tried), dtype=object)
         column[:] = [getattr(space, name) for space, _ in tried]
         table[f"param_{name}"] = column
@@ -121,6 +125,7 @@ def results_table(
         table[f"mean_test_{name}"] = values[:, :, number].mean(axis=1)
         table[f"std_test_{name}"] = values[:, :, number].std(axis=1)
         means = table[f"mean_test_{name}"]
+        # Equal means share the better rank, as in scikit-learn.
         table[f"rank_test_{name}"] = 1 + (means[:, None] < means).sum(axis=1)
     table["optimality"] = np.array([entry.optimality.max() for entry in scores])
     return table

@@ -138,6 +138,7 @@ class PathCV(LabelScorer):
             "cv_results_": results,
             "best_index_": best,
             "best_score_": float(trials.means()[best]),
+            # Only parameters that the class searches: MSVRCV has `alphas`, but no `betas`.
             "best_params_": {
                 **{n: value for n, value in point._asdict().items() if hasattr(self, n + "s")},
                 **{n: getattr(space, n) for n in ("kernel", "kernel_gamma", "normalize_rows")},
@@ -186,6 +187,7 @@ class PathCV(LabelScorer):
             if not (isinstance(self.kernel, str) and self.kernel == "auto"):
                 spaces.append(plain)
                 continue
+            # The variance changes when rows are scaled to length 1, and so do useful widths.
             spaces.append(plain._replace(kernel="linear"))
             middle = inverse_variance(plain.rows(X))
             spaces += [plain._replace(kernel="rbf", kernel_gamma=middle * w) for w in _WIDTHS]
@@ -217,6 +219,7 @@ class PathCV(LabelScorer):
         self, X: Features, Y: LabelArray, best: tuple[Space, GridPoint], coding: LabelCoding
     ) -> None:
         """Fit the final model, unless `refit` is False."""
+        # The model of an earlier fit must not answer for this one.
         self.__dict__.pop("best_estimator_", None)
         if not self.refit:
             self._store(coding, np.zeros(Y.shape[1]))
@@ -246,6 +249,7 @@ class PathCV(LabelScorer):
 
     def __getattr__(self, name: str) -> Features:
         """Return an attribute of the final model as if it belonged to this object."""
+        # Look in vars(self): hasattr would call this method again without end.
         if name.endswith("_") and not name.startswith("_") and "best_estimator_" in vars(self):
             return getattr(self.best_estimator_, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

@@ -115,7 +115,7 @@ class Trials:
         self.tried.extend((space, point) for point in points)
         self.scores.extend(scores)
         means = self.means()[-len(points) :]
-        self._best_score = float(np.fmax(self._best_score, means.max()))
+        self._best_score = float(np.fmax(self._best_score, means.max()))  # fmax ignores NaN
         return means
 
     def refine(self, places: Sequence[int], tol: float) -> None:
@@ -129,12 +129,14 @@ class Trials:
             Certified relative gap.
         """
         self._expected = self._done + len(places) * len(self._folds)
+        # One path per space and fold: kernel and graph are computed once for all its points.
         for space in dict.fromkeys(self.tried[i][0] for i in places):
             here = [i for i in places if self.tried[i][0] == space]
             paths = self._through_space(space, {**self._options, "tol": tol})
             scores = self._score(paths, [self.tried[i][1] for i in here], keep=False)
             for i, score in zip(here, scores, strict=True):
                 self.scores[i] = score
+        # Refined scores may be lower than the loose scores that they replace.
         self._best_score = float(self.means().max())
 
     def means(self) -> FloatArray:

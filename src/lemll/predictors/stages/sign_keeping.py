@@ -86,6 +86,7 @@ class SignKeepingClassifier(MultilabelClassifier):
             solution,
             tol=tol,
             scale="the features",
+            # The tube loss max(0, r - epsilon)^2 has the weight C1, and the sign term the slope C2.
             curvature=C1,
             slope=C2,
         )

@@ -77,6 +77,8 @@ def conjugate_gradients(
         Number of iterations of the slowest problem.
     """
     dtype = curvature.dtype.type
+    # The preconditioner is the diagonal of the matrix. In the rotated basis of SharedFeatures the
+    # matrix is almost diagonal, so a few iterations are enough.
     diagonal = np.vstack(
         [features.gathered_squares(curvature) + dtype(penalty), curvature.sum(axis=0)]
     )
@@ -115,16 +117,19 @@ def _iterate(features: SharedFeatures, s: _Systems, penalty: Any) -> npt.NDArray
     hq = np.empty_like(s.q)
     hq[:-1] = features.gathered(image)
     hq[:-1] += penalty * s.q[:-1]
+    # The slope of a coefficient that must stay 0 is 0. Without this line, the coupling with other
+    # coefficients would change it.
     if s.free is not None:
         hq[:-1] *= s.free
     hq[-1] = image.sum(axis=0)
     bend = np.einsum("ij,ij->j", s.q, hq)
-    # A solved problem does not move until it is removed.
+    # A solved problem does not move until it is removed. In float32 a curvature can round to 0.
     going = (s.rz > s.goal) & (bend > 0)
     alpha = np.where(going, s.rz / np.where(going, bend, 1), 0)
     s.x += alpha * s.q
     hq *= alpha
     s.r -= hq
+    # `hq` is not needed any more, and new arrays of this size would cost time.
     z = np.multiply(s.r, s.inverse, out=hq)
     fresh = np.einsum("ij,ij->j", s.r, z)
     s.q *= np.where(going, fresh / np.where(going, s.rz, 1), 0)

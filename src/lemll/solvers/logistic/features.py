@@ -65,6 +65,7 @@ class SharedFeatures:
                 X = X @ self._axes
         self._n_turned = X.shape[1]
         self._extra_centre = np.zeros(0) if extra is None else extra.mean(axis=0)
+        # Extra features are not rotated, because a problem may use single columns of them.
         second = None if extra is None else extra - self._extra_centre
         if second is not None and not is_sparse(X):
             X, second = np.column_stack([X, second]), None
@@ -102,6 +103,8 @@ class SharedFeatures:
         parts = self._parts[curvature.dtype]
         squares = np.asarray(parts.first_squared.T @ curvature)
         if parts.shift is not None:
+            # (x - m)^2 = x^2 - 2 m x + m^2, because centred sparse features would be dense. The
+            # subtraction can round below 0, where no sum of squares can be.
             shift = parts.shift[:, None]
             squares -= 2 * shift * (parts.first.T @ curvature)
             squares += shift**2 * curvature.sum(axis=0)
@@ -128,6 +131,7 @@ class SharedFeatures:
         first, second = coef[:cut], coef[cut:]
         if self._axes is not None:
             first = self._axes @ first
+        # theta'(x - m) + b = theta'x + (b - theta'm).
         shifted = intercept - self._centre @ first
         if len(second):
             shifted = shifted - self._extra_centre @ second
@@ -150,9 +154,11 @@ class _Parts:
 def _principal_axes(X: FloatArray) -> FloatArray:
     """Return an orthonormal basis of the rows of X, with at most as many vectors as rows."""
     n_samples, n_features = X.shape
+    # X'X and XX' have the same positive eigenvalues, so decompose the smaller matrix.
     if n_features <= n_samples:
         return np.asarray(eigh(X.T @ X, check_finite=False)[1])
     values, vectors = eigh(X @ X.T, check_finite=False)
+    # Smaller eigenvalues are rounding errors, and their axes would be noise.
     kept = values > values[-1] * n_samples * np.finfo(np.float64).eps
     if not kept.any():
         return np.zeros((n_features, 1))

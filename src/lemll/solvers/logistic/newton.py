@@ -35,6 +35,8 @@ def probabilities(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
     >>> probabilities(np.array([0.0, -1000.0]))
     (array([0.5, 0. ]), array([0.25, 0.  ]))
     """
+    # The exponent is never positive, so it cannot overflow. p (1 - p) is a product of both parts,
+    # because 1 - p would lose all digits for p near 1.
     small = np.exp(-np.abs(scores))
     inverse = 1 / (1 + small)
     curvature = small * inverse
@@ -98,6 +100,7 @@ class NewtonBlock:
             if weights is None
             else (weights * labels).sum(axis=0) / weights.sum(axis=0)
         )
+        # The minimum for theta = 0 is the logit of the frequency.
         intercept = np.log(mean) - np.log1p(-mean)
         surprise = labels - mean
         if weights is not None:
@@ -148,6 +151,7 @@ class NewtonBlock:
                 slope, curvature = slope[:, ~done], curvature[:, ~done]
                 slope_of_intercept, norm = slope_of_intercept[~done], norm[~done]
             np.maximum(curvature, LEAST_CURVATURE, out=curvature)
+            # A row with the weight 0 must not get the minimum curvature either.
             if state.weights is not None:
                 curvature *= state.weights > 0
             direction, of_intercept = self._direction(slope, slope_of_intercept, curvature, norm)
@@ -208,6 +212,8 @@ class NewtonBlock:
             curvature.astype(dtype, copy=False),
             free=None if free is None else free.astype(dtype, copy=False),
             penalty=self.penalty,
+            # Far from the minimum an accurate step is wasted work. The root of the gradient norm
+            # still gives superlinear convergence.
             forcing=np.minimum(LOOSEST_SYSTEM, np.sqrt(norm)),
         )
         # A conjugate gradient iteration costs 4 n d operations. An exact step costs n d^2, and its
@@ -230,6 +236,7 @@ class NewtonBlock:
                 used[:-1] = free[:, t] > 0
             A: Features = extended if used.all() else extended[:, used]
             hessian = A.T @ (curvature[:, t, None] * A)
+            # All diagonal entries except the last one, which belongs to the intercept.
             hessian.flat[: -1 : len(hessian) + 1] += self.penalty
             right = -np.append(slope[:, t], slope0[t])[used]
             found = np.zeros(extended.shape[1])
@@ -240,6 +247,8 @@ class NewtonBlock:
 
 def solve_definite(hessian: FloatArray, right: FloatArray) -> FloatArray:
     """Solve a system whose matrix is positive definite, except for rounding errors."""
+    # A positive diagonal term makes the matrix definite again. The step is then shorter, but it is
+    # still a descent direction.
     lift = 0.0
     size = float(np.trace(hessian)) / len(hessian)
     while True:

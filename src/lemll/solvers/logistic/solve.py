@@ -133,6 +133,7 @@ def solve_logistic(
     total = np.full(n_problems, n_samples) if weights is None else weights.sum(axis=0)
     positive = (labels if weights is None else labels * weights).sum(axis=0, dtype=np.float64)
     coef, extra_coef = np.zeros((n_problems, X.shape[1])), np.zeros((n_problems, n_extra))
+    # If all labels are equal, the loss has no minimum: it falls as |b| grows. Use the limit.
     intercept = np.where(positive >= total, np.inf, -np.inf)
     objective, gradient_norm = np.zeros(n_problems), np.zeros(n_problems)
     n_iter, converged = np.zeros(n_problems, np.intp), np.ones(n_problems, np.bool_)
@@ -189,6 +190,7 @@ def _blocks(
 
 
 def _free_axes(allowed: npt.NDArray[np.bool_], n_axes: int) -> FloatArray:
+    # All problems may use the shared features, which come first.
     free = np.ones((n_axes, len(allowed)))
     free[n_axes - allowed.shape[1] :] = allowed.T
     return free

@@ -94,6 +94,7 @@ class Stack:
         self.gradient_norm = np.zeros(len(design))
         self.n_iter = np.zeros(len(design), dtype=np.intp)
         surprise = (labels - mean[:, None]) * there
+        # Squared lengths of the rows. In a kernel they are the diagonal.
         lengths = np.einsum("pii->pi" if kernel else "pij,pij->pi", *([design] * (2 - kernel)))
         scores = np.tile(self.intercept[:, None], (1, labels.shape[1]))
         self.state = _StackState(
@@ -126,6 +127,7 @@ class Stack:
             if done.sum() >= LEAVING * len(done):
                 state.keep(~done)
                 residuals, curvature = residuals[~done], curvature[~done]
+            # Padding rows have no curvature, so they have no effect on the system.
             curvature = np.maximum(curvature, LEAST_CURVATURE) * state.there
             newton = self._kernel_step if self.kernel else self._feature_step
             stuck = self._search(residuals, *newton(residuals, curvature))
@@ -133,6 +135,7 @@ class Stack:
     def _gradient_norm(self, residuals: FloatArray) -> FloatArray:
         state = self.state
         if self.kernel:
+            # With theta = X'a, the gradient is X'v, and its squared length is v'Kv.
             v = residuals + self.penalty * state.unknowns
             square = _inner(v, _times(state.design, v))
         else:
@@ -145,6 +148,8 @@ class Stack:
     ) -> tuple[FloatArray, FloatArray]:
         state = self.state
         root = np.sqrt(curvature)
+        # S times the working response f - r / s^2 of iteratively reweighted least squares, where r
+        # are the residuals and s^2 is the curvature.
         target = root * state.scores - residuals / np.where(root > 0, root, 1)
         system = state.design * (root / self.penalty)[:, :, None]
         system *= root[:, None, :]
@@ -168,6 +173,7 @@ class Stack:
         system[:, :-1, :-1] = np.matmul(state.design.transpose(0, 2, 1), weighted)
         diagonal = np.arange(n_features)
         system[:, diagonal, diagonal] += self.penalty
+        # The last row and column belong to the intercept, which has no penalty.
         system[:, -1, :-1] = system[:, :-1, -1] = weighted.sum(axis=1)
         system[:, -1, -1] = curvature.sum(axis=1)
         slope = _gathered(state.design, residuals) + self.penalty * state.unknowns
@@ -185,10 +191,12 @@ class Stack:
         here, ahead = state.unknowns, direction
         if self.kernel:
             here, ahead = state.scores - state.intercept[:, None], change - direction0[:, None]
+        # The penalty is a quadratic function of the step, so trial steps need no further products.
         before = self.penalty / 2 * _inner(state.unknowns, here)
         along = self.penalty * _inner(direction, here)
         across = self.penalty / 2 * _inner(direction, ahead)
         promised = _inner(residuals, change) + along
+        # An increase within the rounding error of the sum does not count as a failure.
         slack = 1e-13 * (1 + np.abs(state.value))
         length = np.ones(len(state.place))
         while True:

@@ -127,6 +127,7 @@ def solve_logistic_subsets(
 
     def work(part: IndexArray) -> None:
         index, there, wanted = _padded(rows, labels, part)
+        # The order of the Newton systems is the number of rows or of features; take the smaller.
         kernel = index.shape[1] <= X.shape[1]
         design = source.kernels(index) if kernel else source.features(index)
         stack = Stack(design, wanted, there, kernel=kernel, penalty=1 / C)
@@ -195,6 +196,7 @@ def _check_problems(rows: Sequence[Array], labels: Sequence[Any], n_samples: int
             raise ValueError(f"rows must be whole numbers from 0 to {n_samples - 1}, those of X.")
         if ((values != 0) & (values != 1)).any():
             raise ValueError("labels must hold only 0 and 1; code the two classes so.")
+        # Rising rows have no duplicates, which is the usual case. Only other problems are sorted.
         rising = index[1:] > index[:-1]
         ends = np.cumsum(size[part])
         rising[ends[:-1] - 1] = True
@@ -251,6 +253,7 @@ class _Source:
         if 8 * X.shape[0] ** 2 <= KERNEL_BYTES:
             self._kernel = dense(self._X @ self._X.T)
             if is_sparse(self._X):
+                # (x - m)'(z - m) = x'z - x'm - z'm + m'm, because centred rows would be dense.
                 along = self._X @ self.centre
                 self._kernel -= along[:, None]
                 self._kernel -= along - self.centre @ self.centre
@@ -271,6 +274,8 @@ class _Source:
 
     def combined(self, index: IndexArray, multipliers: FloatArray) -> FloatArray:
         """Return the sum of multipliers times rows for each problem; multipliers sum to 0."""
+        # One sparse product for all problems. The centre need not be subtracted from the rows,
+        # because it cancels when the multipliers sum to 0.
         n_problems, width = index.shape
         start = np.arange(0, index.size + 1, width)
         from_rows = sparse.csr_array(

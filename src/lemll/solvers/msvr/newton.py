@@ -75,6 +75,8 @@ class NewtonSystem:
         """Return ``P^-1 r`` and ``<r, P^-1 r>`` for the current residual r."""
         problem, model = self._problem, self._problem.model
         V, image, right = model.solve(problem.alpha, self._V, self._force)
+        # The features are centred, so P does not couple b with Theta. The block of b in P is the
+        # total weight of the rows.
         sums = problem.features.gather(self._force)
         V[-1] = sums / problem.features.total_weight
         decrement = model.force_inner(right, V, image) + float(sums @ V[-1])
@@ -90,6 +92,7 @@ class NewtonSystem:
             bent = curvature.times(along.image)
             square = problem.alpha * problem.model.inner(along.V, along.V, along.image)
             square += float(np.vdot(along.image, bent))
+            # H is positive definite, so only rounding gives no curvature. This also catches NaN.
             if not square > 0:
                 break
             length = last / square
@@ -99,6 +102,7 @@ class NewtonSystem:
                 # Because H <= P, `length - 1` bounds the squared share of the gradient that is
                 # left. It is small enough, so the residual need not be computed.
                 break
+            # ``H d = alpha [dTheta'; 0] + Xt' (C image)``, so the residual stays a pair.
             self._V -= length * along.V
             self._force -= length * bent
             towards, decrement = self._precondition()

@@ -39,6 +39,7 @@ class MsvrProblem:
         self.roots = np.ones(len(T)) if weights is None else np.sqrt(weights)
         self.radii = epsilon * self.roots
         scaled = self.roots[:, None] * T
+        # If the optimum is 0, the objective is only rounding error, and must not divide a gap.
         self.floor = smallest_objective(scaled, 1.0)
         # The best intercept without a tube. Centred targets keep the digits of small residuals.
         self.centre = self.features.gather(scaled) / self.features.total_weight
@@ -73,6 +74,7 @@ class MsvrPoint:
             # and its curvature is the same for all rows.
             self.weights = np.ones_like(self.norms)
         self.pull = self.weights[:, None] * self.residuals
+        # ``T - residuals`` is the image of V, so the penalty needs no product with X.
         self.objective = float(
             tube_loss(self.norms, problem.radii).sum()
         ) + problem.alpha * problem.model.inner(V, V, problem.T - self.residuals)
@@ -104,6 +106,8 @@ class MsvrPoint:
         nothing cancels.
         """
         problem = self.problem
+        # b has no penalty, so the dual value is finite only if the sums over the rows are zero.
+        # Rows outside the tube share the correction by their weights.
         shares = self.weights * problem.roots
         total = max(float(shares @ problem.roots), TINY)
         change = np.outer(shares, -problem.features.gather(self.pull) / total)

@@ -136,6 +136,7 @@ class MsvrSearch:
         return max(self.point.objective, self.problem.floor)
 
     def _certify(self) -> None:
+        # Each step adds rounding errors to the residuals. A certificate must not depend on them.
         self.point = self.point.refreshed()
         self.trace[-1] = self.point.objective
         self.optimality = self.point.certified_gap() / self._scale()
@@ -155,7 +156,7 @@ class MsvrSearch:
                     len(self.trace) - 1, self.point.objective, self.optimality, now - self.clock
                 )
             )
-            self.clock += time.perf_counter() - now
+            self.clock += time.perf_counter() - now  # the time in the callback does not count
         return True
 
     def _forcing(self, system: NewtonSystem, wanted: float) -> float:
@@ -177,6 +178,7 @@ class MsvrSearch:
             if not self._step(NewtonSystem(point), self.tol**2):
                 return
             self._certify()
+            # At the level of rounding, a step can raise the gap. Then keep the point before it.
             if self.optimality > optimality:
                 self.point, self.optimality = point, optimality
                 self.trace.pop()
@@ -186,6 +188,8 @@ class MsvrSearch:
     def _line_search(self, direction: MsvrDirection) -> float:
         point, problem = self.point, self.problem
         inner, alpha = problem.model.inner, problem.alpha
+        # Along a line every squared residual is a quadratic function of the step. Three numbers per
+        # row describe it, so the search costs no more products with X.
         found = exact_step(
             np.square(point.norms),
             np.einsum("ij,ij->i", point.residuals, direction.image),

@@ -150,6 +150,7 @@ def solve_sign_msvr(
         raise ValueError(f"C1 must be finite and positive, got {C1}.")
     check_weights(alpha=1 / (2 * C1), beta=1.0, gamma=0.0, epsilon=epsilon)
     check_stopping(tol=tol, max_iter=max_iter)
+    # The objective divided by C1 has the form of Eq. (10), with alpha = 1 / (2 C1).
     problem = SignProblem(
         X,
         np.asarray(T, dtype=np.float64),
@@ -202,6 +203,8 @@ class _Search:
                 status = "max_iter"
             elif failures >= PATIENCE:
                 status = "stalled"
+            # Newton steps reduce the smooth part, and updates reduce the sign part. Work on the one
+            # that is too large for its share.
             elif gap.smooth <= SMOOTH_SHARE * gap.signs:
                 self._update(gap.signs)
             elif not self._step(gap.smooth / scale):
@@ -216,6 +219,7 @@ class _Search:
         if signs > ENOUGH * self._last_signs:
             self.problem.stiffness *= STIFFEN
         self._last_signs = signs
+        # The update is also the occasion to remove the rounding errors of the steps.
         self.point = self.point.refreshed(multipliers)
 
     def _step(self, relative: float) -> bool:

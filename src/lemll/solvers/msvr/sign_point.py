@@ -146,6 +146,8 @@ class SignPoint:
         multipliers g are `updated`, those of the gradient at this point.
         """
         problem = self.problem
+        # b has no penalty, so the columns of A must sum to zero. Rows outside the tube share the
+        # correction. If there are none, all rows share it.
         shares = self.weights if self.weights.any() else np.ones_like(self.weights)
         change = np.outer(shares / shares.sum(), -self.pull.sum(axis=0))
         half = self.weights[:, None] * self.residuals + change
@@ -154,6 +156,7 @@ class SignPoint:
         fenchel += lengths * (lengths + 2 * problem.epsilon)
         fenchel -= 2 * np.einsum("ij,ij->i", half, self.residuals)
         misfit = problem.model.misfit(problem.alpha, self.V, half + self.drive)
+        # Each bracket is at least 0 by the inequality of Fenchel; only rounding makes it negative.
         smooth = float(np.maximum(fenchel, 0.0).sum()) + misfit / problem.alpha
         values = problem.signs * self.outputs
         signs = problem.cost * np.maximum(0.0, -values) + self.updated * values

@@ -105,6 +105,7 @@ def solve_msvr(
     solution = MsvrSearch(problem, tol, max_iter, callback, clock).solution()
     if not by_kernel:
         return solution
+    # A kernel model has one coefficient per given row, also for the rows that were left out.
     coef = np.zeros((T.shape[1], len(T)))
     coef[:, kept] = solution.coef
     return replace(solution, coef=coef)
@@ -150,8 +151,11 @@ def solve_msvr_path(
     if not len(alphas):
         return
     problem = MsvrProblem(X, T, None, float(max(alphas)), epsilon)
+    # An eigendecomposition costs more than one factorisation, but it serves every alpha.
     problem.model.expect_many()
     V: FloatArray | None = None
+    # The solution for the largest alpha is closest to the start Theta = 0, and each solution is a
+    # good start for the next smaller alpha.
     for place in sorted(range(len(alphas)), key=lambda i: -alphas[i]):
         problem.set_alpha(float(alphas[place]))
         search = MsvrSearch(problem, tol, max_iter, None, time.perf_counter(), start=V)
