@@ -147,6 +147,7 @@ class MLFEEnhancer(BaseEnhancer):
         lower = check_number("lower", self.lower, above=0)
         upper = check_number("upper", self.upper, above=lower, inclusive=True)
         ridge = check_number("ridge", self.ridge, above=0, inclusive=True)
+        # Check these before the graph, which takes most of the time.
         check_number("tol", self.tol, above=0)
         check_whole("max_iter", self.max_iter, least=1)
         if self.graph is None:

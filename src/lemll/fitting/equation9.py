@@ -210,5 +210,6 @@ class _ProgressLine:
             f"LEMLL iteration {iteration}: objective {objective:.6g}, certified gap {reached} "
             f"(wanted {self.tol:.1e}), {when}"
         )
+        # "\r\x1b[K" goes to the start of the line and clears it. A file gets one line per report.
         sys.stderr.write(f"\r\x1b[K{text}" if sys.stderr.isatty() else f"{text}\n")
         sys.stderr.flush()

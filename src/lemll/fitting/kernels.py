@@ -74,12 +74,13 @@ class Kernel:
     @property
     def surely_positive(self) -> bool:
         """Whether the kernel is positive semi-definite for all data, by theory."""
+        # A polynomial with coefficients >= 0 of a positive kernel is positive (Schur's theorem).
         return self.name in ("rbf", "cosine") or (self.name == "poly" and self.coef0 >= 0)
 
     def values(self, rows: Features, others: Features) -> FloatArray:
         """Return the kernel values of all pairs of `rows` and `others`."""
         if self.name == "precomputed":
-            # X already holds the kernel values; its columns belong to the other rows.
+            # X already holds the kernel values. Its columns belong to the other rows.
             return np.asarray(rows.toarray() if is_sparse(rows) else rows, dtype=np.float64)
         if self.name == "callable":
             return self._called(rows, others)
@@ -130,6 +131,7 @@ class Kernel:
         K = np.empty((n_samples, n_samples))
         for part in row_parts(n_samples, n_samples):
             K[part] = self.values(X[part], X)
+        # np.abs(K) would need the memory of a second kernel matrix.
         largest = max(float(K.max()), -float(K.min()))
         if np.isnan(largest):  # NaN here is the difference of two infinite values
             largest = np.inf
@@ -139,6 +141,7 @@ class Kernel:
                 "can be calculated with; scale the features down, or lower kernel_gamma or degree."
             )
         centred = CentredKernel(K, overwrite=True)
+        # With a negative eigenvalue the objective is not convex, and no certificate is valid.
         if not self.surely_positive:
             centred.check_positive(rounding=float(np.finfo(X.dtype).eps))
         return centred

@@ -32,6 +32,7 @@ def _by_sigmoid(values: FloatArray, scale: float) -> FloatArray:
 
 
 def _by_softmax(values: FloatArray, scale: float) -> FloatArray:
+    # SciPy subtracts the largest entry of each row first, so the powers cannot overflow.
     result: FloatArray = softmax(scale * values, axis=1)
     return result
 

@@ -1,12 +1,11 @@
-"""Checks that every multi-label classifier, or label enhancer, should pass.
+"""Checks that every multi-label classifier and every label enhancer should pass.
 
-They go beyond scikit-learn's own, which they should pass, too.
+Estimators should also pass the checks of scikit-learn.
 
-`check_multilabel_estimator` runs them all on an estimator, ours or anybody's: one with
-``fit(X, Y)``, ``predict(X)`` and ``decision_function(X)``, for label matrices of 0/1.
-`check_enhancer` does the same for label enhancers, ``fit_enhance(X, Y)`` and the rest of
-`lemll.enhancers.BaseEnhancer`. `MULTILABEL_CHECKS` and `ENHANCER_CHECKS` list them, to be run one
-by one by a test framework.
+`check_multilabel_estimator` runs all checks on any estimator with ``fit(X, Y)``, ``predict(X)`` and
+``decision_function(X)``, for label matrices of 0/1. `check_enhancer` does the same for label
+enhancers with the interface of `lemll.enhancers.BaseEnhancer`. `MULTILABEL_CHECKS` and
+`ENHANCER_CHECKS` are lists of the checks, so that a test framework can run them one by one.
 """
 
 from __future__ import annotations
@@ -81,17 +80,17 @@ ENHANCER_CHECKS: tuple[Check, ...] = (
 
 
 def check_multilabel_estimator(estimator: Estimator) -> None:
-    """Run every check on clones of an estimator; the first that fails raises.
+    """Run all checks on clones of an estimator, until one fails.
 
     Parameters
     ----------
     estimator : estimator
-        A multi-label classifier, not fitted.
+        A multi-label classifier that is not fitted.
 
     Raises
     ------
     AssertionError
-        Naming the check that failed; its cause is the failure itself.
+        If a check fails. The message names the check, and the cause is the original exception.
 
     Examples
     --------
@@ -103,17 +102,17 @@ def check_multilabel_estimator(estimator: Estimator) -> None:
 
 
 def check_enhancer(enhancer: Estimator) -> None:
-    """Run every check on clones of a label enhancer; the first that fails raises.
+    """Run all checks on clones of a label enhancer, until one fails.
 
     Parameters
     ----------
     enhancer : BaseEnhancer
-        Not fitted.
+        A label enhancer that is not fitted.
 
     Raises
     ------
     AssertionError
-        Naming the check that failed; its cause is the failure itself.
+        If a check fails. The message names the check, and the cause is the original exception.
 
     Examples
     --------

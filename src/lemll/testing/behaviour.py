@@ -1,4 +1,4 @@
-"""How a multi-label classifier should behave."""
+"""Checks of the behaviour of multi-label classifiers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = []
 
 
 def check_shapes_and_types(estimator: Estimator) -> None:
-    """Predictions are 0/1 integers, scores finite floats, both (n, l)."""
+    """Check that predictions are 0/1 and scores are finite, both with the shape of Y."""
     X, Y = make_data()
     estimator.fit(X, Y)
     predicted, scores = estimator.predict(X), scores_of(estimator, X)
@@ -32,7 +32,7 @@ def check_shapes_and_types(estimator: Estimator) -> None:
 
 
 def check_learns_something(estimator: Estimator) -> None:
-    """Training rows are predicted better than by each label's commoner value."""
+    """Check that predictions are better than the more frequent value of each label."""
     X, Y = make_data(200)
     wrong = (estimator.fit(X, Y).predict(X) != Y).mean()
     commoner = np.minimum(Y.mean(axis=0), 1 - Y.mean(axis=0)).mean()
@@ -49,33 +49,33 @@ def check_constant_labels(estimator: Estimator) -> None:
 
 
 def check_all_labels_constant(estimator: Estimator) -> None:
-    """Even when no label varies."""
+    """Check that labels are predicted correctly if all of them are constant."""
     X, _ = make_data()
     Y = np.tile([0, 1], (len(X), 1))
     assert_array_equal(estimator.fit(X, Y).predict(X), Y)
 
 
 def check_rows_without_and_with_all_labels(estimator: Estimator) -> None:
-    """Rows with no label, or all of them, are rows like others."""
+    """Check that rows with no relevant label, or with all labels relevant, give finite scores."""
     X, Y = make_data()
     Y[::5], Y[1::5] = 0, 1
     assert np.isfinite(scores_of(estimator.fit(X, Y), X)).all()
 
 
 def check_one_label(estimator: Estimator) -> None:
-    """One label is a matrix of one column, going in and coming out."""
+    """Check that a single label is a matrix with one column, in training and in predictions."""
     X, Y = make_data()
     assert estimator.fit(X, Y[:, :1]).predict(X).shape == (len(X), 1)
 
 
 def check_more_labels_than_rows(estimator: Estimator) -> None:
-    """There may be more labels than rows."""
+    """Check that there may be more labels than rows."""
     X, Y = make_data(n_rows=15, n_labels=40)
     assert estimator.fit(X, Y).predict(X).shape == (15, 40)
 
 
 def check_label_permutation(estimator: Estimator) -> None:
-    """Permuted labels give permuted scores."""
+    """Check that permuted labels give permuted scores."""
     X, Y = make_data()
     order = np.array([2, 0, 3, 1])
     straight = scores_of(clone(estimator).fit(X, Y), X)
@@ -84,7 +84,7 @@ def check_label_permutation(estimator: Estimator) -> None:
 
 
 def check_not_fitted(estimator: Estimator) -> None:
-    """Before `fit` there is a NotFittedError."""
+    """Check that predictions before `fit` raise NotFittedError."""
     X, _ = make_data()
     for method in (estimator.predict, estimator.decision_function):
         try:
@@ -95,7 +95,7 @@ def check_not_fitted(estimator: Estimator) -> None:
 
 
 def check_refit_forgets(estimator: Estimator) -> None:
-    """Forget the first `fit` in the second, also with other sizes."""
+    """Check that a second `fit` does not depend on the first, also with other shapes."""
     X, Y = make_data()
     other_X, other_Y = make_data(40, 3, seed=1)
     fresh = scores_of(clone(estimator).fit(other_X[:, :4], other_Y), other_X[:, :4])
@@ -104,7 +104,7 @@ def check_refit_forgets(estimator: Estimator) -> None:
 
 
 def check_failed_refit_keeps_the_model(estimator: Estimator) -> None:
-    """Keep the model of the first `fit` where the second fails, also with another width."""
+    """Check that a second `fit` that fails does not change the model of the first."""
     X, Y = make_data()
     before = scores_of(estimator.fit(X, Y), X)
     attributes = sorted(vars(estimator))
@@ -120,14 +120,14 @@ def check_failed_refit_keeps_the_model(estimator: Estimator) -> None:
 
 
 def check_deterministic(estimator: Estimator) -> None:
-    """Give the same model for the same data, to the last bit."""
+    """Check that the same data give exactly the same model."""
     X, Y = make_data()
     first, second = (scores_of(clone(estimator).fit(X, Y), X) for _ in range(2))
     assert_array_equal(first, second)
 
 
 def check_threads(estimator: Estimator) -> None:
-    """One and two threads predict the same."""
+    """Check that one thread and two threads give the same predictions."""
     X, Y = make_data(200)
     predictions = []
     for threads in (1, 2):
@@ -137,7 +137,7 @@ def check_threads(estimator: Estimator) -> None:
 
 
 def check_duplicated_rows(estimator: Estimator) -> None:
-    """Nine equal rows in ten, a constant feature and all-zero rows give finite scores."""
+    """Check that equal rows (90 %), a constant feature and rows of zeros give finite scores."""
     X, Y = make_data(100)
     X[:90] = X[0]
     X[:, 1] = 1.0
@@ -146,7 +146,7 @@ def check_duplicated_rows(estimator: Estimator) -> None:
 
 
 def check_rows_are_independent(estimator: Estimator) -> None:
-    """Score a row the same whatever rows are scored with it."""
+    """Check that the score of a row does not depend on the other rows of the call."""
     X, Y = make_data()
     estimator.fit(X, Y)
     alone = np.vstack([scores_of(estimator, X[[i]]) for i in range(10)])
@@ -154,7 +154,7 @@ def check_rows_are_independent(estimator: Estimator) -> None:
 
 
 def check_model_selection(estimator: Estimator) -> None:
-    """Works in a pipeline and in cross-validation, by its scores too."""
+    """Check that predictions and scores work in a pipeline and in cross-validation."""
     X, Y = make_data()
     pipeline = make_pipeline(MaxAbsScaler(), estimator)
     for method in ("predict", "decision_function"):
@@ -163,7 +163,7 @@ def check_model_selection(estimator: Estimator) -> None:
 
 
 def check_no_warnings(estimator: Estimator) -> None:
-    """Ordinary data raise no warning."""
+    """Check that ordinary data give no warnings."""
     X, Y = make_data()
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -8,7 +8,7 @@ from lemll._types import Array, Estimator, Features, MatrixLike
 
 __all__ = ["CLOSE", "assert_refused", "make_data", "scores_of"]
 
-# Solvers stop at a tolerance: scores of equal problems agree to this, not to the last bit.
+# Solvers stop at a tolerance, so scores of equal problems are equal only up to this difference.
 CLOSE = 1e-3
 
 
@@ -19,12 +19,12 @@ def make_data(n_rows: int = 60, n_labels: int = 4, seed: int = 0) -> tuple[Array
     X[X < 0.3] = 0
     scores = (X - X.mean(axis=0)) @ rng.randn(6, n_labels)
     Y = (scores + 0.05 * rng.randn(n_rows, n_labels) > 0).astype(int)
-    Y[0], Y[1] = 0, 1  # no label constant, whatever the draw
+    Y[0], Y[1] = 0, 1  # so no label is constant, for every seed
     return X, Y
 
 
 def scores_of(estimator: Estimator, X: Features) -> Array:
-    """Return the scores of fitted estimators as an array."""
+    """Return the scores of a fitted estimator as an array."""
     return np.asarray(estimator.decision_function(X))
 
 

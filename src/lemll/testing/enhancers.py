@@ -1,4 +1,4 @@
-"""How a label enhancer should behave, what it should take and what it should refuse."""
+"""Checks of label enhancers: their behaviour, and the inputs to accept and to refuse."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def seeded(enhancer: Estimator) -> Any:
 
 
 def check_distributions(enhancer: Estimator) -> None:
-    """Every normalisation at every scale gives distributions, and fit_enhance returns them."""
+    """Check that all normalisations and scales give distributions, and fit_enhance returns them."""
     X, Y = make_data()
     for normalization in NORMALIZATIONS:
         for scale in (0.25, 1.0, 4.0):
@@ -52,7 +52,7 @@ def check_distributions(enhancer: Estimator) -> None:
 
 
 def check_scale_one_is_the_default(enhancer: Estimator) -> None:
-    """Larger scales make distributions steeper, never flatter; without `scale` it is 1."""
+    """Check that a larger scale never makes distributions flatter, and the default scale is 1."""
     X, Y = make_data()
     steepness = [
         seeded(enhancer).set_params(scale=scale).fit_enhance(X, Y).max(axis=1).mean()
@@ -64,7 +64,7 @@ def check_scale_one_is_the_default(enhancer: Estimator) -> None:
 
 
 def check_rows_without_and_with_all_labels(enhancer: Estimator) -> None:
-    """Rows with no label, or all of them, get a distribution; labels of no row, or all, too."""
+    """Check that rows with no label or all labels, and constant labels, give distributions."""
     X, Y = make_data()
     Y[::5], Y[1::5] = 0, 1
     assert_distribution(seeded(enhancer).fit_enhance(X, Y), Y.shape)
@@ -76,14 +76,14 @@ def check_rows_without_and_with_all_labels(enhancer: Estimator) -> None:
 
 
 def check_few_rows_and_many_labels(enhancer: Estimator) -> None:
-    """Three rows are enough, and there may be more labels than rows."""
+    """Check that three rows are enough, and there may be more labels than rows."""
     X, Y = make_data(n_rows=15, n_labels=40)
     assert_distribution(seeded(enhancer).fit_enhance(X, Y), Y.shape)
     assert_distribution(seeded(enhancer).fit_enhance(X[:3], Y[:3]), (3, 40))
 
 
 def check_duplicated_rows(enhancer: Estimator) -> None:
-    """Nine equal rows in ten, a constant feature and all-zero rows give distributions."""
+    """Check that equal rows (90 %), a constant feature and rows of zeros give distributions."""
     X, Y = make_data(100)
     X[:90] = X[0]
     X[:, 1] = 1.0
@@ -92,13 +92,13 @@ def check_duplicated_rows(enhancer: Estimator) -> None:
 
 
 def check_far_rows(enhancer: Estimator) -> None:
-    """Rows so far apart that similarities underflow give distributions."""
+    """Check that rows so far apart that similarities underflow give distributions."""
     X, Y = make_data()
     assert_distribution(seeded(enhancer).fit_enhance(1e4 * X, Y), Y.shape)
 
 
 def check_label_permutation(enhancer: Estimator) -> None:
-    """Permuted labels give permuted distributions."""
+    """Check that permuted labels give permuted distributions."""
     X, Y = make_data()
     order = np.array([2, 0, 3, 1])
     straight = seeded(enhancer).fit_enhance(X, Y)
@@ -107,7 +107,7 @@ def check_label_permutation(enhancer: Estimator) -> None:
 
 
 def check_sparse(enhancer: Estimator) -> None:
-    """Sparse and dense features, sparse and dense labels, give the same."""
+    """Check that sparse and dense features, and sparse and dense labels, give the same result."""
     X, Y = make_data()
     dense = seeded(enhancer).fit_enhance(X, Y)
     for features in (sparse.csr_array(X), sparse.csc_matrix(X), sparse.coo_array(X)):
@@ -116,7 +116,7 @@ def check_sparse(enhancer: Estimator) -> None:
 
 
 def check_float32(enhancer: Estimator) -> None:
-    """Single-precision features give nearly the same, in double precision."""
+    """Check that features in single precision give nearly the same result, in double precision."""
     X, Y = make_data()
     expected = seeded(enhancer).fit_enhance(X, Y)
     found = seeded(enhancer).fit_enhance(X.astype(np.float32), Y)
@@ -125,7 +125,7 @@ def check_float32(enhancer: Estimator) -> None:
 
 
 def check_deterministic(enhancer: Estimator) -> None:
-    """Give the same for the same data, to the last bit, and forget an earlier fit."""
+    """Check that the same data give exactly the same result, also after a fit to other data."""
     X, Y = make_data()
     other_X, other_Y = make_data(40, 3, seed=1)
     first = seeded(enhancer).fit_enhance(X, Y)
@@ -134,7 +134,7 @@ def check_deterministic(enhancer: Estimator) -> None:
 
 
 def check_inputs_and_parameters_stay(enhancer: Estimator) -> None:
-    """Read-only arrays are enough, and neither they nor the parameters change."""
+    """Check that read-only arrays are accepted, and that arrays and parameters do not change."""
     X, Y = make_data()
     kept_X, kept_Y = X.copy(), Y.copy()
     X.flags.writeable = Y.flags.writeable = False
@@ -150,7 +150,7 @@ def check_inputs_and_parameters_stay(enhancer: Estimator) -> None:
 
 
 def check_failed_refit_keeps_the_result(enhancer: Estimator) -> None:
-    """Keep the result of the first `fit` where the second fails."""
+    """Check that a second `fit` that fails does not change the result of the first."""
     X, Y = make_data()
     fitted = seeded(enhancer).fit(X, Y)
     before = dict(vars(fitted))
@@ -161,7 +161,7 @@ def check_failed_refit_keeps_the_result(enhancer: Estimator) -> None:
 
 
 def check_refusals(enhancer: Estimator) -> None:
-    """Wrong labels, features, lengths, scales and normalisations are refused."""
+    """Check that wrong labels, features, lengths, scales and normalisations are refused."""
     X, Y = make_data()
     assert_refused(seeded(enhancer), X, 2 * Y - 1, "a label matrix coded -1/+1")
     assert_refused(seeded(enhancer), X[:-1], Y, "X with a row less than Y")
@@ -175,7 +175,7 @@ def check_refusals(enhancer: Estimator) -> None:
 
 
 def check_new_rows(enhancer: Estimator) -> None:
-    """Enhance new rows, or say why not; before fit, raise NotFittedError."""
+    """Check that a model enhances new rows, and that calls before `fit` raise an error."""
     X, Y = make_data()
     one = seeded(enhancer)
     calls: list[tuple[Any, tuple[Any, ...]]] = [(one.calibrate, ([0], [[1.0, 0, 0, 0]]))]
@@ -195,7 +195,7 @@ def check_new_rows(enhancer: Estimator) -> None:
 
 
 def check_calibration(enhancer: Estimator) -> None:
-    """Rows rated at another scale bring that scale, or rather its distribution, back."""
+    """Check that calibration with rows of another scale recovers the distribution of that scale."""
     X, Y = make_data()
     wanted = seeded(enhancer).set_params(scale=1.7).fit_enhance(X, Y)
     one = seeded(enhancer).fit(X, Y)
@@ -216,7 +216,7 @@ def check_calibration(enhancer: Estimator) -> None:
 
 
 def assert_refused_calibration(enhancer: Estimator, rows: Array, distributions: Array) -> None:
-    """Assert that rows say nothing about the scale, and that it is said so."""
+    """Assert that rows without information about the scale are refused with a message."""
     message = "nothing was refused"
     try:
         enhancer.calibrate(rows, distributions)
@@ -226,7 +226,7 @@ def assert_refused_calibration(enhancer: Estimator, rows: Array, distributions: 
 
 
 def check_no_warnings(enhancer: Estimator) -> None:
-    """Ordinary data raise no warning."""
+    """Check that ordinary data give no warnings."""
     X, Y = make_data()
     with warnings.catch_warnings():
         warnings.simplefilter("error")

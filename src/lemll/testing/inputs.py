@@ -1,4 +1,4 @@
-"""What a multi-label classifier should take, and what it should refuse."""
+"""Checks of the inputs that multi-label classifiers should accept or refuse."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = []
 
 
 def check_sparse_features(estimator: Estimator) -> None:
-    """Sparse and dense features give the same, in all of SciPy's formats and index types."""
+    """Check that dense features and all sparse formats and index types give the same scores."""
     X, Y = make_data()
     dense = scores_of(clone(estimator).fit(X, Y), X)
     wide = sparse.csr_array(X)
@@ -28,7 +28,7 @@ def check_sparse_features(estimator: Estimator) -> None:
 
 
 def check_unsorted_sparse_features(estimator: Estimator) -> None:
-    """CSR indices need not be sorted, and stay as they were."""
+    """Check that unsorted CSR indices are accepted and are not changed."""
     X, Y = make_data()
     backwards = sparse.csr_array(X)
     for i in range(len(X)):
@@ -43,7 +43,7 @@ def check_unsorted_sparse_features(estimator: Estimator) -> None:
 
 
 def check_sparse_labels(estimator: Estimator) -> None:
-    """Sparse labels give sparse predictions, equal to the dense ones; stored zeros are zeros."""
+    """Check that sparse labels give the same predictions as dense labels, in sparse form."""
     X, Y = make_data()
     dense = clone(estimator).fit(X, Y).predict(X)
     labels = sparse.csr_array(np.ones_like(Y))
@@ -54,7 +54,7 @@ def check_sparse_labels(estimator: Estimator) -> None:
 
 
 def check_label_types(estimator: Estimator) -> None:
-    """Booleans, floats and nested lists of 0/1 are the same labels."""
+    """Check that labels 0/1 as booleans, floats or nested lists give the same scores."""
     X, Y = make_data()
     expected = scores_of(clone(estimator).fit(X, Y), X)
     for labels in (Y.astype(bool), Y.astype(float), Y.astype(np.uint8), Y.tolist()):
@@ -62,7 +62,7 @@ def check_label_types(estimator: Estimator) -> None:
 
 
 def check_minus_plus_one_is_refused(estimator: Estimator) -> None:
-    """Labels coded -1/+1 are refused; other codes too."""
+    """Check that labels with other codes than 0/1, for example -1/+1, are refused."""
     X, Y = make_data()
     assert_refused(clone(estimator), X, 2 * Y - 1, "a label matrix coded -1/+1")
     assert_refused(clone(estimator), X, 2 * Y, "a label matrix coded 0/2")
@@ -70,7 +70,7 @@ def check_minus_plus_one_is_refused(estimator: Estimator) -> None:
 
 
 def check_missing_and_infinite_are_refused(estimator: Estimator) -> None:
-    """NaN and infinity in X or Y are refused."""
+    """Check that NaN and infinity in X or Y are refused."""
     X, Y = make_data()
     for value in (np.nan, np.inf):
         bad = X.copy()
@@ -82,7 +82,7 @@ def check_missing_and_infinite_are_refused(estimator: Estimator) -> None:
 
 
 def check_unequal_lengths_are_refused(estimator: Estimator) -> None:
-    """X and Y of different lengths, and empty ones, are refused."""
+    """Check that X and Y with different numbers of rows, and empty arrays, are refused."""
     X, Y = make_data()
     assert_refused(clone(estimator), X[:-1], Y, "X with a row less than Y")
     assert_refused(clone(estimator), X[:0], Y[:0], "an empty X")
@@ -90,7 +90,7 @@ def check_unequal_lengths_are_refused(estimator: Estimator) -> None:
 
 
 def check_wrong_number_of_features_is_refused(estimator: Estimator) -> None:
-    """Rows of another width than in training are refused."""
+    """Check that rows with another number of features than in training are refused."""
     X, Y = make_data()
     estimator.fit(X, Y)
     try:
@@ -101,7 +101,7 @@ def check_wrong_number_of_features_is_refused(estimator: Estimator) -> None:
 
 
 def check_inputs_and_parameters_stay(estimator: Estimator) -> None:
-    """Read-only arrays are enough, and neither they nor the parameters change."""
+    """Check that read-only arrays are accepted, and that arrays and parameters do not change."""
     X, Y = make_data()
     kept_X, kept_Y, parameters = X.copy(), Y.copy(), estimator.get_params()
     X.flags.writeable = Y.flags.writeable = False
@@ -112,7 +112,7 @@ def check_inputs_and_parameters_stay(estimator: Estimator) -> None:
 
 
 def check_memory_layout(estimator: Estimator) -> None:
-    """Fortran order and strides make no difference."""
+    """Check that Fortran order and strides do not change the scores."""
     X, Y = make_data()
     expected = scores_of(clone(estimator).fit(X, Y), X)
     spread = np.repeat(X, 2, axis=1)[:, ::2]
@@ -124,7 +124,7 @@ def check_memory_layout(estimator: Estimator) -> None:
 
 
 def check_float32(estimator: Estimator) -> None:
-    """Single-precision features give nearly the same scores."""
+    """Check that features in single precision give nearly the same scores."""
     X, Y = make_data()
     expected = scores_of(clone(estimator).fit(X, Y), X)
     single = X.astype(np.float32)
@@ -132,7 +132,7 @@ def check_float32(estimator: Estimator) -> None:
 
 
 def check_frames(estimator: Estimator) -> None:
-    """Return pandas labels as frames with their names and the index of X."""
+    """Check that labels from pandas give frames, with their names and the index of X."""
     try:
         pd = import_extra("pandas", "test", "This check")
     except MissingExtraError:

@@ -85,6 +85,7 @@ class RowCollector:
         """Add rows, and separate their features from their labels."""
         count = rows.lengths.size if isinstance(rows, SparseRows) else len(rows.table)
         self.rows += count
+        # Charge before the copies are made.
         if isinstance(rows, DenseRows):
             size = count * self.features.size * 8
         else:

@@ -190,6 +190,7 @@ def _number(value: float) -> str:
 
 def _sparse_text(dataset: Dataset, i: int) -> str:
     n_labels = dataset.Y.shape[1]
+    # A sparse row counts all attributes from 0, and the labels come first.
     cells = [f"{j} 1" for j in np.flatnonzero(dataset.Y[i])]
     begin, end = dataset.X.indptr[i], dataset.X.indptr[i + 1]
     indices, data = dataset.X.indices[begin:end], dataset.X.data[begin:end]

@@ -114,6 +114,7 @@ def parse_header(blocks: LineBlocks, encoding: str | None = None) -> Header:
     relation: str | None = None
     attributes: list[Attribute] = []
     for number, raw in enumerate(lines, start=first):
+        # Some editors put a byte order mark before the first line.
         line = _decode(raw, encoding, blocks.file, number).strip().removeprefix("\ufeff")
         if not line or line.startswith("%"):
             continue
@@ -155,6 +156,7 @@ def _header_lines(blocks: LineBlocks) -> tuple[list[bytes], int]:
             line = block[start:end]
             start = end + 1
             number += 1
+            # Keywords are not case-sensitive. A word that only begins with @data is something else.
             if line.lstrip()[:5].lower() == b"@data" and not line.lstrip()[5:6].strip(b" \t\r%"):
                 blocks.push_back(block[start:], number)
                 return lines, first
@@ -206,6 +208,7 @@ def _parse_attribute(rest: str, where: _Where) -> Attribute:
     if kind.startswith("{"):
         values = _parse_nominal(kind, where)
         return Attribute(name, values, {value: code for code, value in enumerate(values)})
+    # A comment may follow the type. Weka reads all three numeric types as floats.
     word = kind.split("%", maxsplit=1)[0].strip().lower()
     if word in _NUMERIC_TYPES:
         return Attribute(name)

@@ -161,6 +161,7 @@ class RowParser:
             if value == -1:
                 problem += "; labels -1/+1 must be converted to 0/1"
             raise line.error(problem, start)
+        # Only an unquoted ? is a missing value; in quotes it is a nominal value.
         if text == "?" and not quoted:
             if self.allow_missing:
                 return math.nan

@@ -53,6 +53,7 @@ def read_hdf5(path: Path, wanted: Collection[str], cost: Cost, limit: int) -> Se
     # A file can request a plug-in, which is foreign code; the value "::" forbids plug-ins. Threads
     # of OpenBLAS would only use memory, which is limited in the child.
     environment = os.environ | {"HDF5_PLUGIN_PRELOAD": "::", "OPENBLAS_NUM_THREADS": "1"}
+    # -P keeps the folder of the script out of the import path, where its modules could hide others.
     command = [sys.executable, "-P", str(_CHILD), str(path.absolute()), str(limit), *sorted(wanted)]
     with (
         tempfile.TemporaryFile() as complaints,
@@ -65,6 +66,7 @@ def read_hdf5(path: Path, wanted: Collection[str], cost: Cost, limit: int) -> Se
             child.stdout.close()
             raise BrokenFileError(_reason(child.wait(), complaints)) from error
         finally:
+            # After an error the child may still wait to write, or run in an endless loop.
             child.kill()
 
 
@@ -150,6 +152,7 @@ def _array(part: _Part, stream: IO[bytes]) -> Array:
     data = bytearray(part.size)
     view, filled = memoryview(data), 0
     while filled < len(data):
+        # A pipe may return fewer bytes than requested. No bytes mean that the child has ended.
         count = stream.readinto(view[filled:])  # type: ignore[attr-defined]
         if not count:
             raise EOFError

@@ -91,6 +91,8 @@ def _describe(file: Any, name: str) -> dict[str, Any]:
         about["odd"] = _odd(item, 2)
         about["sets"] = [item] if about["odd"] is None else []
     elif isinstance(item, h5py.Group):
+        # A sparse matrix is a group: the values by columns, their row numbers, and the start of
+        # each column. The number of rows is an attribute of the group.
         about["n_rows"] = _sparse_rows(item, name)
         about["sets"] = [_sparse_part(item, key) for key in ("data", "ir", "jc")]
     else:

@@ -67,16 +67,16 @@ def parse_protocol(content: SettingsView, name: str, folder: Path) -> Settings:
     Parameters
     ----------
     content : mapping
-        As tomllib reads it.
+        The content, as tomllib reads it.
     name : str
-        Of the protocol, if the file gives none.
+        The name of the protocol, if the file does not contain one.
     folder : Path
-        Where relative paths of data sets start.
+        The folder of relative paths of data sets.
 
     Returns
     -------
     dict
-        Keyword arguments.
+        The keyword arguments of `Protocol`.
     """
     _check_keys("key", content, _KEYS)
     for needed in ("experiment", "datasets", "methods"):

@@ -29,13 +29,13 @@ from lemll.metrics import METRICS
 
 __all__ = ["Cell", "MethodSpec", "Protocol", "ProtocolError", "Splits", "Tuning"]
 
-# Of an error in a file, which may quote what it found there.
+# Largest length of an error message, which may quote text of the file.
 _MAX_MESSAGE = 2_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
-    """An experiment, declared.
+    """The declaration of an experiment.
 
     Parameters
     ----------

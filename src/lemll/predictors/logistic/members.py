@@ -110,6 +110,7 @@ def _inverse_deviations(X: Features) -> FloatArray:
 
 def fit_member(estimator: Estimator, X: Features, y: MatrixLike) -> Features:
     """Fit a copy of the user's estimator; if all labels are equal, return their log-odds."""
+    # `all` of no rows is True, so the length decides for an empty y.
     if y.all() or not y.any():
         return SURE if len(y) and y.all() else -SURE
     return clone(estimator).fit(X, y.astype(np.int64))

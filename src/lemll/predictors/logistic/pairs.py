@@ -26,6 +26,7 @@ def rows_of_pairs(Y: LabelArray) -> Iterator[tuple[npt.NDArray[np.int32], LabelA
     """Yield, per pair, the rows with exactly one of its labels, and if it is the first label."""
     for p in range(Y.shape[1] - 1):
         for q in range(p + 1, Y.shape[1]):
+            # A row with both labels or with neither does not say which of the two is better.
             rows = np.flatnonzero(Y[:, p] != Y[:, q])
             yield rows.astype(np.int32), Y[rows, p]
 
@@ -153,6 +154,7 @@ def _pairs_of(n_labels: int, p: int) -> slice:
 
 
 def _known(empty: npt.NDArray[np.bool_], part: slice, until_empty: bool) -> FloatArray:
+    # Mulan stops at the first empty pair by mistake; see `mulan_compat` of CLR.
     if until_empty:
         empty = np.logical_or.accumulate(empty)
     return (~empty[part]).astype(np.float64)

@@ -200,6 +200,7 @@ class PathCV(LabelScorer):
 
     def _folds(self, X: Features, Y: LabelArray, groups: MatrixLike) -> list[Fold]:
         if isinstance(self.cv, Integral):
+            # Random folds may contain no row with a rare label.
             splitter: Any = IterativeStratifiedKFold(check_whole("cv", self.cv, least=2))
             if len(Y) < splitter.n_splits:
                 raise ValueError(
@@ -231,6 +232,7 @@ class PathCV(LabelScorer):
             degree=self.degree,
             coef0=self.coef0,
             epsilon=self.epsilon,
+            # A 1-D target takes the class with the best score, so thresholds have no effect.
             thresholds=self.thresholds if coding.multilabel else "zero",
             tol=self.tol_final,
             max_iter=self.max_iter,

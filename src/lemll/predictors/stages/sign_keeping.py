@@ -101,6 +101,8 @@ class SignKeepingClassifier(MultilabelClassifier):
                 "features; pass them with a function of two arrays of rows as kernel."
             )
         gamma = self.kernel_gamma
+        # `choose_kernel` knows only "variance", so compute the mean distance here. A linear kernel
+        # has no width, and the distances of all pairs of rows would be wasted work.
         if isinstance(gamma, str) and gamma == "distance" and self.kernel != "linear":
             gamma = gamma_of_distance(mean_distance(squared_distances(X)))
         elif isinstance(gamma, str) and gamma not in ("distance", "variance"):
