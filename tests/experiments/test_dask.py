@@ -90,7 +90,7 @@ def test_a_cell_that_kills_its_workers_fails_alone(client, tmp_path, log):
     assert (end.done, end.failed) == (1, 1)
     (record,) = [r for r in store.records() if r.status == "failed"]
     assert record.error["type"] == "KilledWorker"
-    assert "the workers that were given this cell died" in record.error["message"]
+    assert "the workers that ran this cell died" in record.error["message"]
 
 
 def test_a_fault_of_a_cell_is_recorded_as_ever(client, tmp_path, log):

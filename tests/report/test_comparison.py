@@ -149,7 +149,7 @@ def test_nothing_comes_from_elsewhere(fill, tmp_path):
 def test_one_method_on_one_set_is_said_so(fill, tmp_path):
     protocol, store = fill(datasets=["é"], methods=["中"])
     text = read(write_comparison(tmp_path / "page.html", protocol, store)).text
-    assert "1 method on 1 data set, prediction: 3 cells done. Means ± standard" in text
+    assert "1 method on 1 data set, prediction: 3 cells done. The table shows means" in text
     assert "Friedman" not in text
 
 
@@ -166,8 +166,8 @@ def test_the_printed_tables_have_a_page(tmp_path):
     text = read(page).text
     assert "8 methods on 15 data sets, the paper." in text
     assert text.count("Friedman's test over 15 data sets") == 5
-    assert "beyond 2.711 between any two methods" in text
-    assert "beyond 2.406 from LEMLL" in text
+    assert "differ by more than 2.711 (Nemenyi)" in text
+    assert "differ by more than 2.406 (Bonferroni and Dunn)" in text
     assert "cells done" not in text
     # There is one figure for each data set: nothing that a t-test could have marked.
     assert "t-test" not in text
