@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import lemll
+from lemll.demo import draw_demo_pictures
 from lemll.experiments import list_methods
-from lemll.report.demo import draw_demo_pictures
 
 project = "lemll"
 copyright = "2026, the lemll developers"

@@ -113,7 +113,7 @@ def test_the_border_of_what_is_positive_is_where_rounding_is(seed):
         (np.ones((2, 3)), r"must be square.*got shape \(2, 3\)"),
         (np.ones(4), r"must be square.*got shape \(4,\)"),
         (np.ones((0, 0)), r"must be square.*got shape \(0, 0\)"),
-        (np.array([[1.0, np.nan], [np.nan, 1.0]]), "no NaN or infinity"),
+        (np.array([[1.0, np.nan], [np.nan, 1.0]]), "not contain NaN or infinity"),
         (np.array([[1, 2j], [2j, 1]]), "real numbers, got dtype complex128"),
     ],
 )

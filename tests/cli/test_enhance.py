@@ -47,7 +47,7 @@ def test_degrees_are_written_with_the_labels_names(file, tmp_path):
     output = run("enhance", path, "--labels", ",".join(NAMES), "-o", out)
     header, values = read(out)
     assert header == ["row", *NAMES]
-    expected = LEMLLEnhancer(reg_policy="auto", max_iter=5000).fit_enhance(X, Y)
+    expected = LEMLLEnhancer(reg_policy="auto", tol=1e-6, max_iter=5000).fit_enhance(X, Y)
     np.testing.assert_allclose(values[:, 1:], expected, rtol=1e-4)
     assert "30 rows, 3 labels" in output
     assert "Rate a few rows (--rate 10, or --rated FILE) to fix the scale." in output
@@ -62,7 +62,7 @@ def test_any_registered_method_will_do(file, tmp_path, method):
 
 def test_rated_rows_fix_the_scale(file, tmp_path):
     path, X, Y = file
-    enhancer = LEMLLEnhancer(reg_policy="auto", max_iter=5000, scale=3.0)
+    enhancer = LEMLLEnhancer(reg_policy="auto", tol=1e-6, max_iter=5000, scale=3.0)
     known = enhancer.fit_enhance(X, Y)
     rated = tmp_path / "rated.csv"
     with rated.open("w", newline="") as stream:

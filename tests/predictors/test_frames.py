@@ -110,7 +110,7 @@ def test_without_a_frame_there_is_none_to_make(arrays):
     X, Y = arrays
     model = LEMLL().fit(X, Y)
     assert list(model.label_names_) == ["y0", "y1", "y2"]
-    with pytest.raises(ValueError, match="the training labels were no frame"):
+    with pytest.raises(ValueError, match="the training labels were not a frame"):
         model.to_frame(model.label_distribution_)
 
 

@@ -15,6 +15,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.svm import LinearSVR
 
 from lemll import ML2, MLFE, MSVR, RELIAB, TwoStage
+from lemll.datasets import load_digit_tags
 from lemll.enhancers import (
     ENHANCERS,
     KMEnhancer,
@@ -258,3 +259,23 @@ def test_bad_parameters_are_named(estimator, message):
 def test_a_fit_cut_short_warns_with_its_figures(estimator, message):
     with pytest.warns(ConvergenceWarning, match=message):
         estimator.fit(*random_labels())
+
+
+def test_a_grid_of_reliab_finds_the_minima_of_single_fits():
+    digits = load_digit_tags()
+    X, Y = digits.X[:120], digits.Y[:120]
+    points = [{"beta": beta, "tau": tau} for beta in (0.0, 0.1) for tau in (0.1, 0.5)]
+    for point, model in zip(points, RELIAB(tol=1e-7).fit_grid(X, Y, points), strict=True):
+        alone = RELIAB(**point, tol=1e-7).fit(X, Y)
+        assert (model.beta, model.tau) == (point["beta"], point["tau"])
+        assert model.objective_ == pytest.approx(alone.objective_, rel=1e-6)
+        np.testing.assert_allclose(
+            model.decision_function(X), alone.decision_function(X), atol=1e-2
+        )
+
+
+def test_a_model_of_a_grid_keeps_nothing_of_the_others():
+    digits = load_digit_tags()
+    X, Y = digits.X[:60], digits.Y[:60]
+    models = list(RELIAB().fit_grid(X, Y, [{"tau": 0.2}, {"tau": 0.3}]))
+    assert all(vars(model).keys() == vars(RELIAB().fit(X, Y)).keys() for model in models)

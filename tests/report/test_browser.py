@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from lemll.report import demo
+from lemll.demo import page as demo
 from lemll.report.comparison import write_comparison
 
 webdriver = pytest.importorskip("selenium.webdriver")

@@ -12,11 +12,11 @@ import pytest
 
 from lemll.comparison.statistics import paired_t_test
 from lemll.datasets import read_npz
+from lemll.demo import page as demo
+from lemll.demo.comparison import demo_protocol
+from lemll.demo.data import demo_sets
 from lemll.exceptions import MissingExtraError
 from lemll.experiments import Store
-from lemll.report import demo
-from lemll.report._demo_comparison import demo_protocol
-from lemll.report._demo_data import demo_sets
 from lemll.report.page import Link, Picture, Section, TableData, write_page
 
 pytestmark = pytest.mark.slow

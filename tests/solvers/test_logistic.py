@@ -250,7 +250,7 @@ def test_subsets_far_from_the_origin_lose_nothing_by_rounding(cost, monkeypatch)
         ([[0, 1]], [[0, 1]], {"C": np.inf}, "C must be finite and > 0, got inf"),
         ([[0, 1]], [[0, 1]], {"C": 1e-45}, "C must be at least 1e-30, got 1e-45"),
         ([[0, 1]], [[-1, 1]], {}, "labels must hold only 0 and 1; code the two"),
-        ([[0, 1], [0]], [[0, 1]], {}, "must be of as many problems, got 2 and 1"),
+        ([[0, 1], [0]], [[0, 1]], {}, "the same number of problems, got 2 and 1"),
         ([[0, 1]], [[0, 1, 1]], {}, "problem 0 must have one .* 2 rows and 3 labels"),
         ([[0, 80]], [[0, 1]], {}, "rows must be whole numbers from 0 to 79"),
         ([[0, -1]], [[0, 1]], {}, "rows must be whole numbers from 0 to 79"),

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.optimize import approx_fprime
 from scipy.special import softmax
 
-from lemll.solvers import CentredKernel, solve_maxent
+from lemll.solvers import CentredKernel, MaxentBasis, maxent, solve_maxent
 from lemll.solvers.maxent import empirical_loss
 
 
@@ -61,7 +61,7 @@ def test_empirical_losses_by_hand():
 def test_the_solution_is_stationary_by_finite_differences(emp, beta):
     X, degrees, Y = random_problem()
     options = {"beta": beta, "emp": emp, "clip": False, "ridge": 0.1}
-    found = solve_maxent(X, degrees, Y, **options, tol=1e-9)
+    found = solve_maxent(X, degrees, Y, **options, tol=1e-8)
     assert found.converged
     assert found.objective == pytest.approx(
         objective(X, degrees, Y, found.coef, found.intercept, **options), rel=1e-9
@@ -127,3 +127,23 @@ def test_what_cannot_be_fitted_is_refused(change, message):
     arguments = {"X": X, "distribution": degrees, "labels": Y} | change
     with pytest.raises(ValueError, match=message):
         solve_maxent(**arguments)
+
+
+def test_a_start_and_a_basis_give_the_same_minimum_in_fewer_steps():
+    X, degrees, Y = random_problem(n=200)
+    basis = MaxentBasis(X)
+    first = solve_maxent(basis, degrees, Y, beta=0, ridge=0.1, tol=1e-7)
+    alone = solve_maxent(X, degrees, Y, beta=0, ridge=0.2, tol=1e-7)
+    warm = solve_maxent(basis, degrees, Y, beta=0, ridge=0.2, tol=1e-7, start=first)
+    assert warm.objective == pytest.approx(alone.objective, rel=1e-9)
+    assert warm.n_iter < alone.n_iter
+
+
+@pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])
+def test_many_rows_and_features_stay_in_their_own_features(as_rows, monkeypatch):
+    X, degrees, Y = random_problem()
+    rotated = solve_maxent(as_rows(X), degrees, Y, tol=1e-7)
+    monkeypatch.setattr(maxent, "LARGEST_ROTATION", 2)
+    plain = solve_maxent(as_rows(X), degrees, Y, tol=1e-7)
+    assert plain.objective == pytest.approx(rotated.objective, rel=1e-8)
+    np.testing.assert_allclose(plain.coef, rotated.coef, atol=1e-4)

@@ -28,7 +28,7 @@ def demo(
     ] = 1,
 ) -> None:
     """Recover label distributions, compare learners on embedded data, and write a page."""
-    from lemll.report import make_demo
+    from lemll.demo import make_demo
 
     console = make_console()
     command = f"lemll demo --output {shlex.quote(str(output))} --splits {splits} --jobs {jobs}"

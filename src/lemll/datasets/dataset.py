@@ -167,6 +167,6 @@ def _names(names: Sequence[str], count: int, prefix: str, what: str) -> Sequence
     if len(names) != count:
         raise ValueError(
             f"{_count(len(names), what + ' name')} given for {_count(count, 'column')}; "
-            "give one name a column"
+            "give one name per column"
         )
     return names if isinstance(names, NumberedNames) else tuple(str(name) for name in names)

@@ -123,7 +123,7 @@ def choose_scale(
     losses = np.array([rated_losses(numerical_labels, known, normalization, s) for s in 2.0**GRID])
     if np.ptp(losses, axis=0).max() == 0:
         raise ValueError(
-            "the scale changes nothing in the rated rows: their numerical labels are alike, or "
+            "the scale changes nothing in the rated rows: their numerical labels are equal, or "
             "only one of them is above 0 and the rows are divided by their sums; rate other rows, "
             'or choose normalization="sigmoid" or "softmax".'
         )

@@ -137,8 +137,9 @@ class Kernel:
             largest = np.inf
         if largest > LARGEST_VALUE:
             raise ValueError(
-                f"the {self.name} kernel reaches {largest:.3g}, where at most {LARGEST_VALUE:.0e} "
-                "can be calculated with; scale the features down, or lower kernel_gamma or degree."
+                f"the {self.name} kernel reaches {largest:.3g}, but values above "
+                f"{LARGEST_VALUE:.0e} lose their digits; scale the features down, or lower "
+                "kernel_gamma or degree."
             )
         centred = CentredKernel(K, overwrite=True)
         # With a negative eigenvalue the objective is not convex, and no certificate is valid.

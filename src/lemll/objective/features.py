@@ -221,7 +221,8 @@ def _check_symmetric(K: Array) -> None:
     largest = max(abs(float(K.max())), abs(float(K.min())))
     if not np.isfinite(largest):
         raise ValueError(
-            "a kernel matrix must hold no NaN or infinity; look at the rows behind it."
+            "a kernel matrix must not contain NaN or infinity; check the rows that it was computed "
+            "from."
         )
     step = max(1, CERTIFICATE_BLOCK_BYTES // (8 * len(K)))
     for start in range(0, len(K), step):

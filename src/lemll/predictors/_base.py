@@ -160,7 +160,7 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self)
         if self._coding.frame is None:
             raise ValueError(
-                "the training labels were no frame, so there is no frame library to use; "
+                "the training labels were not a frame, so the frame library is unknown; "
                 "label_names_ holds the names."
             )
         return self._coding.frame.make(np.asarray(values), X)

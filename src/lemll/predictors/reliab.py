@@ -2,21 +2,64 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Literal, Self
 
 import numpy as np
 from scipy.special import softmax
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from lemll._types import Estimator, Features, FloatArray, LabelArray, MatrixLike, Thresholds
+from lemll._types import (
+    Estimator,
+    Features,
+    FloatArray,
+    LabelArray,
+    MatrixLike,
+    SettingsView,
+    Thresholds,
+)
 from lemll._validation import check_flag, check_magnitude, check_number, check_whole
 from lemll._warnings import warn_caller
 from lemll.enhancers import LabelPropagationEnhancer
 from lemll.predictors._base import MultilabelClassifier
 from lemll.predictors.stages.first_stage import fit_enhancer
-from lemll.solvers import solve_maxent
+from lemll.solvers import MaxentBasis, MaxentSolution, solve_maxent
 
 __all__ = ["RELIAB"]
+
+
+class _Shared:
+    """What the models of a grid on the same rows have in common."""
+
+    def __init__(self) -> None:
+        self.first_stages: dict[str, tuple[Estimator, FloatArray]] = {}
+        self.basis: MaxentBasis | None = None
+        self.solution: MaxentSolution | None = None
+        self.tau = 1.0
+
+    def propagated(
+        self, enhancer: Estimator, X: Features, Y: LabelArray, memory: Estimator
+    ) -> tuple[Estimator, FloatArray]:
+        key = repr(sorted(enhancer.get_params().items()))
+        if key not in self.first_stages:
+            self.first_stages[key] = fit_enhancer(enhancer, X, Y, memory)
+        return self.first_stages[key]
+
+    def basis_of(self, X: Features) -> MaxentBasis:
+        if self.basis is None:
+            self.basis = MaxentBasis(X)
+        return self.basis
+
+    def solution_at(self, tau: float) -> MaxentSolution | None:
+        """Return the previous solution, moved to another degree of the virtual label."""
+        if self.solution is None:
+            return None
+        # The degree of the virtual label is proportional to tau before the rows are normalised.
+        intercept = self.solution.intercept.copy()
+        intercept[0] += np.log(tau / self.tau)
+        return replace(self.solution, intercept=intercept)
 
 
 class RELIAB(MultilabelClassifier):
@@ -156,6 +199,46 @@ class RELIAB(MultilabelClassifier):
         self.tol = tol
         self.max_iter = max_iter
 
+    def fit_grid(
+        self, X: MatrixLike, Y: MatrixLike, points: Sequence[SettingsView]
+    ) -> Iterator[Self]:
+        """Fit one model per point of a grid, faster than one by one.
+
+        The models share the propagation and the principal components of the rows. Each search
+        starts at the previous model, so points with similar parameters should follow each other.
+        The objective is the same as in `fit`. If beta > 0 it is not convex, so another start can
+        lead to another stationary point.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Features.
+        Y : array-like, sparse matrix or frame of shape (n_samples, n_labels)
+            Logical labels.
+        points : sequence of mapping
+            Parameters that differ from those of this estimator.
+
+        Yields
+        ------
+        RELIAB
+            The fitted model of each point, in the given order.
+
+        Examples
+        --------
+        >>> from lemll import RELIAB
+        >>> from lemll.datasets import load_digit_tags
+        >>> digits = load_digit_tags()
+        >>> points = [{"tau": 0.2}, {"tau": 0.3}]
+        >>> [model.tau for model in RELIAB().fit_grid(digits.X[:200], digits.Y[:200], points)]
+        [0.2, 0.3]
+        """
+        shared = _Shared()
+        for point in points:
+            model = clone(self).set_params(**point)
+            model._shared = shared
+            yield model.fit(X, Y)
+            del model._shared
+
     def _fit(self, X: Features, Y: LabelArray) -> None:
         beta = check_number("beta", self.beta, above=0, inclusive=True)
         tau = check_number("tau", self.tau, above=0)
@@ -167,11 +250,12 @@ class RELIAB(MultilabelClassifier):
         # Propagation is linear. Propagate a label that all rows have and multiply it by tau
         # afterwards: then a cached propagation serves every value of tau.
         wide = np.column_stack([np.ones(len(Y), dtype=Y.dtype), Y])
-        self.enhancer_, F = fit_enhancer(propagation, X, wide, self.memory)
+        shared = getattr(self, "_shared", _Shared())
+        self.enhancer_, F = shared.propagated(propagation, X, wide, self.memory)
         importance = F * np.append(tau, np.ones(Y.shape[1]))
         self.importance_ = importance / importance.sum(axis=1, keepdims=True)
         solution = solve_maxent(
-            X,
+            shared.basis_of(X),
             self.importance_,
             Y,
             beta=beta,
@@ -180,7 +264,9 @@ class RELIAB(MultilabelClassifier):
             ridge=check_number("ridge", self.ridge, above=0, inclusive=True),
             tol=tol,
             max_iter=check_whole("max_iter", self.max_iter, least=1),
+            start=shared.solution_at(tau),
         )
+        shared.solution, shared.tau = solution, tau
         if not solution.converged:
             remedy = "raise max_iter" if solution.status == "max_iter" else "raise tol or ridge"
             warn_caller(

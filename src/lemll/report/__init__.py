@@ -1,16 +1,30 @@
 """Pictures and self-contained pages, as text or bytes. Drawing needs the extra `report`."""
 
+from lemll.report._diagrams import rank_diagram
 from lemll.report.comparison import write_comparison, write_table
-from lemll.report.demo import make_demo
-from lemll.report.page import template_environment
+from lemll.report.page import (
+    Link,
+    Picture,
+    Section,
+    TableData,
+    template_environment,
+    write_page,
+)
+from lemll.report.surfaces import draw_surfaces
 from lemll.report.tuning import draw_label_movement, draw_scores, score_surface
 
 __all__ = [
+    "Link",
+    "Picture",
+    "Section",
+    "TableData",
     "draw_label_movement",
     "draw_scores",
-    "make_demo",
+    "draw_surfaces",
+    "rank_diagram",
     "score_surface",
     "template_environment",
     "write_comparison",
+    "write_page",
     "write_table",
 ]

@@ -57,7 +57,7 @@ from lemll.solvers.logistic import (
     solve_logistic,
     solve_logistic_subsets,
 )
-from lemll.solvers.maxent import MaxentSolution, solve_maxent
+from lemll.solvers.maxent import MaxentBasis, MaxentSolution, solve_maxent
 from lemll.solvers.msvr import (
     MsvrSolution,
     SignMsvrSolution,
@@ -75,6 +75,7 @@ __all__ = [
     "LemllSolution",
     "LogicalPath",
     "LogisticSolution",
+    "MaxentBasis",
     "MaxentSolution",
     "MsvrSolution",
     "PathStep",

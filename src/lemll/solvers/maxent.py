@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from scipy import linalg
 from scipy.optimize import minimize
 from scipy.special import log_softmax, xlogy
 
@@ -13,13 +14,23 @@ from lemll._types import Features, FloatArray, LabelArray, MatrixLike
 from lemll._validation import is_sparse
 from lemll.solvers.interface import Status, as_features, check_size, check_stopping
 
-__all__ = ["EMPIRICAL_LOSSES", "MaxentSolution", "empirical_loss", "solve_maxent"]
+__all__ = ["EMPIRICAL_LOSSES", "MaxentBasis", "MaxentSolution", "empirical_loss", "solve_maxent"]
 
 Empirical = Literal["virtual", "pairwise"]
 
 EMPIRICAL_LOSSES = ("virtual", "pairwise")
 # Number of steps from which L-BFGS estimates the curvature.
 MEMORY = 10
+# The residual is computed after this number of evaluations, and in each step if the length of the
+# gradient is at most this multiple of the tolerance.
+CHECK_EVERY = 5
+CHECK_BELOW = 10.0
+# Up to this number of rows or features, the principal components are cheaper than slow steps.
+LARGEST_ROTATION = 5000
+# The mean degree of a label that no row has, as a number of rows.
+SMALLEST_DEGREE = 0.05
+# Components whose squared length is a smaller share of the largest are rounding errors.
+SMALLEST_COMPONENT = 1e-14
 
 
 @dataclass(frozen=True)
@@ -57,7 +68,7 @@ class MaxentSolution:
 
 
 def solve_maxent(
-    X: Features,
+    X: Features | MaxentBasis,
     distribution: Any,
     labels: MatrixLike,
     *,
@@ -67,16 +78,18 @@ def solve_maxent(
     ridge: float = 0.1,
     tol: float = 1e-5,
     max_iter: int = 2000,
+    start: MaxentSolution | None = None,
 ) -> MaxentSolution:
     """Fit ``f_k(x) = exp(theta_k x + b_k) / sum_k' exp(theta_k' x + b_k')`` to distributions.
 
-    Minimises ``sum_ik d_ik ln(d_ik / f_k(x_i)) + beta V + ridge |theta|_F^2`` by L-BFGS from
-    ``theta = 0``. V is the loss of `empirical_loss`. Because of V the objective is not convex.
+    Minimises ``sum_ik d_ik ln(d_ik / f_k(x_i)) + beta V + ridge |theta|_F^2`` by L-BFGS. It
+    starts from ``theta = 0``, if there is no `start`. V is the loss of `empirical_loss`. Because of
+    V the objective is not convex.
 
     Parameters
     ----------
-    X : ndarray or sparse array of shape (n_samples, n_features)
-        Features. Sparse features are never converted to dense.
+    X : ndarray or sparse array of shape (n_samples, n_features), or MaxentBasis
+        Features, or their basis if it serves several solves.
     distribution : ndarray of shape (n_samples, n_labels + 1)
         Degrees d. Each row sums to one. The first column belongs to the virtual label.
     labels : ndarray of shape (n_samples, n_labels)
@@ -92,6 +105,8 @@ def solve_maxent(
         The solver stops when the residual is at most this.
     max_iter : int, default=2000
         Largest number of iterations.
+    start : MaxentSolution, optional
+        Where to start: the solution of a similar problem, for example with another beta.
 
     Returns
     -------
@@ -109,60 +124,162 @@ def solve_maxent(
     array([[0.2, 0.5, 0.3],
            [0.2, 0.3, 0.5]])
     """
-    X, D, Y = _check_arrays(X, distribution, labels)
+    basis = X if isinstance(X, MaxentBasis) else MaxentBasis(X)
+    D, Y = _check_arrays(basis.n_samples, distribution, labels)
     _check_numbers(beta=beta, ridge=ridge)
     check_stopping(tol=tol, max_iter=max_iter)
     _check_empirical(emp)
-    # Scale the features so that weights and intercepts have a similar curvature, including that of
-    # the ridge. L-BFGS converges much faster on such a problem.
-    mean, scale = _location_and_scale(X, 2 * ridge * D.shape[1] / len(D))
-    Z: Any = X.multiply(1 / scale).tocsr() if is_sparse(X) else (X - mean) / scale
-    # The ridge applies to the weights of the original features, so convert it to scaled weights.
-    ridges = np.append(ridge / scale**2, 0.0)[:, None]
-    # The entropy is constant. With it the objective is a divergence, which is 0 for a perfect fit.
-    entropy = float(xlogy(D, D).sum())
-    n_samples, shape = len(D), (Z.shape[1] + 1, D.shape[1])
+    objective = _Objective(basis, D, Y, beta=beta, emp=emp, clip=clip, ridge=ridge)
+    W = objective.first_weights() if start is None else basis.encode(start.coef, start.intercept)
 
-    def value_and_gradient(flat: FloatArray) -> tuple[float, FloatArray]:
-        W = flat.reshape(shape)
-        log_f: FloatArray = log_softmax(Z @ W[:-1] + W[-1], axis=1)
-        f = np.exp(log_f)
-        value = entropy - float(np.vdot(D, log_f)) + float(np.vdot(ridges * W, W))
-        # Derivatives with respect to the scores, by the Jacobian diag(f) - f f' of the softmax. The
-        # rows of D sum to one only approximately, so use their true sums.
-        slopes = f * D.sum(axis=1, keepdims=True) - D
-        if beta > 0:
-            loss, by_f = empirical_loss(f, Y, emp=emp, clip=clip)
-            value += beta * loss
-            slopes += beta * f * (by_f - np.einsum("ij,ij->i", by_f, f)[:, None])
-        gradient = 2 * ridges * W
-        gradient[:-1] += Z.T @ slopes
-        gradient[-1] += slopes.sum(axis=0)
-        return value / n_samples, gradient.ravel() / n_samples
+    def stop_when_small(intermediate_result: object) -> None:
+        # The residual costs a product as large as those of a step. Far from the solution, it is not
+        # computed in each step.
+        near = objective.slope <= CHECK_BELOW * tol
+        if (near or objective.n_calls % CHECK_EVERY == 0) and objective.residual() <= tol:
+            raise StopIteration
 
     found = minimize(
-        value_and_gradient,
-        np.zeros(shape[0] * shape[1]),
+        objective,
+        (W / objective.units).ravel(),
         jac=True,
         method="L-BFGS-B",
-        # ftol=0: stop only when the gradient is small.
+        callback=stop_when_small,
+        # Zeros: stop only when the residual is small.
         options={"maxiter": max_iter, "maxfun": 20 * max_iter, "maxcor": MEMORY, "ftol": 0.0,
-                 "gtol": tol},
+                 "gtol": 0.0},
     )  # fmt: skip
-    W, residual = found.x.reshape(shape), float(np.abs(found.jac).max())
+    objective(found.x)
+    residual = objective.residual()
     status: Status = "converged" if residual <= tol else "stalled"
     if status == "stalled" and found.nit >= max_iter:
         status = "max_iter"
-    # Back to the original features: dense features were also centred, sparse ones only scaled.
-    coef = np.ascontiguousarray((W[:-1] / scale[:, None]).T)
+    coef, intercept = basis.decode(objective.weights(found.x))
     return MaxentSolution(
         coef=coef,
-        intercept=W[-1] if is_sparse(X) else W[-1] - coef @ mean,
-        objective=float(found.fun) * n_samples,
+        intercept=intercept,
+        objective=float(found.fun) * basis.n_samples,
         residual=residual,
         n_iter=int(found.nit),
         status=status,
     )
+
+
+class MaxentBasis:
+    """Rows in coordinates in which the problem is well conditioned. It serves several solves.
+
+    The centred rows are ``R V'`` with orthogonal columns of R and orthonormal columns of V (the
+    principal components). If all rows had the same distribution f, the Hessian in these
+    coordinates would be ``(diag(f) - f f') x diag(|R_j|^2) + 2 ridge I``, which is diagonal up to
+    f f'. Large data stay in their own features, where V is the identity.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array of shape (n_samples, n_features)
+        Features.
+    """
+
+    def __init__(self, X: Features) -> None:
+        X = as_features(X.tocsr() if is_sparse(X) else X)
+        if not is_sparse(X) and not isinstance(X, np.ndarray):
+            raise ValueError("X must hold features; a kernel has none.")
+        check_size(X, "X", "float64")
+        X = X.astype(np.float64, copy=False)
+        self.n_samples, self.n_features = X.shape
+        self.mean, self.variance = _location_and_variance(X)
+        self.V: FloatArray | None = None
+        if min(X.shape) <= LARGEST_ROTATION:
+            self.R, self.squares, self.V = _principal_components(X, self.mean)
+        else:
+            # Sparse rows cannot be centred; the intercepts absorb their mean.
+            self.mean = np.zeros(X.shape[1]) if is_sparse(X) else self.mean
+            self.R, self.squares = (
+                X - self.mean if not is_sparse(X) else X,
+                X.shape[0] * self.variance,
+            )
+
+    def encode(self, coef: FloatArray, intercept: FloatArray) -> FloatArray:
+        """Return the weights and, in the last row, the intercepts in these coordinates."""
+        weights = coef.T if self.V is None else self.V.T @ coef.T
+        return np.vstack([weights, intercept + coef @ self.mean])
+
+    def decode(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return coef and intercept of the features."""
+        coef = np.ascontiguousarray(self.of_features(W[:-1]).T)
+        return coef, W[-1] - coef @ self.mean
+
+    def of_features(self, weights: FloatArray) -> FloatArray:
+        """Return weights, or a gradient with respect to them, in the features' coordinates."""
+        return weights if self.V is None else np.asarray(self.V @ weights)
+
+
+class _Objective:
+    """The mean objective per row, as a function of weights in units of their curvature."""
+
+    def __init__(
+        self,
+        basis: MaxentBasis,
+        D: FloatArray,
+        Y: LabelArray,
+        *,
+        beta: float,
+        emp: Empirical,
+        clip: bool,
+        ridge: float,
+    ) -> None:
+        self.basis, self.D, self.Y = basis, D, Y
+        self.beta, self.emp, self.clip, self.ridge = beta, emp, clip, ridge
+        self.totals = D.sum(axis=1, keepdims=True)
+        self.entropy = float(xlogy(D, D).sum())
+        # A label without rows has a degree of 0, whose logarithm is not finite.
+        self.mean_degrees = np.maximum(D.mean(axis=0), SMALLEST_DEGREE / len(D))
+        bent = self.mean_degrees * (1 - self.mean_degrees)
+        curvature = np.vstack(
+            [np.outer(basis.squares, bent) / len(D) + 2 * ridge / len(D), bent[None]]
+        )
+        # A feature that does not vary, without a ridge, has no curvature. Its weight stays 0.
+        self.units = 1 / np.sqrt(np.where(curvature > 0, curvature, 1.0))
+        self.scale = np.sqrt(basis.variance + 2 * ridge * D.shape[1] / len(D))
+        self.scale[self.scale == 0] = 1.0
+        self.n_calls = 0
+        self.slope = np.inf
+        self.gradient = np.zeros_like(self.units)
+
+    def first_weights(self) -> FloatArray:
+        """Return the best model that does not look at the features."""
+        W = np.zeros_like(self.units)
+        W[-1] = np.log(self.mean_degrees)
+        return W
+
+    def weights(self, flat: FloatArray) -> FloatArray:
+        """Return the weights and intercepts of a point of the search."""
+        return flat.reshape(self.units.shape) * self.units
+
+    def __call__(self, flat: FloatArray) -> tuple[float, FloatArray]:
+        """Return the value and the gradient."""
+        self.n_calls += 1
+        W, R, n_samples = self.weights(flat), self.basis.R, self.basis.n_samples
+        log_f: FloatArray = log_softmax(R @ W[:-1] + W[-1], axis=1)
+        f = np.exp(log_f)
+        value = self.entropy - float(np.vdot(self.D, log_f))
+        value += self.ridge * float(np.vdot(W[:-1], W[:-1]))
+        slopes = f * self.totals - self.D
+        if self.beta > 0:
+            loss, by_f = empirical_loss(f, self.Y, emp=self.emp, clip=self.clip)
+            value += self.beta * loss
+            slopes += self.beta * f * (by_f - np.einsum("ij,ij->i", by_f, f)[:, None])
+        gradient = np.empty_like(W)
+        gradient[:-1] = R.T @ slopes + 2 * self.ridge * W[:-1]
+        gradient[-1] = slopes.sum(axis=0)
+        self.gradient = gradient / n_samples
+        slopes_in_units = (self.gradient * self.units).ravel()
+        self.slope = float(np.linalg.norm(slopes_in_units))
+        return value / n_samples, slopes_in_units
+
+    def residual(self) -> float:
+        """Return the largest entry of the last gradient, by scaled weights of the features."""
+        by_features = self.basis.of_features(self.gradient[:-1]) / self.scale[:, None]
+        return float(max(np.abs(by_features).max(), np.abs(self.gradient[-1]).max()))
 
 
 def empirical_loss(
@@ -221,21 +338,17 @@ def empirical_loss(
 
 
 def _check_arrays(
-    X: Features, distribution: Any, labels: MatrixLike
-) -> tuple[Any, FloatArray, LabelArray]:
-    X = as_features(X.tocsr() if is_sparse(X) else X)
-    if not is_sparse(X) and not isinstance(X, np.ndarray):
-        raise ValueError("X must hold features; a kernel has none.")
-    check_size(X, "X", "float64")
+    n_samples: int, distribution: Any, labels: MatrixLike
+) -> tuple[FloatArray, LabelArray]:
     D, Y = np.asarray(distribution, dtype=np.float64), np.asarray(labels).astype(np.int8)
-    if Y.ndim != 2 or D.shape != (Y.shape[0], Y.shape[1] + 1) or len(D) != X.shape[0]:
+    if Y.ndim != 2 or D.shape != (Y.shape[0], Y.shape[1] + 1) or len(D) != n_samples:
         raise ValueError(
-            f"X has {X.shape[0]} rows, so labels must be ({X.shape[0]}, n_labels) and distribution "
-            f"({X.shape[0]}, n_labels + 1); got {Y.shape} and {D.shape}."
+            f"X has {n_samples} rows, so labels must be ({n_samples}, n_labels) and distribution "
+            f"({n_samples}, n_labels + 1); got {Y.shape} and {D.shape}."
         )
     if not ((D >= 0).all() and np.allclose(D.sum(axis=1), 1)):
         raise ValueError("distribution must not be negative, and its rows must sum to one.")
-    return X.astype(np.float64, copy=False), D, Y
+    return D, Y
 
 
 def _check_numbers(**numbers: float) -> None:
@@ -249,8 +362,8 @@ def _check_empirical(emp: str) -> None:
         raise ValueError(f"emp={emp!r} must be one of {', '.join(EMPIRICAL_LOSSES)}.")
 
 
-def _location_and_scale(X: Features, added: float) -> tuple[FloatArray, FloatArray]:
-    """Return the mean of each feature, and the root of its variance plus `added` (1 if zero)."""
+def _location_and_variance(X: Features) -> tuple[FloatArray, FloatArray]:
+    """Return the mean and the variance of each feature."""
     mean = np.asarray(X.mean(axis=0)).ravel()
     if is_sparse(X):
         squares = np.asarray(X.multiply(X).mean(axis=0)).ravel()
@@ -259,5 +372,20 @@ def _location_and_scale(X: Features, added: float) -> tuple[FloatArray, FloatArr
         variance = X.var(axis=0)
     # The computed variance of a constant feature is only rounding error.
     varies = variance > 1e-20 * np.maximum(mean**2, np.finfo(np.float64).tiny)
-    variance = np.where(varies, variance, 0.0) + added
-    return mean, np.sqrt(np.where(variance > 0, variance, 1.0))
+    return mean, np.where(varies, variance, 0.0)
+
+
+def _principal_components(
+    X: Features, mean: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return R, the squared lengths of its columns, and V, with X - mean = R V'."""
+    centred = (X.toarray() if is_sparse(X) else X) - mean
+    by_rows = centred.shape[0] < centred.shape[1]
+    gram = centred @ centred.T if by_rows else centred.T @ centred
+    squares, vectors = linalg.eigh(gram, overwrite_a=True, check_finite=False)
+    kept = squares > SMALLEST_COMPONENT * max(squares[-1], 0.0)
+    squares, vectors = squares[kept], vectors[:, kept]
+    if by_rows:
+        lengths = np.sqrt(squares)
+        return vectors * lengths, squares, centred.T @ (vectors / lengths)
+    return centred @ vectors, squares, vectors

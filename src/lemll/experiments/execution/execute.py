@@ -238,7 +238,7 @@ def _tuned(task: Task) -> Any:
     if cell.tuning is None or not cell.grid:
         return task.estimator
     folds = KFold(cell.tuning.folds, shuffle=True, random_state=cell.tuning.random_state)
-    return make_search(task.estimator, cell.grid, cell.tuning.metric, folds)
+    return make_search(task.estimator, cell.grid, cell.tuning.metric, folds, cell.decisions)
 
 
 _GRAPHS = Graphs()

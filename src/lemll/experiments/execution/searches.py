@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.model_selection import GridSearchCV
 
 from lemll._types import Estimator, SettingsView
+from lemll.experiments.execution.shared_grid import SharedGridSearch
 from lemll.metrics import get_scorer
 from lemll.predictors import LEMLL, LEMLLCV, MSVRCV, MSVRClassifier
 
@@ -20,7 +21,13 @@ _PATHS: Mapping[type, tuple[type, Mapping[str, str]]] = {
 }
 
 
-def make_search(estimator: Estimator, grid: SettingsView, metric: str, folds: Any) -> Any:
+def make_search(
+    estimator: Estimator,
+    grid: SettingsView,
+    metric: str,
+    folds: Any,
+    decisions: tuple[str, ...] = (),
+) -> Any:
     """Return the estimator that searches for the best parameters of a grid.
 
     Parameters
@@ -33,6 +40,9 @@ def make_search(estimator: Estimator, grid: SettingsView, metric: str, folds: An
         Name in ``lemll.metrics.METRICS``, by which the best is chosen.
     folds : splitter
         The folds of the training rows.
+    decisions : tuple of str, default=()
+        Parameters that the Hamming loss chooses after the others. Only learners with `fit_grid`
+        have some.
 
     Returns
     -------
@@ -48,5 +58,7 @@ def make_search(estimator: Estimator, grid: SettingsView, metric: str, folds: An
             **{name: value for name, value in parameters.items() if name in made.get_params()}
         )
     lists = {name: list(values) for name, values in grid.items()}
+    if hasattr(estimator, "fit_grid"):
+        return SharedGridSearch(estimator, lists, metric, folds, decisions)
     scoring = get_scorer(metric)
     return GridSearchCV(estimator, lists, scoring=scoring, cv=folds, error_score="raise")

@@ -44,6 +44,8 @@ class Cell:
         The search over the grid.
     code : str
         Hash of the code that the result depends on.
+    decisions : tuple of str
+        Parameters of the grid that the Hamming loss chooses after the others.
     """
 
     experiment: Experiment
@@ -55,6 +57,7 @@ class Cell:
     grid: Mapping[str, tuple[Any, ...]]
     tuning: Tuning | None
     code: str
+    decisions: tuple[str, ...] = ()
 
     @cached_property
     def work(self) -> str:
@@ -67,6 +70,7 @@ class Cell:
             "setting": [self.setting.key, self.setting.rows_sha256],
             "grid": plain(self.grid),
             "tuning": None if self.tuning is None else self.tuning.key,
+            **({"decisions": self.decisions} if self.decisions else {}),
         }
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 

@@ -23,7 +23,7 @@ from lemll._types import Estimator, Settings
 __all__ = ["code_behind", "code_version", "environment", "package_sha256"]
 
 # These packages only print results, so processes may have different versions of them.
-_WITHOUT_INFLUENCE = ("cli", "comparison", "paper", "report", "testing")
+_WITHOUT_INFLUENCE = ("cli", "comparison", "demo", "paper", "report", "testing")
 # What turns an estimator into a stored result: split, search, fit, measure.
 _ENGINE_ROOM = "lemll.experiments."
 # The engine imports all methods, but a result depends only on one of them.
@@ -31,6 +31,7 @@ _KNOWN_TO_ALL = (_ENGINE_ROOM, "lemll.predictors.", "lemll.enhancers.")
 _ENGINE = (
     "lemll.experiments.execution.execute",
     "lemll.experiments.execution.searches",
+    "lemll.experiments.execution.shared_grid",
     "lemll.experiments.protocols.settings",
     "lemll.metrics.table",
     "lemll.model_selection.halves",

@@ -66,6 +66,9 @@ class Method:
     choices : mapping of str to tuple of str
         The texts that its parameters accept. A protocol file may contain no other text, because a
         text could name a path or a module.
+    decisions : tuple of str
+        Parameters of the grid that change which labels are predicted, but hardly their order. They
+        are chosen by the Hamming loss, after all others. The learner must have `fit_grid`.
     """
 
     name: str
@@ -74,6 +77,7 @@ class Method:
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     summary: str = ""
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    decisions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for attribute in ("grid", "choices"):
@@ -199,8 +203,10 @@ _ECC_L2 = partial(ECC, random_state=0)
 
 _ONE_TO_TEN = tuple(float(weight) for weight in range(1, 11))
 _MLFE_GRID = {"beta1": _ONE_TO_TEN, "beta2": (1.0, 10.0, 15.0), "beta3": (1.0, 10.0)}
+# The paper does not have a ridge, so it does not say which values to try.
 _RELIAB_GRID = {
     "beta": (0.001, 0.01, 0.1, 1.0, 10.0),
+    "ridge": (0.01, 0.1, 1.0, 10.0),
     "tau": tuple(round(0.05 * step, 2) for step in range(2, 11)),
 }
 # The first stage of the published reconstructions.
@@ -221,7 +227,15 @@ for _method in (
     Method(
         "ML2", "learner", _ML2, {"C1": _ONE_TO_TEN, "C2": _ONE_TO_TEN}, "manifold, then regression"
     ),
-    Method("RELIAB", "learner", _RELIAB_LEARNER, _RELIAB_GRID, "propagation, then maximum entropy"),
+    Method(
+        "RELIAB",
+        "learner",
+        _RELIAB_LEARNER,
+        _RELIAB_GRID,
+        "propagation, then maximum entropy",
+        # The average precision does not see tau, which decides how many labels are predicted.
+        decisions=("tau",),
+    ),
     Method("LEMLL", "enhancer", _LEMLL, _LEMLL_GRID, "numerical labels of Eq. (9)"),
     Method("FCM", "enhancer", _FCM, {}, "memberships in fuzzy clusters"),
     Method("KM", "enhancer", KMEnhancer, {}, "distances to the labels' centres, by a kernel"),

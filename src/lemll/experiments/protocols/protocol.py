@@ -229,6 +229,7 @@ class Protocol:
                         grid=self._grid(spec),
                         tuning=self.tuning,
                         code=code_version(estimators[spec.label]),
+                        decisions=self._decisions(spec),
                     )
 
     def _on(self, source: Source, spec: MethodSpec) -> MethodSpec:
@@ -251,6 +252,10 @@ class Protocol:
         grid = self.tuning.grids.get(spec.label, get_method(self.kind, spec.method).grid)
         # A parameter that the protocol sets has a fixed value and is not tuned.
         return {name: values for name, values in grid.items() if name not in spec.parameters}
+
+    def _decisions(self, spec: MethodSpec) -> tuple[str, ...]:
+        decisions = get_method(self.kind, spec.method).decisions
+        return tuple(name for name in decisions if name in self._grid(spec))
 
     def estimator(self, spec: MethodSpec) -> Any:
         """Make the unfitted estimator of a method.

@@ -193,7 +193,7 @@ class PathCV(LabelScorer):
             spaces += [plain._replace(kernel="rbf", kernel_gamma=middle * w) for w in _WIDTHS]
         if self._pairwise and self.normalize_rows:
             raise ValueError(
-                "normalize_rows must be False with a precomputed kernel, whose rows are no "
+                "normalize_rows must be False with a precomputed kernel, whose rows are not "
                 "features."
             )
         return spaces

@@ -208,7 +208,7 @@ def _checked(
             f"got {labels.shape}."
         )
     if ((labels != 0) & (labels != 1)).any():
-        raise ValueError("labels must hold only 0 and 1; code the two classes so.")
+        raise ValueError("labels must contain only 0 and 1; code the two classes as 0 and 1.")
     weights = None
     if sample_weight is not None:
         weights = np.asarray(sample_weight)

@@ -178,7 +178,8 @@ def _check_problems(rows: Sequence[Array], labels: Sequence[Any], n_samples: int
     given = np.array([len(wanted) for wanted in labels], dtype=np.intp)
     if len(size) != len(given):
         raise ValueError(
-            f"rows and labels must be of as many problems, got {len(size)} and {len(given)}."
+            "rows and labels must have the same number of problems, got "
+            f"{len(size)} and {len(given)}."
         )
     if (size != given).any():
         t = int(np.argmax(size != given))
@@ -195,7 +196,7 @@ def _check_problems(rows: Sequence[Array], labels: Sequence[Any], n_samples: int
         if index.dtype.kind not in "iu" or index.min() < 0 or index.max() >= n_samples:
             raise ValueError(f"rows must be whole numbers from 0 to {n_samples - 1}, those of X.")
         if ((values != 0) & (values != 1)).any():
-            raise ValueError("labels must hold only 0 and 1; code the two classes so.")
+            raise ValueError("labels must contain only 0 and 1; code the two classes as 0 and 1.")
         # Rising rows have no duplicates, which is the usual case. Only other problems are sorted.
         rising = index[1:] > index[:-1]
         ends = np.cumsum(size[part])

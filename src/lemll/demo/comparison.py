@@ -16,10 +16,9 @@ from lemll.comparison import (
     rank_rows,
 )
 from lemll.datasets import write_npz
+from lemll.demo.data import DemoSet, demo_sets
 from lemll.experiments import Protocol, Splits, Store
-from lemll.report._demo_data import DemoSet, demo_sets
-from lemll.report._diagrams import rank_diagram
-from lemll.report.page import Link, Section, TableData
+from lemll.report import Link, Section, TableData, rank_diagram
 
 __all__ = ["comparison_sections", "demo_protocol"]
 

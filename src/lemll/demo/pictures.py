@@ -19,8 +19,7 @@ from lemll.enhancers import LEMLLEnhancer, LogicalEnhancer, UniformEnhancer
 from lemll.experiments import list_methods
 from lemll.metrics import METRICS
 from lemll.predictors import LEMLL
-from lemll.report.page import Picture, Section, TableData
-from lemll.report.surfaces import draw_surfaces
+from lemll.report import Picture, Section, TableData, draw_surfaces
 
 __all__ = ["digits_section", "draw_demo_pictures"]
 

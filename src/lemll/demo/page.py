@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lemll.demo.comparison import comparison_sections, demo_protocol
+from lemll.demo.pictures import digits_section, draw_demo_pictures
 from lemll.experiments import Protocol, Store, run
-from lemll.report._demo_comparison import comparison_sections, demo_protocol
-from lemll.report._demo_pictures import digits_section, draw_demo_pictures
-from lemll.report.comparison import write_comparison
-from lemll.report.page import TableData, template_environment, write_page
+from lemll.report import TableData, template_environment, write_comparison, write_page
 
-__all__ = ["DemoResult", "draw_demo_pictures", "make_demo"]
+__all__ = ["DemoResult", "make_demo"]
 
 N_SPLITS = 10
 
