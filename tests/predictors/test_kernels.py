@@ -198,7 +198,7 @@ def test_a_sigmoid_kernel_is_taken_where_it_is_positive_and_refused_where_not():
         ({"kernel": "poly", "degree": 1.5}, "degree must be a whole number >= 1, got 1.5"),
         ({"kernel": "poly", "coef0": np.inf}, "coef0 must be finite, got inf"),
         ({"kernel": "poly", "coef0": "1"}, "coef0 must be a number, got '1'"),
-        ({"kernel": "poly", "kernel_gamma": 1e200}, "the poly kernel reaches inf, but values above"),
+        ({"kernel": "poly", "kernel_gamma": 1e200}, "poly kernel reaches inf, but values above"),
         ({"kernel": "poly", "kernel_gamma": 1e50}, r"reaches \d.*e\+15\d.*scale the features down"),
         ({"kernel": "precomputed"}, r"must be square, got shape \(60, 4\)"),
         ({"kernel": lambda A, B: A}, r"must return shape \(60, 60\) for 60 and 60 rows"),

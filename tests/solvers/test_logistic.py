@@ -165,7 +165,7 @@ def test_constant_features():
     ("options", "message"),
     [
         ({"labels": np.zeros((3, 2))}, r"labels must be \(80, n_problems\); got \(3, 2\)"),
-        ({"labels": np.full((80, 1), 2)}, "labels must hold only 0 and 1"),
+        ({"labels": np.full((80, 1), 2)}, "labels must contain only 0 and 1"),
         ({"C": 0.0}, "C must be finite and > 0, got 0.0"),
         ({"C": 1e-45}, "C must be at least 1e-30, got 1e-45; raise it"),
         ({"sample_weight": np.ones((80, 1))}, "must have the shape of labels"),
@@ -249,7 +249,7 @@ def test_subsets_far_from_the_origin_lose_nothing_by_rounding(cost, monkeypatch)
     [
         ([[0, 1]], [[0, 1]], {"C": np.inf}, "C must be finite and > 0, got inf"),
         ([[0, 1]], [[0, 1]], {"C": 1e-45}, "C must be at least 1e-30, got 1e-45"),
-        ([[0, 1]], [[-1, 1]], {}, "labels must hold only 0 and 1; code the two"),
+        ([[0, 1]], [[-1, 1]], {}, "labels must contain only 0 and 1; code the two"),
         ([[0, 1], [0]], [[0, 1]], {}, "the same number of problems, got 2 and 1"),
         ([[0, 1]], [[0, 1, 1]], {}, "problem 0 must have one .* 2 rows and 3 labels"),
         ([[0, 80]], [[0, 1]], {}, "rows must be whole numbers from 0 to 79"),
