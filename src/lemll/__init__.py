@@ -14,6 +14,7 @@ from lemll.predictors import (
     LabelChain,
     MLkNN,
     MSVRClassifier,
+    MultilabelForest,
     TwoStage,
 )
 
@@ -33,6 +34,7 @@ __all__ = [
     "LabelChain",
     "MLkNN",
     "MSVRClassifier",
+    "MultilabelForest",
     "TwoStage",
     "__version__",
 ]

@@ -23,6 +23,7 @@ from lemll import (
     LabelChain,
     MLkNN,
     MSVRClassifier,
+    MultilabelForest,
     TwoStage,
     enhancers,
     predictors,
@@ -41,6 +42,8 @@ CLASSICAL = [
     ECC(n_estimators=5),
     CLR(),
     CLR(voting="soft"),
+    MultilabelForest(10),
+    MultilabelForest(10, trees="random", per_label=True),
 ]
 WITH_KERNEL = [clone(made).set_params(kernel="rbf") for made in (*LINEAR, LEMLLEnhancer())]
 SEARCHES = [

@@ -21,6 +21,7 @@ from lemll import (
     LabelChain,
     MLkNN,
     MSVRClassifier,
+    MultilabelForest,
     TwoStage,
 )
 from lemll.enhancers import KMEnhancer
@@ -49,6 +50,8 @@ CLASSIFIERS = [
     CLR(voting="soft"),
     CLR("weka"),
     CLR(LogisticRegression()),
+    MultilabelForest(10, random_state=0),
+    MultilabelForest(10, trees="random", per_label=True, random_state=0),
     ML2(),
     ML2(kernel="rbf"),
     MLFE(),

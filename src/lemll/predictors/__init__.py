@@ -3,6 +3,7 @@
 from lemll.predictors.binary_relevance import BinaryRelevance
 from lemll.predictors.clr import CLR
 from lemll.predictors.ecc import ECC, LabelChain
+from lemll.predictors.forest import MultilabelForest
 from lemll.predictors.lemll import LEMLL
 from lemll.predictors.lemll_cv import LEMLLCV
 from lemll.predictors.ml2 import ML2
@@ -30,6 +31,7 @@ PREDICTORS: tuple[type, ...] = (
     MLFE,
     RELIAB,
     TwoStage,
+    MultilabelForest,
 )
 
 __all__ = [
@@ -47,6 +49,7 @@ __all__ = [
     "LabelChain",
     "MLkNN",
     "MSVRClassifier",
+    "MultilabelForest",
     "SearchProgress",
     "TwoStage",
 ]

@@ -7,13 +7,13 @@ from joblib import Parallel, delayed
 
 from lemll._types import Estimator, Features, FloatArray, LabelArray, Thresholds
 from lemll.predictors.logistic.members import built_in, fit_member, member_log_odds
-from lemll.predictors.logistic.probability import SURE, ProbabilityClassifier
+from lemll.predictors.logistic.probability import SURE, ProbabilityClassifier, TiesAreRelevant
 from lemll.solvers import solve_logistic
 
 __all__ = ["BinaryRelevance"]
 
 
-class BinaryRelevance(ProbabilityClassifier):
+class BinaryRelevance(TiesAreRelevant, ProbabilityClassifier):
     r"""One independent logistic regression per label: the basic baseline.
 
     For each label, let y be its column of Y, coded -1/+1. The model minimises

@@ -9,7 +9,7 @@ from scipy import sparse
 from lemll._sparse import dense, lighter
 from lemll._types import Features, FloatArray, IndexArray, LabelArray, Thresholds
 from lemll._validation import check_magnitude, check_number, check_whole, is_sparse
-from lemll.predictors.logistic.probability import ProbabilityClassifier
+from lemll.predictors.logistic.probability import ProbabilityClassifier, TiesAreRelevant
 from lemll.topology import nearest_neighbors
 
 __all__ = ["MLkNN", "nearest_training_rows"]
@@ -22,7 +22,7 @@ EXACT_SINGLE = 2.0**21
 RARE = 0.005
 
 
-class MLkNN(ProbabilityClassifier):
+class MLkNN(TiesAreRelevant, ProbabilityClassifier):
     r"""Multi-label k nearest neighbours, exactly as its authors defined it.
 
     ML-kNN does not minimise an objective. Let c be the number of rows that have a label, among the

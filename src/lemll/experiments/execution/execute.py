@@ -219,7 +219,8 @@ def _predict(task: Task, dataset: Dataset) -> _Result:
     seconds = {"fit": fitted - start, "predict": time.perf_counter() - fitted}
     if hasattr(estimator, "best_params_"):
         # A search may also try values outside of the grid, for example its default kernel.
-        chosen = {name: estimator.best_params_[name] for name in cell.grid}
+        wanted = cell.grid or estimator.best_params_
+        chosen = {name: estimator.best_params_[name] for name in wanted}
         return _Result(estimator.best_estimator_, arrays, seconds, chosen)
     return _Result(estimator, arrays, seconds)
 

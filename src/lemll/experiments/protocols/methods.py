@@ -31,12 +31,14 @@ from lemll.predictors import (
     CLR,
     ECC,
     LEMLL,
+    LEMLLCV,
     ML2,
     MLFE,
     RELIAB,
     BinaryRelevance,
     MLkNN,
     MSVRClassifier,
+    MultilabelForest,
 )
 
 __all__ = ["Kind", "Method", "MethodSpec", "get_method", "list_methods", "register"]
@@ -200,6 +202,9 @@ _MLKNN = partial(MLkNN, scale="minmax")
 _CLR = partial(CLR, "weka", tol=1e-6)
 _ECC = partial(ECC, "weka", tol=1e-6, random_state=0)
 _ECC_L2 = partial(ECC, random_state=0)
+_EXTRA_TREES = partial(MultilabelForest, random_state=0)
+# It searches by itself, in its own folds, so it has no grid here.
+_LEMLL_AUTO = partial(LEMLLCV, kernel="auto", normalize_rows="auto", search="coarse")
 
 _ONE_TO_TEN = tuple(float(weight) for weight in range(1, 11))
 _MLFE_GRID = {"beta1": _ONE_TO_TEN, "beta2": (1.0, 10.0, 15.0), "beta3": (1.0, 10.0)}
@@ -223,6 +228,8 @@ for _method in (
     Method("BR", "learner", BinaryRelevance, {"C": PAPER_GRID}, "one regularised model per label"),
     Method("CLR-L2", "learner", CLR, {"C": PAPER_GRID}, "CLR with regularised models"),
     Method("ECC-L2", "learner", _ECC_L2, {"C": PAPER_GRID}, "ECC with regularised models"),
+    Method("Extra trees", "learner", _EXTRA_TREES, {}, "a forest that all labels share"),
+    Method("LEMLL-auto", "learner", _LEMLL_AUTO, {}, "LEMLL with a searched kernel and scaling"),
     Method("MLFE", "learner", MLFE, _MLFE_GRID, "sparse reconstruction, then regression"),
     Method(
         "ML2", "learner", _ML2, {"C1": _ONE_TO_TEN, "C2": _ONE_TO_TEN}, "manifold, then regression"

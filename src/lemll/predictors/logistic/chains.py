@@ -14,7 +14,7 @@ from scipy.special import expit
 from lemll._types import Estimator, Features, FloatArray, IndexArray, LabelArray, MatrixLike
 from lemll._validation import is_sparse
 from lemll.predictors.logistic.members import built_in, fit_member, member_log_odds
-from lemll.predictors.logistic.probability import SURE, ProbabilityClassifier
+from lemll.predictors.logistic.probability import SURE, ProbabilityClassifier, TiesAreRelevant
 from lemll.solvers import solve_logistic
 
 __all__ = ["Chain", "ChainClassifier", "by_content", "mean_probabilities"]
@@ -92,7 +92,7 @@ def with_labels(X: Features, labels: MatrixLike) -> Features:
     return np.column_stack([X, labels])
 
 
-class ChainClassifier(ProbabilityClassifier):
+class ChainClassifier(TiesAreRelevant, ProbabilityClassifier):
     """Base of classifiers made of chains. Subclasses have the parameters that `built_in` reads."""
 
     estimator: Estimator

@@ -45,7 +45,7 @@ class TiesAreRelevant(MultilabelClassifier):
         return tags
 
 
-class ProbabilityClassifier(TiesAreRelevant):
+class ProbabilityClassifier(MultilabelClassifier):
     """Base of classifiers whose scores are log-odds. `_score` must return finite numbers."""
 
     def predict_proba(self, X: MatrixLike) -> FloatArray:

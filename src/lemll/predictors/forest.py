@@ -1,0 +1,174 @@
+"""Forests of scikit-learn as multi-label classifiers."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from scipy import sparse
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.utils import check_random_state
+
+from lemll._types import Features, FloatArray, LabelArray, RandomState, Thresholds
+from lemll._validation import check_flag, check_whole, is_sparse
+from lemll.predictors.logistic.probability import ProbabilityClassifier, log_odds
+
+__all__ = ["MultilabelForest"]
+
+Trees = Literal["extra", "random"]
+
+_FORESTS = {"extra": ExtraTreesRegressor, "random": RandomForestRegressor}
+
+
+class MultilabelForest(ProbabilityClassifier):
+    """A forest of scikit-learn that predicts all labels, with one probability per label.
+
+    Every tree divides the rows until its leaves are pure, or as small as `min_samples_leaf`. Each
+    division minimises the sum over the labels of the variances of the 0/1 labels in the two parts.
+    This variance is half of the Gini impurity, so the trees are classification trees. The
+    probability of a label is the mean over the trees of its share in the leaf of the row.
+
+    Parameters
+    ----------
+    n_estimators : int, default=300
+        Number of trees. With `per_label`, of each label.
+    trees : {"extra", "random"}, default="extra"
+        "extra": extremely randomised trees [1]_, with random cut points. "random": a random
+        forest [2]_, with the best cut points.
+    per_label : bool, default=False
+        Whether each label has a forest of its own. By default all labels share the trees.
+    max_features : "sqrt", "log2", int, float or None, default="sqrt"
+        Number of features that each division considers, as in scikit-learn.
+    min_samples_leaf : int, default=1
+        Smallest number of rows in a leaf.
+    bootstrap : bool, optional
+        Whether each tree sees a bootstrap sample of the rows. By default only the trees of a
+        random forest do.
+    thresholds : {"zero", "f1", "hamming"}, default="zero"
+        A label is predicted if its log-odds are above its threshold. "zero" uses 0 for all labels:
+        a probability of one half. "f1" and "hamming" choose one threshold per label: the one with
+        the best F1, or with the most correct decisions. To choose it, 5-fold cross-validation
+        scores every training row with a model that was not fitted on that row.
+    n_jobs : int, optional
+        Number of threads, as in joblib.
+    random_state : int, RandomState or None, default=None
+        Seed of the trees.
+
+    Attributes
+    ----------
+    forests_ : list of estimator
+        The forest of all labels, or one per label.
+    oob_proba_ : ndarray of shape (n_samples, n_labels) or None
+        With bootstrap samples: the probabilities of each training row by the trees that did not
+        see it, NaN if all trees saw it. None without bootstrap samples.
+    classes_ : ndarray
+        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
+    label_names_ : ndarray of str
+        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
+    thresholds_ : ndarray of shape (n_labels,)
+        One threshold per label. A label is predicted if its log-odds are above it.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the features, if X has names.
+
+    See Also
+    --------
+    BinaryRelevance : One logistic regression per label.
+
+    References
+    ----------
+    .. [1] P. Geurts, D. Ernst and L. Wehenkel, "Extremely randomized trees", Machine Learning
+       63(1), 2006.
+    .. [2] L. Breiman, "Random forests", Machine Learning 45(1), 2001.
+
+    Examples
+    --------
+    >>> from lemll import MultilabelForest
+    >>> from lemll.datasets import load_digit_tags
+    >>> digits = load_digit_tags()
+    >>> model = MultilabelForest(50, random_state=0).fit(digits.X[:900], digits.Y[:900])
+    >>> model.predict_proba(digits.X[900:]).shape
+    (897, 8)
+    """
+
+    def __init__(
+        self,
+        n_estimators: int = 300,
+        *,
+        trees: Trees = "extra",
+        per_label: bool = False,
+        max_features: Any = "sqrt",
+        min_samples_leaf: int = 1,
+        bootstrap: bool | None = None,
+        thresholds: Thresholds = "zero",
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.trees = trees
+        self.per_label = per_label
+        self.max_features = max_features
+        self.min_samples_leaf = min_samples_leaf
+        self.bootstrap = bootstrap
+        self.thresholds = thresholds
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _fit(self, X: Features, Y: LabelArray) -> None:
+        if self.trees not in _FORESTS:
+            raise ValueError(f"trees={self.trees!r} must be one of {', '.join(_FORESTS)}.")
+        drawn = self.trees == "random" if self.bootstrap is None else self.bootstrap
+        bootstrap = check_flag("bootstrap", drawn)
+        options = {
+            "n_estimators": check_whole("n_estimators", self.n_estimators, least=1),
+            "max_features": self.max_features,
+            "min_samples_leaf": check_whole("min_samples_leaf", self.min_samples_leaf, least=1),
+            "bootstrap": bootstrap,
+            "n_jobs": self.n_jobs,
+        }
+        per_label = check_flag("per_label", self.per_label)
+        parts = np.hsplit(Y, Y.shape[1]) if per_label else [Y]
+        # The forests of the labels have the same seed, so the order of the labels does not matter.
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        rows = _for_trees(X)
+        self.forests_ = [
+            _FORESTS[self.trees](**options, random_state=seed).fit(
+                rows, part.ravel() if part.shape[1] == 1 else part
+            )
+            for part in parts
+        ]
+        self.oob_proba_ = None
+        if bootstrap:
+            self.oob_proba_ = np.column_stack([_unseen_means(f, rows) for f in self.forests_])
+
+    def _score(self, X: Features) -> FloatArray:
+        rows = _for_trees(X)
+        return log_odds(np.column_stack([forest.predict(rows) for forest in self.forests_]))
+
+
+def _for_trees(X: Features) -> Features:
+    """Return rows in the form that the trees of scikit-learn accept: float32, 32-bit indices."""
+    if not is_sparse(X):
+        return X.astype(np.float32)
+    if X.nnz > np.iinfo(np.int32).max:
+        raise ValueError(
+            f"X has {X.nnz} stored values, but a forest accepts at most 2^31 - 1; fit fewer rows."
+        )
+    parts = X.data.astype(np.float32), X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return sparse.csr_array(parts, shape=X.shape)
+
+
+def _unseen_means(forest: Any, rows: Features) -> FloatArray:
+    """Return the mean prediction of each row by the trees whose sample does not contain it."""
+    n_samples = rows.shape[0]
+    total: Any = 0.0
+    count = np.zeros(n_samples)
+    for tree, drawn in zip(forest.estimators_, forest.estimators_samples_, strict=True):
+        unseen = np.setdiff1d(np.arange(n_samples), drawn)
+        found = np.zeros((n_samples, tree.n_outputs_))
+        if len(unseen):
+            found[unseen] = tree.predict(rows[unseen]).reshape(len(unseen), -1)
+        total, count[unseen] = total + found, count[unseen] + 1
+    with np.errstate(invalid="ignore"):  # 0 / 0 is the NaN of a row that all trees saw
+        return np.asarray(total / count[:, None])
