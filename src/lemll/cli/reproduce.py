@@ -20,14 +20,18 @@ from lemll.paper import (
     N_SPLITS,
     QUICK_PREDICTION,
     QUICK_RECONSTRUCTION,
+    PredictionReport,
     Ranks,
     ReconstructionAgreement,
     ReconstructionReport,
+    collect,
+    make_cells_report,
     make_prediction_report,
     make_reconstruction_report,
     paper_prediction,
     paper_reconstruction,
     printed_prediction,
+    repeat,
 )
 from lemll.report import template_environment, write_comparison, write_table
 
@@ -111,9 +115,28 @@ def prediction(
     store: Folder = Path("lemll-results/prediction"),
     output: Output = None,
     jobs: Jobs = 1,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            help="A folder of committed results (protocols and cells.csv): write all tables and "
+            "the page from it, and run nothing.",
+        ),
+    ] = None,
+    collect_cells: Annotated[
+        bool, typer.Option("--collect", help="With --from: first add the cells done in --store.")
+    ] = False,
+    verify: Annotated[
+        int, typer.Option(help="With --from: run this number of random cells again and compare.")
+    ] = 0,
 ) -> None:
     """Predict labels with every learner (Tables II and III)."""
     console = make_console()
+    if source is not None:
+        if collect_cells:
+            console.print(f"{collect(source, Store(store))} cells are new in {source}")
+        _print_committed(console, source, output or source)
+        raise typer.Exit(code=_verify(console, source, verify))
     wanted = datasets or (list(QUICK_PREDICTION) if quick else None)
     names, absent = _at_hand(wanted, "I", download=datasets is not None)
     chosen = None if methods is None else [name.strip() for name in methods.split(",")]
@@ -136,6 +159,13 @@ def prediction(
     folder = output or store.with_name(f"{store.name}-tables")
     files = report.write(folder)
     _print_panels(console, report.table)
+    _print_prediction(console, report)
+    _print_files(console, files, absent)
+    _print_page(console, write_comparison(folder / "report.html", protocol, opened))
+    raise typer.Exit(code=1 if end.failed else 0)
+
+
+def _print_prediction(console: Console, report: PredictionReport) -> None:
     _print_ranks(console, report.ranks, "measure")
     for entry in report.agreement:
         console.print(
@@ -144,9 +174,35 @@ def prediction(
             soft_wrap=True,
         )
     console.print(report.settings, soft_wrap=True)
-    _print_files(console, files, absent)
-    _print_page(console, write_comparison(folder / "report.html", protocol, opened))
-    raise typer.Exit(code=1 if end.failed else 0)
+
+
+def _print_committed(console: Console, source: Path, folder: Path) -> None:
+    """Write the tables and the page of committed cells."""
+    template_environment()
+    report = make_cells_report(source)
+    files = report.write(folder)
+    _print_prediction(console, report)
+    _print_files(console, files, [])
+    page = write_table(
+        folder / "report.html",
+        report.table,
+        title="The paper's first experiment",
+        source=report.settings,
+    )
+    _print_page(console, page)
+
+
+def _verify(console: Console, source: Path, number: int) -> int:
+    """Run random cells again; return the exit code."""
+    repeated = differing = 0
+    for done in repeat(source, number) if number else ():
+        repeated += 1
+        differing += bool(done.differences)
+        name = f"{done.key.method} on {done.key.dataset}, half {done.key.split}"
+        console.print(f"{repeated}. {name}: {'; '.join(done.differences) or 'the same'}")
+    if number:
+        console.print(f"{differing} of {repeated} cells differ")
+    return 1 if differing else 0
 
 
 @app.command()

@@ -139,11 +139,12 @@ def _t_tests(panel: Panel, control: str, other: str, ratio: float) -> list[Outco
     outcomes: list[Outcome] = []
     for row in panel.ranked:
         first, second = panel.entries[row, control].values, panel.entries[row, other].values
-        if len(first) >= 2:
+        shared = min(len(first), len(second))
+        if shared >= 2:
             outcomes.append(
                 paired_t_test(
-                    first,
-                    second,
+                    first[:shared],
+                    second[:shared],
                     greater_is_better=panel.metric.greater_is_better,
                     test_train_ratio=ratio,
                 ).outcome

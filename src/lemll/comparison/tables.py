@@ -52,7 +52,7 @@ class ComparisonTable:
         values: Values,
         *,
         control: str,
-        wanted: int | None = None,
+        wanted: int | Mapping[tuple[str, str], int] | None = None,
         methods: Sequence[str] = (),
         notes: Sequence[str] = (),
     ) -> ComparisonTable:
@@ -64,8 +64,9 @@ class ComparisonTable:
             One value per split; the threshold is None for a prediction.
         control : str
             The method to compare the others with.
-        wanted : int, optional
-            Number of values of a complete entry; by default that of the longest entry.
+        wanted : int or mapping of (data set, method) to int, optional
+            Number of values of a complete entry; by default that of the longest entry. If entries
+            want different numbers, a t-test uses the splits that the entry and the control share.
         methods : sequence of str, optional
             The columns; by default in the order of appearance.
         notes : sequence of str, optional
@@ -106,7 +107,7 @@ class ComparisonTable:
                 (row, column): _entry(
                     values.get((name, threshold, row, column), ()),
                     values.get((name, threshold, row, control), ()) if column != control else (),
-                    wanted or longest,
+                    _wanted(wanted, row, column) or longest,
                     METRICS[name],
                     published.get((name, threshold, row, column), ()),
                 )
@@ -241,6 +242,13 @@ def _two(figures: Sequence[float]) -> list[str]:
     return texts + [""] * (2 - len(texts))
 
 
+def _wanted(
+    wanted: int | Mapping[tuple[str, str], int] | None, row: str, column: str
+) -> int | None:
+    # An entry that is not planned wants as many values as the longest, so it is not complete.
+    return wanted.get((row, column)) if isinstance(wanted, Mapping) else wanted
+
+
 def _entry(
     values: Sequence[float],
     control: Sequence[float],
@@ -249,8 +257,10 @@ def _entry(
     published: tuple[float, ...],
 ) -> Entry:
     mark = ""
-    if len(values) == len(control) == wanted >= 2:
-        test = paired_t_test(control, values, greater_is_better=metric.greater_is_better)
+    # Entries with fewer splits have the first ones.
+    if len(control) >= len(values) == wanted >= 2:
+        shared = control[: len(values)]
+        test = paired_t_test(shared, values, greater_is_better=metric.greater_is_better)
         mark = test.mark
     return Entry(tuple(values), wanted, mark, published)
 

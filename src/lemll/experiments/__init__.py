@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 from lemll.experiments.execution.dask import dask_client
-from lemll.experiments.execution.execute import measure, split_rows
+from lemll.experiments.execution.execute import measure, run_cell, split_rows
 from lemll.experiments.execution.runner import RunProgress, run
 from lemll.experiments.protocols.methods import (
     Method,
@@ -44,6 +44,7 @@ __all__ = [
     "measure",
     "register",
     "run",
+    "run_cell",
     "safe_cell",
     "split_rows",
     "write_output",

@@ -7,7 +7,12 @@ from lemll.paper.prediction import (
     paper_prediction,
     printed_prediction,
 )
-from lemll.paper.prediction_report import PredictionReport, make_prediction_report
+from lemll.paper.prediction_cells import Repetition, collect, repeat
+from lemll.paper.prediction_report import (
+    PredictionReport,
+    make_cells_report,
+    make_prediction_report,
+)
 from lemll.paper.ranks import Ranks
 from lemll.paper.reconstruction import (
     QUICK_RECONSTRUCTION,
@@ -25,9 +30,13 @@ __all__ = [
     "Ranks",
     "ReconstructionAgreement",
     "ReconstructionReport",
+    "Repetition",
+    "collect",
+    "make_cells_report",
     "make_prediction_report",
     "make_reconstruction_report",
     "paper_prediction",
     "paper_reconstruction",
     "printed_prediction",
+    "repeat",
 ]

@@ -118,6 +118,9 @@ class PredictionAgreement:
         Number of means; of those within two of the paper's standard deviations of the printed mean
         (a standard deviation below .001 counts as .001); of those that are further away and better;
         and of those that are further away and worse.
+    as_good : int
+        Number of means that are better than the printed mean, or worse by at most one of the
+        paper's standard deviations.
     misses : tuple of str
         The means that are further away: measure, data set, and our mean minus the printed one.
     """
@@ -127,6 +130,7 @@ class PredictionAgreement:
     within: int
     better: int
     worse: int
+    as_good: int
     misses: tuple[str, ...]
 
 
@@ -145,7 +149,7 @@ def agreement(table: ComparisonTable) -> list[PredictionAgreement]:
     """
     found = []
     for method in dict.fromkeys(name for panel in table.panels for name in panel.methods):
-        cells, better, misses = 0, 0, []
+        cells, better, as_good, misses = 0, 0, 0, []
         for panel in table.panels:
             direction = 1 if panel.metric.greater_is_better else -1
             for (dataset, column), entry in panel.entries.items():
@@ -154,13 +158,23 @@ def agreement(table: ComparisonTable) -> list[PredictionAgreement]:
                 cells += 1
                 mean, std = entry.published
                 difference = round(entry.figures[0], 3) - mean
-                if abs(difference) > WITHIN * max(std, SMALLEST_STD) + 1e-9:
+                unit = max(std, SMALLEST_STD)
+                as_good += difference * direction >= -unit - 1e-9
+                if abs(difference) > WITHIN * unit + 1e-9:
                     misses.append(f"{panel.metric.title} {dataset}: {difference:+.3f}")
                     better += difference * direction > 0
         if cells:
             off = len(misses)
             found.append(
-                PredictionAgreement(method, cells, cells - off, better, off - better, tuple(misses))
+                PredictionAgreement(
+                    method=method,
+                    cells=cells,
+                    within=cells - off,
+                    better=better,
+                    worse=off - better,
+                    as_good=as_good,
+                    misses=tuple(misses),
+                )
             )
     return found
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
-from lemll.comparison import ComparisonTable
+from scipy.stats import kendalltau, spearmanr
+
+from lemll.comparison import ComparisonTable, conclude
+from lemll.exceptions import StoreError
 from lemll.experiments import Protocol, Store, write_texts
 from lemll.paper.prediction import (
     PAPER_METHODS,
@@ -15,9 +19,17 @@ from lemll.paper.prediction import (
     agreement,
     significances,
 )
+from lemll.paper.prediction_cells import (
+    CELLS_FILE,
+    MeasuredCell,
+    cells_table,
+    planned_cells,
+    read_cells,
+    read_protocols,
+)
 from lemll.paper.ranks import Ranks, block_ranks, rank_lines
 
-__all__ = ["PredictionReport", "make_prediction_report"]
+__all__ = ["PredictionReport", "make_cells_report", "make_prediction_report"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +48,8 @@ class PredictionReport:
         How often LEMLL is significantly better and worse, one per method.
     settings : str
         The number of halves, and how parameters were chosen.
+    seconds : tuple of str
+        Lines of a table of times; empty if the times are not known.
     """
 
     table: ComparisonTable
@@ -43,6 +57,7 @@ class PredictionReport:
     ranks: list[Ranks]
     significances: list[Significance]
     settings: str
+    seconds: tuple[str, ...] = ()
 
     def summary(self) -> str:
         """Write settings, agreement, ranks and significance in Markdown.
@@ -64,10 +79,17 @@ class PredictionReport:
                 "",
                 *rank_lines(self.ranks, heading="measure"),
                 "",
+                *(f"- {block.title}: {_correlation(block)}" for block in self.ranks),
+                "",
+                "## Average ranks of all methods",
+                "",
+                *_all_ranks(self.table),
+                "",
                 f"## Where {self.table.control} is significantly better / worse, ours [printed]",
                 "",
                 *_significance_lines(self.significances),
                 "",
+                *(["## Time", "", *self.seconds, ""] if self.seconds else []),
             ]
         )
 
@@ -93,6 +115,70 @@ class PredictionReport:
         return write_texts(folder, texts)
 
 
+def _correlation(block: Ranks) -> str:
+    tau = kendalltau(block.ours, block.published).statistic
+    rho = spearmanr(block.ours, block.published).statistic
+    return f"rank correlation of the two orders: Spearman {rho:.2f}, Kendall {tau:.2f}"
+
+
+def _all_ranks(table: ComparisonTable) -> list[str]:
+    """Write the average ranks of all methods, with the critical difference of Nemenyi's test."""
+    complete = [panel for panel in table.panels if panel.ranked]
+    if not complete:
+        return ["No data set is complete."]
+    methods = complete[0].methods
+    lines = [
+        f"Data sets on which all methods are complete: {', '.join(complete[0].ranked)}.",
+        "",
+        f"| measure | {' | '.join(methods)} | critical difference |",
+        "|---" * (len(methods) + 2) + "|",
+    ]
+    for panel in complete:
+        found = conclude(panel, table.control, ratio=1.0)
+        limit = "" if found is None else f"{found.nemenyi:.2f}"
+        ranks = " | ".join(f"{rank:.2f}" for rank in panel.ranks())
+        lines.append(f"| {panel.title} | {ranks} | {limit} |")
+    return lines
+
+
+def make_cells_report(folder: Path) -> PredictionReport:
+    """Summarise the committed cells of a folder, without running anything.
+
+    Parameters
+    ----------
+    folder : Path
+        A folder with protocols and the table of their cells.
+
+    Returns
+    -------
+    PredictionReport
+        Tables and summaries.
+    """
+    cells, planned = read_cells(folder), planned_cells(read_protocols(folder))
+    if not cells:
+        raise StoreError(f"{folder} has no {CELLS_FILE}; run its protocols and collect the cells.")
+    done = [cell for cell in cells if cell.status == "done"]
+    hours = sum(cell.seconds for cell in cells) / 3600
+    settings = (
+        f"{len(done)} of {len(planned)} planned cells are done; they took {hours:.1f} hours on one "
+        "thread each, on a loaded machine. The paper's halves, and its tuning, are not known."
+    )
+    return _report(cells_table(cells, planned), settings, _seconds_lines(done))
+
+
+def _seconds_lines(cells: Sequence[MeasuredCell]) -> list[str]:
+    """Write the mean seconds of a cell, by data set and method."""
+    methods = list(dict.fromkeys(cell.key.method for cell in cells))
+    lines = [f"| data set | {' | '.join(methods)} |", "|---" * (len(methods) + 1) + "|"]
+    for dataset in dict.fromkeys(cell.key.dataset for cell in cells):
+        row = []
+        for method in methods:
+            seconds = [cell.seconds for cell in cells if cell.key[:2] == (dataset, method)]
+            row.append(f"{fmean(seconds):.1f} ({len(seconds)})" if seconds else "")
+        lines.append(f"| {dataset} | {' | '.join(row)} |")
+    return ["Mean seconds of a cell, with its tuning (number of cells done).", "", *lines]
+
+
 def make_prediction_report(protocol: Protocol, store: Store) -> PredictionReport:
     """Summarise the results of a prediction in a store.
 
@@ -113,12 +199,18 @@ def make_prediction_report(protocol: Protocol, store: Store) -> PredictionReport
     how = "default parameters"
     if protocol.tuning is not None:
         how = f"parameters tuned by {protocol.tuning.metric} in {protocol.tuning.folds} folds"
+    settings = f"{n_splits} halves, {how}. The paper's halves, and its tuning, are not known."
+    return _report(table, settings)
+
+
+def _report(table: ComparisonTable, settings: str, seconds: Sequence[str] = ()) -> PredictionReport:
     return PredictionReport(
         table=table,
         agreement=agreement(table),
         ranks=block_ranks(_of_the_paper(table)),
         significances=significances(table) if table.control == "LEMLL" else [],
-        settings=f"{n_splits} halves, {how}. The paper's halves, and its tuning, are not known.",
+        settings=settings,
+        seconds=tuple(seconds),
     )
 
 
@@ -133,14 +225,20 @@ def _of_the_paper(table: ComparisonTable) -> ComparisonTable:
         for dataset in panel.datasets
         for method in kept
     }
-    wanted = next(iter(table.panels[0].entries.values())).wanted
+    wanted = {key: entry.wanted for key, entry in table.panels[0].entries.items()}
     control = table.control if table.control in kept else kept[0]
     return ComparisonTable.from_values(values, control=control, wanted=wanted, methods=kept)
 
 
 def _agreement_lines(found: Sequence[PredictionAgreement]) -> list[str]:
-    lines = ["| method | means | within | better | worse |", "|---|---|---|---|---|"]
-    lines += [f"| {a.method} | {a.cells} | {a.within} | {a.better} | {a.worse} |" for a in found]
+    lines = [
+        "| method | means | within two | better | worse | as good as printed, within one |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {a.method} | {a.cells} | {a.within} | {a.better} | {a.worse} | {a.as_good} |"
+        for a in found
+    ]
     misses = [f"- {a.method}: {'; '.join(a.misses)}" for a in found if a.misses]
     return [*lines, "", "More than two standard deviations away:", "", *(misses or ["- none"])]
 

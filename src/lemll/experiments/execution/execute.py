@@ -25,13 +25,13 @@ from lemll.experiments.execution.reuse import FirstStages, Graphs
 from lemll.experiments.execution.searches import make_search
 from lemll.experiments.protocols.code import environment, package_sha256
 from lemll.experiments.protocols.names import plain
-from lemll.experiments.protocols.protocol import Cell
+from lemll.experiments.protocols.protocol import Cell, Protocol
 from lemll.experiments.protocols.settings import Splits
 from lemll.experiments.protocols.sources import load_source
 from lemll.experiments.stores.records import Status
 from lemll.metrics import METRICS, label_scores
 
-__all__ = ["Outcome", "Task", "execute", "failure", "measure", "split_rows"]
+__all__ = ["Outcome", "Task", "execute", "failure", "measure", "run_cell", "split_rows"]
 
 Arrays = Mapping[str, Array]
 
@@ -134,6 +134,25 @@ def execute(task: Task, dataset: Dataset | None = None) -> Outcome:
             raise
         kind, trace = type(error).__name__, traceback.format_exc()
         return failure(task.cell.id, "failed", kind, str(error), trace)
+
+
+def run_cell(protocol: Protocol, cell: Cell) -> Outcome:
+    """Run one cell of a protocol here, without a store.
+
+    Parameters
+    ----------
+    protocol : Protocol
+        The protocol.
+    cell : Cell
+        One of its cells.
+
+    Returns
+    -------
+    Outcome
+        As of `execute`, with one BLAS thread.
+    """
+    estimator = protocol.estimator(cell.method)
+    return execute(Task(cell, package_sha256(), estimator, protocol.metrics, blas_threads=1))
 
 
 def _signals_arrive_here() -> bool:

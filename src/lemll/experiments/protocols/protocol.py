@@ -232,6 +232,35 @@ class Protocol:
                         decisions=self._decisions(spec),
                     )
 
+    def restricted(self, dataset: str, label: str) -> Protocol | None:
+        """Return the part of the protocol for one method on one data set.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the data set.
+        label : str
+            Label of the method.
+
+        Returns
+        -------
+        Protocol or None
+            None if the protocol does not have this method or this data set.
+        """
+        sources = tuple(source for source in self.datasets if source.name == dataset)
+        specs = tuple(spec for spec in self.methods if spec.label == label)
+        if not sources or not specs:
+            return None
+        tuning = self.tuning
+        if tuning is not None:
+            grids = {name: grid for name, grid in tuning.grids.items() if name == label}
+            tuning = replace(tuning, grids=grids)
+        special = self.exceptions.get(dataset, {})
+        kept = {dataset: {label: special[label]}} if label in special else {}
+        return replace(
+            self, datasets=sources, methods=specs, control=label, tuning=tuning, exceptions=kept
+        )
+
     def _on(self, source: Source, spec: MethodSpec) -> MethodSpec:
         """Return the method as it is run on a data set."""
         special = self.exceptions.get(source.name, {}).get(spec.label, {})

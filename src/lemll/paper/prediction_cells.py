@@ -1,0 +1,359 @@
+"""The cells of the first experiment as one committed table, without a store.
+
+A folder holds protocols (``*.toml``), which say what was planned, and ``cells.csv``, which says
+what was measured: one row per data set, method and split.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from lemll.comparison import ComparisonTable
+from lemll.datasets import list_datasets
+from lemll.exceptions import ProtocolError, StoreError
+from lemll.experiments import Cell, Protocol, Record, Store, csv_text, run_cell, write_texts
+from lemll.metrics import METRICS
+from lemll.paper.prediction import PAPER_METHODS
+
+__all__ = [
+    "CELLS_FILE",
+    "CellKey",
+    "MeasuredCell",
+    "Repetition",
+    "cells_table",
+    "collect",
+    "planned_cells",
+    "read_cells",
+    "read_protocols",
+    "repeat",
+    "write_cells",
+]
+
+CELLS_FILE = "cells.csv"
+_MEASURES = tuple(name for name, m in METRICS.items() if m.kind == "multilabel" and m.in_paper)
+_HEADER = (
+    "dataset", "method", "split", "status", "chosen", *_MEASURES, "seconds", "code", "finished",
+)  # fmt: skip
+# Another machine adds in another order, and a solver then stops at another point within its
+# tolerance. This may exchange two labels with nearly equal scores.
+_TOLERANCE = 5e-4
+
+
+class CellKey(NamedTuple):
+    """What identifies a cell in the table."""
+
+    dataset: str
+    method: str
+    split: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredCell:
+    """One row of the table.
+
+    Attributes
+    ----------
+    key : CellKey
+        Data set, label of the method, and number of the half.
+    status : str
+        "done", "failed" or "timeout".
+    chosen : str
+        The tuned parameters as JSON; empty if the method is not tuned.
+    metrics : mapping of str to float or None
+        The measures of the paper. None if a measure is not defined.
+    seconds : float
+        Wall time of fitting, with the tuning.
+    code : str
+        The first digits of the hash of the code.
+    finished : str
+        Date and time, UTC.
+    """
+
+    key: CellKey
+    status: str
+    chosen: str
+    metrics: Mapping[str, float | None]
+    seconds: float
+    code: str
+    finished: str
+
+
+def read_protocols(folder: Path) -> list[Protocol]:
+    """Read the protocols of a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+
+    Returns
+    -------
+    list of Protocol
+        In the order of the file names.
+
+    Raises
+    ------
+    ProtocolError
+        If there is none.
+    """
+    files = sorted(folder.glob("*.toml"))
+    if not files:
+        raise ProtocolError(f"{folder} has no protocol (*.toml); give a folder of results.")
+    return [Protocol.from_toml(file) for file in files]
+
+
+def planned_cells(protocols: Iterable[Protocol]) -> list[CellKey]:
+    """List the cells that protocols plan, without loading data.
+
+    Parameters
+    ----------
+    protocols : iterable of Protocol
+        Predictions by random halves.
+
+    Returns
+    -------
+    list of CellKey
+        Each cell once.
+    """
+    keys = [
+        CellKey(source.name, spec.label, protocol.splits.random_state + number)
+        for protocol in protocols
+        if protocol.splits is not None
+        for source in protocol.datasets
+        for spec in protocol.methods
+        for number in range(protocol.splits.n_splits)
+    ]
+    return list(dict.fromkeys(keys))
+
+
+def read_cells(folder: Path) -> list[MeasuredCell]:
+    """Read the table of a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+
+    Returns
+    -------
+    list of MeasuredCell
+        One per row; empty if there is no table yet.
+
+    Raises
+    ------
+    StoreError
+        If the table is not what `write_cells` writes.
+    """
+    path = folder / CELLS_FILE
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.reader(stream))
+    if not rows or tuple(rows[0]) != _HEADER:
+        raise StoreError(f"{path}: the first line must be {','.join(_HEADER)}.")
+    cells = []
+    for number, row in enumerate(rows[1:], start=2):
+        try:
+            cells.append(_cell(dict(zip(_HEADER, row, strict=True))))
+        except ValueError as error:
+            raise StoreError(f"{path}, line {number}: {error}.") from error
+    return cells
+
+
+def _cell(row: Mapping[str, str]) -> MeasuredCell:
+    return MeasuredCell(
+        key=CellKey(row["dataset"], row["method"], int(row["split"])),
+        status=row["status"],
+        chosen=row["chosen"],
+        metrics={name: float(row[name]) if row[name] else None for name in _MEASURES},
+        seconds=float(row["seconds"]),
+        code=row["code"],
+        finished=row["finished"],
+    )
+
+
+def write_cells(folder: Path, cells: Iterable[MeasuredCell]) -> Path:
+    """Write the table of a folder, sorted by data set, method and split.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder; it is created if it does not exist.
+    cells : iterable of MeasuredCell
+        The rows.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    rows: list[Sequence[object]] = [_HEADER]
+    for cell in sorted(cells, key=lambda cell: cell.key):
+        values = [cell.metrics[name] for name in _MEASURES]
+        shown = ["" if value is None else f"{value:.6f}" for value in values]
+        rows.append(
+            [*cell.key, cell.status, cell.chosen, *shown, f"{cell.seconds:.1f}", cell.code,
+             cell.finished]
+        )  # fmt: skip
+    (path,) = write_texts(folder, {CELLS_FILE: csv_text(rows)})
+    return path
+
+
+def collect(folder: Path, store: Store) -> int:
+    """Add the finished cells of a store to the table of a folder.
+
+    A record counts if its work (data, method, parameters, rows, tuning) is in a protocol of the
+    folder, whatever version of the code computed it. The latest record of a cell wins.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder with the protocols.
+    store : Store
+        The store.
+
+    Returns
+    -------
+    int
+        Number of cells that are new or replaced.
+    """
+    keys = {
+        cell.work: CellKey(cell.source.name, cell.method.label, int(cell.setting.key[-1]))
+        for protocol in read_protocols(folder)
+        for cell in protocol.cells()
+    }
+    known = {cell.key: cell for cell in read_cells(folder)}
+    before = dict(known)
+    for record in store.records():
+        key = keys.get(record.work)
+        if key is not None and (key not in known or known[key].finished < record.finished):
+            known[key] = _measured(key, record)
+    write_cells(folder, known.values())
+    return sum(known[key] != before.get(key) for key in known)
+
+
+def _measured(key: CellKey, record: Record) -> MeasuredCell:
+    chosen = "" if record.chosen is None else json.dumps(dict(record.chosen), sort_keys=True)
+    return MeasuredCell(
+        key=key,
+        status=record.status,
+        chosen=chosen,
+        metrics={name: record.metrics.get(name) for name in _MEASURES},
+        seconds=record.seconds.get("fit", 0.0),
+        code=record.code[:12],
+        finished=record.finished,
+    )
+
+
+def cells_table(
+    cells: Iterable[MeasuredCell], planned: Iterable[CellKey], *, control: str = "LEMLL"
+) -> ComparisonTable:
+    """Make the tables of the paper from measured cells.
+
+    Parameters
+    ----------
+    cells : iterable of MeasuredCell
+        The rows of a table.
+    planned : iterable of CellKey
+        All cells of the protocols; an entry is complete if all of its cells are done.
+    control : str, default="LEMLL"
+        The method that the marks compare with the others.
+
+    Returns
+    -------
+    ComparisonTable
+        The paper's data sets and methods first, in its order.
+    """
+    by_entry: dict[tuple[str, str], list[int]] = {}
+    for key in planned:
+        by_entry.setdefault((key.dataset, key.method), []).append(key.split)
+    done = {cell.key: cell.metrics for cell in cells if cell.status == "done"}
+    datasets = _in_order((d for d, _ in by_entry), [info.name for info in list_datasets()])
+    methods = _in_order((m for _, m in by_entry), PAPER_METHODS)
+    values: dict[tuple[str, float | None, str, str], list[float]] = {}
+    for measure in _MEASURES:
+        for dataset in datasets:
+            for method in methods:
+                found = [
+                    done.get(CellKey(dataset, method, split), {}).get(measure)
+                    for split in sorted(by_entry.get((dataset, method), ()))
+                ]
+                kept = [value for value in found if value is not None]
+                values[measure, None, dataset, method] = kept
+    wanted = {entry: len(splits) for entry, splits in by_entry.items()}
+    return ComparisonTable.from_values(values, control=control, wanted=wanted, methods=methods)
+
+
+def _in_order(names: Iterable[str], order: Sequence[str]) -> list[str]:
+    """Return different names: first those of the given order, then the others."""
+    found = list(dict.fromkeys(names))
+    return sorted(found, key=lambda name: order.index(name) if name in order else len(order))
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """A cell that was run again.
+
+    Attributes
+    ----------
+    key : CellKey
+        The cell.
+    differences : tuple of str
+        Measures that differ from the table by more than the tolerance.
+    """
+
+    key: CellKey
+    differences: tuple[str, ...]
+
+
+def repeat(folder: Path, number: int, *, random_state: int = 0) -> Iterable[Repetition]:
+    """Run random cells of a folder again, with the present code, and compare.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    number : int
+        Number of cells; all if there are fewer.
+    random_state : int, default=0
+        Seed of the choice.
+
+    Yields
+    ------
+    Repetition
+        One per cell. Measures differ if they are more than 0.0005 apart.
+    """
+    protocols = read_protocols(folder)
+    done = [cell for cell in read_cells(folder) if cell.status == "done"]
+    order = np.random.RandomState(random_state).permutation(len(done))[:number]
+    for measured in (done[i] for i in order):
+        cell, protocol = _cell_of(measured.key, protocols)
+        outcome = run_cell(protocol, cell)
+        yield Repetition(measured.key, tuple(_differences(measured, outcome.metrics)))
+
+
+def _cell_of(key: CellKey, protocols: Iterable[Protocol]) -> tuple[Cell, Protocol]:
+    for protocol in protocols:
+        small = protocol.restricted(key.dataset, key.method)
+        if small is None:
+            continue
+        for cell in small.cells():
+            if cell.setting.key[-1] == key.split:
+                return cell, small
+    raise ProtocolError(f"no protocol plans {key.method} on {key.dataset}, half {key.split}.")
+
+
+def _differences(measured: MeasuredCell, metrics: Mapping[str, float | None]) -> Iterable[str]:
+    for name, value in measured.metrics.items():
+        now = metrics.get(name)
+        before = math.nan if value is None else value
+        if not (value is now or (now is not None and abs(now - before) <= _TOLERANCE)):
+            yield f"{name}: {value} in the table, {now} now"

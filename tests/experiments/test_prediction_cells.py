@@ -1,0 +1,144 @@
+"""Committed cells: collected from a store, read back, tabulated, repeated."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from typer.testing import CliRunner
+
+from lemll.cli.app import app
+from lemll.exceptions import ProtocolError, StoreError
+from lemll.experiments import Store, run
+from lemll.paper import collect, make_cells_report, repeat
+from lemll.paper.prediction_cells import (
+    CellKey,
+    cells_table,
+    planned_cells,
+    read_cells,
+    read_protocols,
+    write_cells,
+)
+
+FIRST = """
+experiment = "prediction"
+datasets = ["digit-tags"]
+[splits]
+n_splits = 3
+[methods.LEMLL]
+alpha = 1.0
+[methods."MSVR, 1"]
+method = "MSVR"
+alpha = 1.0
+"""
+SECOND = """
+experiment = "prediction"
+datasets = ["digit-tags"]
+methods = ["BR"]
+[splits]
+n_splits = 2
+[tuning]
+folds = 2
+[tuning.grids.BR]
+C = [0.1, 1.0]
+"""
+
+
+@pytest.fixture(name="ran", scope="module")
+def _ran(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    (folder / "a.toml").write_text(FIRST, encoding="utf-8")
+    (folder / "b.toml").write_text(SECOND, encoding="utf-8")
+    store = Store(tmp_path_factory.mktemp("run") / "store")
+    for protocol in read_protocols(folder):
+        run(protocol, store, backend="sequential")
+    assert collect(folder, store) == 8
+    return folder, store
+
+
+@pytest.fixture(name="folder")
+def _folder(ran, tmp_path):
+    for file in ran[0].iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    return tmp_path
+
+
+def test_the_table_holds_what_the_store_holds(ran, folder):
+    cells = {cell.key: cell for cell in read_cells(folder)}
+    assert len(cells) == 8
+    for record in ran[1].records():
+        cell = cells[CellKey(record.dataset, record.method, record.setting[-1])]
+        assert cell.status == record.status == "done"
+        assert record.code.startswith(cell.code)
+        for name, value in record.metrics.items():
+            assert cell.metrics[name] == pytest.approx(value, abs=1e-6)
+    chosen = cells[CellKey("digit-tags", "BR", 0)].chosen
+    assert chosen in ('{"C": 0.1}', '{"C": 1.0}')
+
+
+def test_writing_and_reading_are_inverse_and_collecting_twice_adds_nothing(ran, folder):
+    before = (folder / "cells.csv").read_bytes()
+    write_cells(folder, reversed(read_cells(folder)))
+    assert (folder / "cells.csv").read_bytes() == before
+    assert collect(folder, ran[1]) == 0
+
+
+def test_a_table_has_different_numbers_of_splits(folder):
+    cells = read_cells(folder)
+    table = cells_table(cells, planned_cells(read_protocols(folder)))
+    panel = table.panels[0]
+    assert panel.methods == ("LEMLL", "MSVR, 1", "BR")
+    assert [panel.entries["digit-tags", m].wanted for m in panel.methods] == [3, 3, 2]
+    assert panel.ranked == ("digit-tags",)
+    without = [cell for cell in cells if cell.key != CellKey("digit-tags", "BR", 1)]
+    entry = cells_table(without, planned_cells(read_protocols(folder))).panels[0]
+    assert not entry.entries["digit-tags", "BR"].complete
+
+
+def test_repeated_cells_are_the_same_and_altered_ones_are_found(folder):
+    assert not any(found.differences for found in repeat(folder, 3))
+    cells = read_cells(folder)
+    wrong = [
+        dataclasses.replace(c, metrics={**c.metrics, "one_error": c.metrics["one_error"] + 0.001})
+        for c in cells
+    ]
+    write_cells(folder, wrong)
+    (found,) = repeat(folder, 1, random_state=1)
+    (difference,) = found.differences
+    assert difference.startswith("one_error: ")
+
+
+def test_the_report_counts_and_times_the_cells(folder):
+    summary = make_cells_report(folder).summary()
+    assert "8 of 8 planned cells are done" in summary
+    assert "Mean seconds of a cell" in summary
+    assert "Data sets on which all methods are complete: digit-tags." in summary
+
+
+def test_the_command_writes_the_same_tables_twice_and_verifies(folder, tmp_path):
+    command = ["reproduce", "prediction", "--from", str(folder), "--output"]
+    for name in ("one", "two"):
+        made = CliRunner().invoke(app, [*command, str(tmp_path / name), "--verify", "2"])
+        assert made.exit_code == 0, made.output
+        assert "0 of 2 cells differ" in made.output
+    for file in ("summary.md", "tables.md", "tables.tex", "tables.csv", "report.html"):
+        one, two = ((tmp_path / name / file).read_bytes() for name in ("one", "two"))
+        assert one == two, file
+
+
+def test_refusals(folder, tmp_path):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(ProtocolError, match="has no protocol"):
+        read_protocols(empty)
+    (empty / "a.toml").write_text(FIRST, encoding="utf-8")
+    with pytest.raises(StoreError, match="has no cells.csv; run its protocols"):
+        make_cells_report(empty)
+    path = folder / "cells.csv"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace(",done,", ",done,x", 1).replace(",0.", ",x.", 1), encoding="utf-8")
+    with pytest.raises(StoreError, match="cells.csv, line 2: could not convert"):
+        read_cells(folder)
+    path.write_text("a,b\n", encoding="utf-8")
+    with pytest.raises(StoreError, match="the first line must be dataset,method,split"):
+        read_cells(folder)
