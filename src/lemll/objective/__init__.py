@@ -9,6 +9,7 @@ from lemll.objective.certificate import (
     smallest_objective,
     tube_loss,
     tube_weights,
+    weighed,
 )
 from lemll.objective.equation9 import (
     LemllPoint,
@@ -36,4 +37,5 @@ __all__ = [
     "smallest_objective",
     "tube_loss",
     "tube_weights",
+    "weighed",
 ]

@@ -18,6 +18,7 @@ __all__ = [
     "smallest_objective",
     "tube_loss",
     "tube_weights",
+    "weighed",
 ]
 
 
@@ -37,6 +38,11 @@ def row_norms(rows: FloatArray) -> FloatArray:
     """Return the Euclidean norm of each row."""
     norms: FloatArray = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     return norms
+
+
+def weighed(cells: FloatArray, cell_weight: FloatArray | None) -> FloatArray:
+    """Multiply cells by their weights; None means that all weights are 1."""
+    return cells if cell_weight is None else cells * cell_weight
 
 
 def tube_loss(residual_norms: FloatArray, epsilon: float | FloatArray) -> FloatArray:
@@ -235,9 +241,11 @@ class GapParts:
     residuals : ndarray of shape (n_samples, n_labels)
         ``Xi = U - X Theta' - 1 b'``.
     label_gradient : ndarray of shape (n_samples, n_labels)
-        ``C = beta (U - Y) + gamma M U``.
+        ``C = beta c (U - Y) + gamma M U``.
     alpha, beta, epsilon : float
         Parameters of Eq. (9). `gamma` is contained in `label_gradient`.
+    cell_weight : ndarray of shape (n_samples, n_labels), optional
+        The weights c of the cells of Y; by default 1. Each label needs a positive weight.
 
     Notes
     -----
@@ -256,6 +264,11 @@ class GapParts:
     changing only the rows outside the tube; then the first term is small. The second is ``-2 C``,
     centred; then the columns of E are constant. If the rows of W sum to one, M maps constants to
     zero, and the bound is exact.
+
+    With cell weights, B is ``beta diag(c_j) + gamma M`` for label j, which may be singular. A
+    second multiplier, of ``(I - W) U``, replaces the inverse: at ``2 gamma (I - W) U`` the last
+    term becomes ``sum_ij E_ij^2 / (beta c_ij)`` over the cells with ``c_ij > 0``, and Z is feasible
+    only if ``E_ij = 0`` where ``c_ij = 0``, which means ``Z/2 = -C`` there.
     """
 
     def __init__(
@@ -266,12 +279,49 @@ class GapParts:
         alpha: float,
         beta: float,
         epsilon: float,
+        cell_weight: FloatArray | None = None,
     ) -> None:
         self._residuals, self._label_gradient = residuals, label_gradient
         self._alpha, self._beta, self._epsilon = alpha, beta, epsilon
         norms = row_norms(residuals)
         self._weights = tube_weights(norms, epsilon)
         self._loss = tube_loss(norms, epsilon)
+        self._cell_weight = cell_weight
+        if cell_weight is not None:
+            self._hidden = cell_weight == 0
+            self._inverse_weight = 1 / np.where(self._hidden, 1, cell_weight)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the cells have weights."""
+        return self._cell_weight is not None
+
+    def feasible(self, half_dual: FloatArray, preferred: FloatArray | None = None) -> FloatArray:
+        """Return the nearest dual point of a simple form that fulfils all conditions.
+
+        Parameters
+        ----------
+        half_dual : ndarray of shape (n_samples, n_labels)
+            ``Z/2``.
+        preferred : ndarray of shape (n_samples,), optional
+            Rows that should carry the correction of the column sums, as weights.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels)
+            ``Z/2`` whose columns sum to zero, and which is -C in cells without a weight.
+        """
+        if self._cell_weight is None:
+            # b is not penalised, so a dual point is feasible only if its columns sum to zero.
+            return np.asarray(half_dual - half_dual.mean(axis=0))
+        fixed: FloatArray = np.where(self._hidden, -self._label_gradient, half_dual)
+        # A change in cell (i, j) costs its square divided by c_ij, so spread it in proportion to c.
+        shares = self._cell_weight if preferred is None else preferred[:, None] * self._cell_weight
+        totals = shares.sum(axis=0)
+        if not (totals > 0).all():
+            shares, totals = self._cell_weight, self._cell_weight.sum(axis=0)
+        fixed -= shares * (fixed.sum(axis=0) / totals)
+        return fixed
 
     def from_tube(self) -> FloatArray:
         """Return ``Z/2`` from the gradient of the tube loss."""
@@ -279,6 +329,8 @@ class GapParts:
         # tube, where the first term of the gap is smooth and a small change of z_i costs only its
         # square. Inside it, a change costs in proportion to |z_i|, so these rows stay at zero.
         pull = self._weights[:, None] * self._residuals
+        if self._cell_weight is not None:
+            return self.feasible(pull, self._weights)
         total = max(float(self._weights.sum()), float(np.finfo(self._weights.dtype).tiny))
         shares = self._weights / total
         pull -= np.outer(shares, pull.sum(axis=0))
@@ -286,8 +338,7 @@ class GapParts:
 
     def from_labels(self) -> FloatArray:
         """Return ``Z/2`` from the gradient of the label terms."""
-        half_dual: FloatArray = self._label_gradient.mean(axis=0) - self._label_gradient
-        return half_dual
+        return self.feasible(-self._label_gradient)
 
     def gap(self, half_dual: FloatArray, misfit: float) -> float:
         """Return the sum of the three terms of the gap.
@@ -307,7 +358,7 @@ class GapParts:
         lengths = row_norms(half_dual)
         inner = np.einsum("ij,ij->i", half_dual, self._residuals)
         mismatch = self._label_gradient + half_dual
-        return self._total(lengths, inner, misfit, float(np.vdot(mismatch, mismatch)))
+        return self._total(lengths, inner, misfit, self._product(mismatch, mismatch))
 
     def best_between(
         self, first: FloatArray, second: FloatArray, misfits: tuple[float, float, float]
@@ -337,7 +388,7 @@ class GapParts:
             np.einsum("ij,ij->i", second, second),
         )
         one, two = self._label_gradient + first, self._label_gradient + second
-        mismatches = float(np.vdot(one, one)), float(np.vdot(one, two)), float(np.vdot(two, two))
+        mismatches = self._product(one, one), self._product(one, two), self._product(two, two)
         low, high = 0.0, 1.0
         for _ in range(ROUNDS):
             shares = np.linspace(low, high, TRIALS)
@@ -353,6 +404,13 @@ class GapParts:
             best = int(np.argmin(gaps))
             low, high = shares[max(best - 1, 0)], shares[min(best + 1, TRIALS - 1)]
         return float(shares[best])
+
+    def _product(self, one: FloatArray, two: FloatArray) -> float:
+        """Return the sum of the products of two mismatches, divided by the weights of the cells."""
+        if self._cell_weight is None:
+            return float(np.vdot(one, two))
+        # Cells without a weight are zero up to rounding, and do not count.
+        return float(np.vdot(one, np.where(self._hidden, 0, two * self._inverse_weight)))
 
     def _total(self, lengths: FloatArray, inner: FloatArray, misfit: float, square: float) -> float:
         # Each bracket is non-negative by the Fenchel inequality; a negative value is rounding.

@@ -9,6 +9,9 @@ rebuilding weights ``W`` (n x n), whose rows sum to one. The unknowns are the nu
         + beta  |U - Y|_F^2                           keeps U near the logical labels
         + gamma tr(U' M U),  M = (I-W)'(I-W)          makes U follow the neighbourhoods
 
+Each cell of Y may have a weight ``c_ij >= 0``, and the third term is then ``beta sum_ij c_ij
+(U_ij - Y_ij)^2``. A cell that nobody observed has the weight 0, and its Y is arbitrary.
+
 Eq. (9) is jointly convex in ``(U, Theta, b)``. Therefore every feasible dual point gives a lower
 bound of the optimum, and `duality_gap` proves how close a point is to the optimum.
 
@@ -31,6 +34,7 @@ from lemll.objective.certificate import (
     smallest_objective,
     tube_loss,
     tube_weights,
+    weighed,
 )
 from lemll.objective.features import CentredKernel, ShiftedFeatures
 from lemll.topology import ReconstructionOperator
@@ -72,6 +76,7 @@ def lemll_objective(
     beta: float,
     gamma: float,
     epsilon: float,
+    cell_weight: FloatArray | None = None,
 ) -> float:
     """Evaluate Eq. (9).
 
@@ -89,6 +94,8 @@ def lemll_objective(
         Weights of ``|Theta|_F^2``, ``|U - Y|_F^2`` and ``tr(U' M U)``.
     epsilon : float
         Radius of the tube.
+    cell_weight : ndarray of shape (n_samples, n_labels), optional
+        The weights c of the cells of Y; by default 1.
 
     Returns
     -------
@@ -118,6 +125,7 @@ def lemll_objective(
         beta=beta,
         gamma=gamma,
         epsilon=epsilon,
+        cell_weight=cell_weight,
     )
 
 
@@ -131,6 +139,7 @@ def objective_value(
     beta: float,
     gamma: float,
     epsilon: float,
+    cell_weight: FloatArray | None = None,
 ) -> float:
     """Evaluate Eq. (9) from products that are already known.
 
@@ -146,6 +155,8 @@ def objective_value(
         ``(I - W) U``.
     alpha, beta, gamma, epsilon : float
         The weights of Eq. (9) and the radius of its tube.
+    cell_weight : ndarray of shape (n_samples, n_labels), optional
+        The weights of the cells of Y; by default 1.
 
     Returns
     -------
@@ -155,7 +166,7 @@ def objective_value(
     return (
         float(tube_loss(row_norms(residuals), epsilon).sum())
         + alpha * coef_square
-        + beta * _square(change)
+        + beta * float(np.vdot(change, weighed(change, cell_weight)))
         + gamma * _square(rebuilt)
     )
 
@@ -170,6 +181,7 @@ def lemll_gradient(
     beta: float,
     gamma: float,
     epsilon: float,
+    cell_weight: FloatArray | None = None,
 ) -> LemllPoint:
     """Evaluate the gradient of Eq. (9).
 
@@ -179,6 +191,8 @@ def lemll_gradient(
         The problem and the point, as in `lemll_objective`.
     alpha, beta, gamma, epsilon : float
         The weights of Eq. (9) and the radius of its tube.
+    cell_weight : ndarray of shape (n_samples, n_labels), optional
+        The weights of the cells of Y; by default 1.
 
     Returns
     -------
@@ -192,7 +206,8 @@ def lemll_gradient(
     # with respect to the residuals: U enters with the sign +, Theta and b with the sign -.
     pull = tube_weights(row_norms(residuals), epsilon)[:, None] * residuals
     return LemllPoint(
-        2 * (pull + beta * (U - Y) + gamma * (ReconstructionOperator.of(W) @ U)),
+        2
+        * (pull + beta * weighed(U - Y, cell_weight) + gamma * (ReconstructionOperator.of(W) @ U)),
         2 * (alpha * coef - (X.T @ pull).T),
         -2 * pull.sum(axis=0),
     )
@@ -209,6 +224,7 @@ def duality_gap(
     gamma: float,
     epsilon: float,
     half_dual: Any = None,
+    cell_weight: FloatArray | None = None,
 ) -> DualityGap:
     """Bound the distance of a point to the optimum of Eq. (9), without solving a linear system.
 
@@ -223,6 +239,8 @@ def duality_gap(
         ``Z/2`` of a dual point, for example from a solution. Every dual point gives a valid bound;
         a better dual point gives a tighter bound. By default two dual points are computed from
         `point`, and the better one is used.
+    cell_weight : ndarray of shape (n_samples, n_labels), optional
+        The weights of the cells of Y; by default 1. Each label needs a positive weight.
 
     Returns
     -------
@@ -259,20 +277,20 @@ def duality_gap(
         beta=beta,
         gamma=gamma,
         epsilon=epsilon,
+        cell_weight=cell_weight,
     )
     parts = GapParts(
         residuals,
-        beta * change + gamma * smoothness.adjoint(rebuilt),
+        beta * weighed(change, cell_weight) + gamma * smoothness.adjoint(rebuilt),
         alpha=alpha,
         beta=beta,
         epsilon=epsilon,
+        cell_weight=cell_weight,
     )
     if half_dual is None:
         duals = [parts.from_tube(), parts.from_labels()]
     else:
-        half_dual = _as_float(half_dual)
-        # b is not penalised, so a dual point is feasible only if its columns sum to zero.
-        duals = [half_dual - half_dual.mean(axis=0)]
+        duals = [parts.feasible(_as_float(half_dual))]
     gap = min(parts.gap(dual, features.misfit(alpha, coef, dual)) for dual in duals)
     # The floor avoids 0 / 0 if the optimum is exactly 0.
     scale = max(objective, smallest_objective(Y, beta))

@@ -21,6 +21,7 @@ __all__ = [
     "Status",
     "as_features",
     "check_arrays",
+    "check_cell_weight",
     "check_precision",
     "check_real",
     "check_size",
@@ -131,6 +132,32 @@ def check_size(array: MatrixLike, name: str, precision: Precision) -> None:
         f"where at most {LARGEST[precision]:.0e} is allowed; divide {name} by its largest "
         "absolute value."
     )
+
+
+def check_cell_weight(cell_weight: MatrixLike, shape: tuple[int, ...]) -> Array:
+    """Return the weights of the cells of Y in float64, or refuse them.
+
+    Parameters
+    ----------
+    cell_weight : array-like of shape (n_samples, n_labels)
+        The weights.
+    shape : tuple of int
+        Shape of Y.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_labels)
+        The weights.
+    """
+    weights = np.asarray(cell_weight, dtype=np.float64)
+    if weights.shape != shape:
+        raise ValueError(f"cell_weight must have the shape of Y, {shape}; got {weights.shape}.")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ValueError("cell_weight must be finite and not negative.")
+    empty = np.flatnonzero(~(weights > 0).any(axis=0))
+    if len(empty):
+        raise ValueError(f"label {empty[0]} has no cell with a positive weight; leave it out.")
+    return weights
 
 
 def check_start(U0: Any, Y: Array, *, name: str = "U0") -> Array:

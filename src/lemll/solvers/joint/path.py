@@ -165,7 +165,8 @@ class _Solver:
         """Solve one point; if float32 cannot reach the tolerance, continue in float64."""
         point = self._point
         self._span.place(point, weights)
-        data = self._problem.X, self._problem.Y, self._problem.M
+        problem = self._problem
+        data = problem.X, problem.Y, problem.M, problem.cell_weight
         search = JointSearch(data, weights, self._tol, self._max_iter, None)
         status, optimality = self._run(search, point)
         if len(search.trace) > 1:

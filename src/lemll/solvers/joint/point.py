@@ -19,6 +19,7 @@ from lemll.objective import (
     objective_value,
     row_norms,
     tube_loss,
+    weighed,
 )
 from lemll.solvers.linear.features import features_for
 from lemll.solvers.linear.models import Model, model_for
@@ -64,14 +65,24 @@ class Operators:
         The linear model on the centred features.
     Y : ndarray of shape (n_samples, n_labels)
         Logical labels.
+    cell_weight : ndarray of shape (n_samples, n_labels) or None
+        The weights c of the cells of Y; None means 1.
     smoothness : ReconstructionOperator
         M.
     roughness : ndarray of shape (n_samples,)
         Diagonal of M, in float64.
     """
 
-    def __init__(self, X: Features, Y: Array, W: SparseMatrix, dtype: npt.DTypeLike) -> None:
+    def __init__(
+        self,
+        X: Features,
+        Y: Array,
+        W: SparseMatrix,
+        dtype: npt.DTypeLike,
+        cell_weight: Array | None = None,
+    ) -> None:
         self.dtype = np.dtype(dtype)
+        self.cell_weight = None if cell_weight is None else cell_weight.astype(self.dtype)
         self.model: Model = model_for(features_for(X, self.dtype))
         self.Y = Y.astype(self.dtype)
         exact = ReconstructionOperator.of(W)
@@ -116,7 +127,7 @@ class Direction:
     Attributes
     ----------
     stack : ndarray of shape (3, n_samples, n_labels)
-        Change of ``U``, of ``Xi = U - Xt V`` and of ``C = beta (U - Y) + gamma M U``.
+        Change of ``U``, of ``Xi = U - Xt V`` and of ``C = beta c (U - Y) + gamma M U``.
     V : ndarray of shape (n_features + 1, n_labels)
         Change of ``[Theta'; b']``.
     """
@@ -133,7 +144,7 @@ class Direction:
 
 
 class Point:
-    """``(U, V)`` with ``Xi = U - Xt V``, ``C = beta (U - Y) + gamma M U`` and the objective.
+    """``(U, V)`` with ``Xi = U - Xt V``, ``C = beta c (U - Y) + gamma M U`` and the objective.
 
     All three arrays change linearly along a line, so a step does not need a matrix product.
     `refresh` recomputes them when too many digits are lost.
@@ -182,12 +193,13 @@ class Point:
         labels, residuals, rough = products
         self.U[...], self.V[...], self.residuals[...] = labels, V, residuals
         change = labels - self.operators.Y
-        np.multiply(change, beta, out=self.label_gradient)
+        weighed_change = weighed(change, self.operators.cell_weight)
+        np.multiply(weighed_change, beta, out=self.label_gradient)
         self.label_gradient += gamma * rough
         self.objective = self._fresh_objective = (
             float(tube_loss(row_norms(residuals), epsilon).sum())
             + alpha * self._model.inner(V, V, labels - residuals)
-            + beta * _square(change)
+            + beta * float(np.vdot(change, weighed_change))
             + gamma * float(np.vdot(labels, rough))
         )
 
@@ -212,23 +224,22 @@ class Point:
         change = self.U - self.operators.Y
         smoothness = self.operators.smoothness
         rebuilt = smoothness.residual(self.U)
-        self.label_gradient[...] = beta * change + gamma * smoothness.adjoint(rebuilt)
+        cell_weight = self.operators.cell_weight
+        self.label_gradient[...] = beta * weighed(change, cell_weight)
+        self.label_gradient += gamma * smoothness.adjoint(rebuilt)
         self.objective = objective_value(
             self.residuals,
             self._model.inner(self.V, self.V, image),
             change,
             rebuilt,
             **self.weights._asdict(),
+            cell_weight=cell_weight,
         )
         self._fresh_objective = self.objective
 
     def certified_gap(self, enough: float = 0.0) -> float:
         """Return the absolute gap; try dual points until the gap is at most `enough`."""
-        alpha, beta, _, epsilon = self.weights
-        parts = GapParts(
-            self.residuals, self.label_gradient, alpha=alpha, beta=beta, epsilon=epsilon
-        )
-        found = tight_gap(parts, self._model, alpha, self.V, enough)
+        found = tight_gap(self._parts(), self._model, self.weights.alpha, self.V, enough)
         self.half_dual = found.half_dual
         return found.gap
 
@@ -236,11 +247,22 @@ class Point:
         """Return the absolute gap of the last dual point, from the current products."""
         if self.half_dual is None:
             return self.certified_gap()
+        parts, half_dual = self._parts(), self.half_dual
+        if self.operators.cell_weight is not None:
+            # The label gradient has changed, and a feasible dual point depends on it.
+            half_dual = parts.feasible(half_dual)
+        return parts.gap(half_dual, self._model.misfit(self.weights.alpha, self.V, half_dual))
+
+    def _parts(self) -> GapParts:
         alpha, beta, _, epsilon = self.weights
-        parts = GapParts(
-            self.residuals, self.label_gradient, alpha=alpha, beta=beta, epsilon=epsilon
+        return GapParts(
+            self.residuals,
+            self.label_gradient,
+            alpha=alpha,
+            beta=beta,
+            epsilon=epsilon,
+            cell_weight=self.operators.cell_weight,
         )
-        return parts.gap(self.half_dual, self._model.misfit(alpha, self.V, self.half_dual))
 
     def descend(self, direction: Direction) -> bool:
         """Step against `direction` to the minimum on the line; return False if it only rises."""
@@ -330,7 +352,9 @@ def tight_gap(parts: GapParts, model: Model, alpha: float, V: Array, enough: flo
         if reconciled is not None:
             change, square = reconciled
             change += between
-            # A dual point is feasible only if its columns sum to zero.
-            change -= change.mean(axis=0)
-            good_enough(change, square)
+            made = parts.feasible(change)
+            if parts.weighted:
+                # More than a constant per column has changed, so `square` is not valid any more.
+                square = model.misfit(alpha, V, made)
+            good_enough(made, square)
     return min(tried, key=lambda bound: bound.gap)

@@ -28,6 +28,7 @@ from lemll.solvers.interface import (
     LemllSolution,
     Precision,
     check_arrays,
+    check_cell_weight,
     check_precision,
     check_size,
     check_start,
@@ -77,6 +78,7 @@ def solve_joint(
     U0: Array | None = None,
     precision: Precision = "float64",
     callback: Callback | None = None,
+    cell_weight: MatrixLike = None,
 ) -> LemllSolution:
     """Minimise Eq. (9) over the numerical labels and the model together, up to a certified gap.
 
@@ -108,6 +110,10 @@ def solve_joint(
         reach `tol`, the last iterations also use float64.
     callback : callable, optional
         Called with a `Progress` after each iteration.
+    cell_weight : ndarray of shape (n_samples, n_labels), optional
+        Weights c >= 0 of the cells of Y; by default 1. They change the third term to ``beta
+        sum_ij c_ij (U_ij - Y_ij)^2``. Where c is 0, Y is ignored. Each label needs a positive
+        weight.
 
     Returns
     -------
@@ -133,7 +139,7 @@ def solve_joint(
     >>> solution.numerical_labels.shape, solution.coef.shape, solution.intercept.shape
     ((3, 1), (1, 1), (1,))
     """
-    return JointProblem(X, Y, W).solve(
+    return JointProblem(X, Y, W, cell_weight).solve(
         alpha=alpha,
         beta=beta,
         gamma=gamma,
@@ -151,11 +157,17 @@ class JointProblem:
 
     Parameters
     ----------
-    X, Y, W : arrays
+    X, Y, W, cell_weight : arrays
         As in `solve_joint`. They are never changed.
     """
 
-    def __init__(self, X: Features, Y: MatrixLike, W: SparseMatrix) -> None:
+    def __init__(
+        self, X: Features, Y: MatrixLike, W: SparseMatrix, cell_weight: MatrixLike = None
+    ) -> None:
+        self.cell_weight = None
+        if cell_weight is not None:
+            self.cell_weight = check_cell_weight(cell_weight, np.shape(Y))
+            Y = np.where(self.cell_weight > 0, Y, 0.0)
         self.X, self.Y, W = check_arrays(X, Y, W)
         self.M = ReconstructionOperator(W)
         self._operators: dict[Precision, Operators] = {}
@@ -164,7 +176,9 @@ class JointProblem:
         """Return the products with X and M in the given precision; built at the first call."""
         if precision not in self._operators:
             check_size(self.X, "X", precision)
-            self._operators[precision] = Operators(self.X, self.Y, self.M, precision)
+            self._operators[precision] = Operators(
+                self.X, self.Y, self.M, precision, self.cell_weight
+            )
         return self._operators[precision]
 
     def solve(
@@ -199,7 +213,8 @@ class JointProblem:
         check_stopping(tol=tol, max_iter=max_iter)
         weights = Weights(alpha, beta, gamma, epsilon)
         check_weights(**weights._asdict(), precision=precision)
-        search = JointSearch((self.X, self.Y, self.M), weights, tol, max_iter, callback)
+        data = self.X, self.Y, self.M, self.cell_weight
+        search = JointSearch(data, weights, tol, max_iter, callback)
         unknowns, dual_coef = self.start(U0), None
         if start is not None:
             check_start(start.numerical_labels, self.Y, name="start.numerical_labels")
@@ -217,7 +232,11 @@ class JointProblem:
                 point.certified_gap()
             half_dual = point.half_dual
             certificate = duality_gap(
-                self.X, self.Y, self.M, unknowns, **weights._asdict(), half_dual=half_dual
+                *data[:3],
+                unknowns,
+                **weights._asdict(),
+                half_dual=half_dual,
+                cell_weight=self.cell_weight,
             )
             # The search updates its products by addition, and rounding errors accumulate. So the
             # certificate that decides is computed from scratch.
@@ -235,6 +254,10 @@ class JointProblem:
         # U = Y is optimal for a large beta. For Theta = 0, the mean of U is the best intercept
         # without a tube.
         U = self.Y if U0 is None else check_start(U0, self.Y)
+        if U0 is None and self.cell_weight is not None:
+            # The mean of the observed cells of a label is the best guess of the others.
+            means = (self.cell_weight * self.Y).sum(axis=0) / self.cell_weight.sum(axis=0)
+            U = np.where(self.cell_weight > 0, self.Y, means)
         return LemllPoint(U, np.zeros((U.shape[1], self.X.shape[1])), U.mean(axis=0))
 
 

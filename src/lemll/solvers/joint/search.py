@@ -4,7 +4,7 @@ The preconditioner is an approximate inverse of the Hessian of Eq. (9). It sets 
 1. This is the true curvature of the tube loss along the residual, and an upper bound in all other
 directions. Then half the Hessian in ``(U, V)`` with ``V = [Theta'; b']`` is::
 
-    [ T     -Xt             ]        T = (1 + beta) I + gamma M
+    [ T     -Xt             ]        T = (1 + beta c) I + gamma M, one per label
     [ -Xt'  Xt'Xt + alpha R ]        R = diag(1, .., 1, 0), because b is not penalised
 
 Eliminating U leaves ``S = alpha R + Xt' (I - T^-1) Xt``. Two facts make this cheap:
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from lemll._types import Array
-from lemll.objective import duality_gap, row_norms, smallest_objective, tube_weights
+from lemll.objective import duality_gap, row_norms, smallest_objective, tube_weights, weighed
 from lemll.solvers.interface import Callback, Progress, Status
 from lemll.solvers.joint.point import Direction, Operators, Point, Weights
 from lemll.topology import ReconstructionOperator
@@ -51,7 +51,7 @@ class JointSearch:
     Parameters
     ----------
     problem : tuple
-        X, Y and M, in float64.
+        X, Y, M and the weights of the cells or None, in float64.
     weights : Weights
         Parameters of Eq. (9).
     tol : float
@@ -73,13 +73,14 @@ class JointSearch:
 
     def __init__(
         self,
-        problem: tuple[Any, Array, ReconstructionOperator],
+        problem: tuple[Any, Array, ReconstructionOperator, Array | None],
         weights: Weights,
         tol: float,
         max_iter: int,
         callback: Callback | None,
     ) -> None:
-        self.problem, self.weights = problem, weights
+        self.problem, self.cell_weight = problem[:3], problem[3]
+        self.weights = weights
         self.tol, self.max_iter, self.callback = tol, max_iter, callback
         self.floor = smallest_objective(problem[1], weights.beta)
         self.trace: list[float] = []
@@ -132,7 +133,11 @@ class JointSearch:
             if not again:
                 point.certified_gap(self.tol * point.objective)
             certificate = duality_gap(
-                *self.problem, unknowns, **self.weights._asdict(), half_dual=point.half_dual
+                *self.problem,
+                unknowns,
+                **self.weights._asdict(),
+                half_dual=point.half_dual,
+                cell_weight=self.cell_weight,
             )
             point.objective = certificate.objective
             return certificate.relative
@@ -210,11 +215,16 @@ class Preconditioner:
     def __init__(self, operators: Operators, weights: Weights) -> None:
         self._operators, self._weights = operators, weights
         alpha, beta, gamma, _ = weights
-        kappa = beta + gamma * float(operators.roughness.mean())
+        mean_weight: Any = 1.0
+        if operators.cell_weight is not None:
+            # One number per label. A model of all labels needs a single one: their mean.
+            mean_weight = operators.cell_weight.mean(axis=0)
+        kappa = beta * float(np.mean(mean_weight)) + gamma * float(operators.roughness.mean())
         self._on_features = 1 / (1 + kappa)
         # On the ones kappa is beta. Compute 1 - 1 / (1 + beta) as beta / (1 + beta), because the
         # difference would lose the digits of a small beta.
-        self._on_ones, self._kept_on_ones = 1 / (1 + beta), beta / (1 + beta)
+        on_ones = beta * mean_weight
+        self._on_ones, self._kept_on_ones = 1 / (1 + on_ones), on_ones / (1 + on_ones)
         operators.model.factorise(kappa / (1 + kappa), alpha)
         self._series = series_for(operators, beta, gamma)
         self.decrement = self.conjugacy = 0.0
@@ -262,7 +272,7 @@ class Preconditioner:
         U += self._on_ones * V[-1]
         np.subtract(U, image, out=residuals)
         residuals -= V[-1]
-        np.multiply(U, beta, out=label_gradient)
+        np.multiply(weighed(U, self._operators.cell_weight), beta, out=label_gradient)
         if gamma > 0:
             rough = self._operators.smoothness @ U
             rough *= gamma
@@ -292,7 +302,7 @@ def series_for(operators: Operators, beta: float, gamma: float) -> ChebyshevSeri
 
 
 class ChebyshevSeries:
-    """An approximate inverse of ``T = (1 + beta) I + gamma M``, by Chebyshev iteration from zero.
+    """An approximate inverse of ``T = (1 + beta c) I + gamma M``, by Chebyshev iteration from zero.
 
     It is a fixed polynomial in ``D^-1 T``, where D is the diagonal of T. Therefore it is linear and
     symmetric. It is positive definite if the upper bound of the spectrum holds. Conjugate gradients
@@ -301,18 +311,26 @@ class ChebyshevSeries:
 
     def __init__(self, operators: Operators, beta: float, gamma: float) -> None:
         self._operators = operators
-        shift = 1 + beta
-        diagonal = shift + gamma * operators.roughness
-        self._inverse_diagonal = (1 / diagonal).astype(operators.dtype)[:, None]
-        # D^-1 T = shift D^-1 + (gamma D^-1 (I-W)') (I-W)
-        self._scaled_shift = shift * self._inverse_diagonal
-        self._scaled_adjoint = operators.smoothness.scaled_adjoint(gamma / diagonal)
+        # Of shape (n_samples, 1), or (n_samples, n_labels) if the cells have weights.
+        shift: Any = np.full((len(operators.Y), 1), 1 + beta)
+        if operators.cell_weight is not None:
+            shift = 1 + beta * operators.cell_weight.astype(np.float64)
+        diagonal = shift + gamma * operators.roughness[:, None]
+        self._inverse_diagonal = (1 / diagonal).astype(operators.dtype)
+        # D^-1 T = shift D^-1 + gamma D^-1 (I-W)' (I-W)
+        self._scaled_shift = (shift / diagonal).astype(operators.dtype)
+        self._gamma = gamma
+        self._scaled_adjoint = None
+        if operators.cell_weight is None:
+            # The same factor for all labels can be a part of the sparse matrix.
+            factor = gamma / diagonal.ravel()
+            self._scaled_adjoint = operators.smoothness.scaled_adjoint(factor)
         # M <= bound diag(M). So the eigenvalues of D^-1 T are at most a weighted mean of 1 and the
         # bound; it is largest in the row where M has its largest diagonal entry.
-        roughest = gamma * float(operators.roughness.max())
-        top = (shift + operators.roughness_bound * roughest) / (shift + roughest)
+        roughest, least = gamma * float(operators.roughness.max()), float(shift.min())
+        top = (least + operators.roughness_bound * roughest) / (least + roughest)
         # M maps the vector of ones to zero. Its Rayleigh quotient estimates the lower end.
-        bottom = shift * len(diagonal) / float(diagonal.sum())
+        bottom = float((shift.sum(axis=0) / diagonal.sum(axis=0)).min())
         # The error of a Chebyshev series falls with the number of terms divided by the square root
         # of the condition number. If that needs too many terms, ignore the lowest eigenvalues.
         self.n_terms = min(MAX_TERMS, max(1, round(0.9 * math.sqrt(top / bottom))))
@@ -326,7 +344,7 @@ class ChebyshevSeries:
         solution: Array = step.copy() if self.n_terms > 1 else step
         ratio = self._radius / self._centre
         for _ in range(self.n_terms - 1):
-            residual -= self._scaled_adjoint @ self._operators.smoothness.residual(step)
+            residual -= self._scaled_roughness(step)
             residual -= self._scaled_shift * step
             next_ratio = 1 / (2 * self._centre / self._radius - ratio)
             step *= next_ratio * ratio
@@ -335,3 +353,13 @@ class ChebyshevSeries:
             ratio = next_ratio
             solution += step
         return solution
+
+    def _scaled_roughness(self, step: Array) -> Array:
+        """Return ``gamma D^-1 M step``."""
+        smoothness = self._operators.smoothness
+        if self._scaled_adjoint is not None:
+            return np.asarray(self._scaled_adjoint @ smoothness.residual(step))
+        rough = smoothness @ step
+        rough *= self._gamma
+        rough *= self._inverse_diagonal
+        return np.asarray(rough)

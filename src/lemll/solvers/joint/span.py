@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lemll._types import Array
-from lemll.objective import row_norms, tube_weights
+from lemll.objective import row_norms, tube_weights, weighed
 from lemll.solvers.joint.point import Point, Products, Weights
 
 __all__ = ["SolutionSpan"]
@@ -38,6 +38,7 @@ class SolutionSpan:
 
     def __init__(self, point: Point) -> None:
         self._model, self._Y = point.operators.model, point.operators.Y
+        self._cell_weight = point.operators.cell_weight
         one = 3 * point.U.size + point.V.size
         size = max(1, min(MAX_KEPT, MAX_BYTES // (one * point.U.itemsize)))
         # U, Xi and M U of every solution; then V of every solution.
@@ -66,12 +67,13 @@ class SolutionSpan:
         image = (labels[slot] - residuals[slot]).reshape(point.U.shape)
         count = len(self._places)
         row = np.empty((4, count))
-        row[0] = labels[:count] @ labels[slot]
+        heavy = weighed(labels[slot].reshape(point.U.shape), self._cell_weight).ravel()
+        row[0] = labels[:count] @ heavy
         row[1] = residuals[:count] @ residuals[slot]
         row[2] = labels[:count] @ rough[slot]
         row[3] = [self._model.inner(V, point.V, image) for V in self._models[:count]]
         self._grams[:, slot, :count] = self._grams[:, :count, slot] = row
-        self._with_Y[slot] = labels[slot] @ self._Y.ravel()
+        self._with_Y[slot] = heavy @ self._Y.ravel()
         self._coefficients[:] = 0
         self._coefficients[slot] = 1
 
