@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,8 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from lemll._types import Array, Features, FloatArray, LabelArray, MatrixLike
-from lemll._validation import check_logical_labels, is_sparse
+from lemll._validation import UNOBSERVED, check_logical_labels, is_sparse
+from lemll._warnings import warn_caller
 from lemll.exceptions import import_extra
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "is_frame",
     "read_frame",
     "row_index",
+    "weigh_cells",
 ]
 
 # Characters that users put between the tags of one row.
@@ -82,7 +85,9 @@ class LabelCoding:
         return self.classes[scores.argmax(axis=1)]
 
 
-def code_labels(y: MatrixLike, *, one_per_class: bool = False) -> tuple[LabelArray, LabelCoding]:
+def code_labels(
+    y: MatrixLike, *, one_per_class: bool = False, unobserved: bool = False
+) -> tuple[LabelArray, LabelCoding]:
     """Convert the labels of the caller to a 0/1 matrix.
 
     Parameters
@@ -92,11 +97,13 @@ def code_labels(y: MatrixLike, *, one_per_class: bool = False) -> tuple[LabelArr
         classes become one label; more than two classes become one label per class.
     one_per_class : bool, default=False
         Whether two classes also become two labels.
+    unobserved : bool, default=False
+        Whether cells of a label matrix may be unknown: NaN, None, ``pandas.NA`` or masked.
 
     Returns
     -------
     Y : ndarray of shape (n_samples, n_labels), int8
-        Logical labels.
+        Logical labels, -1 in unknown cells.
     coding : LabelCoding
         The information that converts predictions back.
     """
@@ -104,7 +111,7 @@ def code_labels(y: MatrixLike, *, one_per_class: bool = False) -> tuple[LabelArr
     given: MatrixLike = y
     if is_frame(y):
         given, frame = read_frame(y)
-    elif not is_sparse(y):
+    elif not is_sparse(y) and not isinstance(y, np.ma.MaskedArray):
         given = np.asarray(y)
     if given.ndim != 2 or (frame is None and _is_column_of_classes(given)):
         return _code_target(column_or_1d(given, warn=True), one_per_class)
@@ -116,12 +123,69 @@ def code_labels(y: MatrixLike, *, one_per_class: bool = False) -> tuple[LabelArr
         sparse=is_sparse(given),
         frame=frame,
     )
-    return check_logical_labels(given), coding
+    return check_logical_labels(given, unobserved=unobserved), coding
+
+
+def weigh_cells(
+    Y: LabelArray, label_weight: MatrixLike, names: Sequence[str]
+) -> tuple[LabelArray, FloatArray | None]:
+    """Combine unknown cells with the confidences of the user.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n_samples, n_labels), int8
+        Logical labels, -1 in unknown cells.
+    label_weight : array-like or sparse matrix of shape (n_samples, n_labels), or None
+        Confidences in [0, 1]; 0 means that the cell is unknown.
+    names : sequence of str
+        Names of the labels, for the messages.
+
+    Returns
+    -------
+    Y : ndarray of shape (n_samples, n_labels), int8
+        The labels, -1 in cells without a weight.
+    weight : ndarray of shape (n_samples, n_labels) or None
+        The weights of the cells, 0 in unknown cells. None if all weights are 1.
+    """
+    hidden = Y == UNOBSERVED
+    if label_weight is None:
+        if not hidden.any():
+            return Y, None
+        weight = (~hidden).astype(np.float64)
+    else:
+        dense = label_weight.toarray() if is_sparse(label_weight) else np.asarray(label_weight)
+        if dense.shape != Y.shape:
+            raise ValueError(
+                f"label_weight must have the shape of y, {Y.shape}, got {dense.shape}; give one "
+                "confidence per row and label."
+            )
+        if dense.dtype.kind not in "biuf" or not ((dense >= 0) & (dense <= 1)).all():
+            raise ValueError(
+                "label_weight must hold confidences from 0 (not observed) to 1 (certain); divide "
+                "other weights by their largest value first."
+            )
+        weight = np.where(hidden, 0.0, dense.astype(np.float64))
+        if (weight == 1).all():
+            return Y, None
+        Y = np.where(weight > 0, Y, np.int8(UNOBSERVED))
+    seen = (weight > 0).any(axis=0)
+    if not seen.any():
+        raise ValueError("no cell of y is observed; at least one label needs an observed row.")
+    if not seen.all():
+        unseen = [names[j] for j in np.flatnonzero(~seen)[:5]]
+        warn_caller(
+            f"{int((~seen).sum())} labels have no observed cell and will never be predicted: "
+            f"{', '.join(unseen)}; leave them out, or tag some rows.",
+            UserWarning,
+        )
+    return Y, weight
 
 
 def _is_column_of_classes(y: MatrixLike) -> bool:
     # The classifiers of scikit-learn also accept a multiclass target as a column, with a warning.
-    return not is_sparse(y) and y.shape[1] == 1 and len(np.unique(y)) > 2
+    if is_sparse(y) or y.shape[1] != 1 or y.dtype.kind == "O":
+        return False
+    return len(np.unique(y[~np.isnan(y)] if y.dtype.kind == "f" else y)) > 2
 
 
 def _code_target(y: Array, one_per_class: bool) -> tuple[LabelArray, LabelCoding]:

@@ -23,6 +23,7 @@ from lemll._types import Array, Features, FloatArray, LabelArray, MatrixLike
 from lemll.exceptions import NotEnoughMemoryError
 
 __all__ = [
+    "UNOBSERVED",
     "all_or_nothing",
     "available_bytes",
     "check_distribution",
@@ -36,6 +37,9 @@ __all__ = [
     "check_whole",
     "is_sparse",
 ]
+
+# The value of a cell of Y that nobody observed.
+UNOBSERVED = -1
 
 # The rows of a float32 distribution sum to one up to about 3e-7. A larger error than this is not
 # rounding.
@@ -61,7 +65,7 @@ def is_sparse(X: Features) -> bool:
     return bool(sparse.issparse(X))
 
 
-def check_logical_labels(Y: MatrixLike, *, name: str = "Y") -> LabelArray:
+def check_logical_labels(Y: MatrixLike, *, name: str = "Y", unobserved: bool = False) -> LabelArray:
     """Return logical labels as a dense 0/1 array of ``int8``, or raise a ValueError.
 
     Parameters
@@ -70,11 +74,13 @@ def check_logical_labels(Y: MatrixLike, *, name: str = "Y") -> LabelArray:
         Logical labels: 0/1 numbers or booleans.
     name : str, default="Y"
         Name of this matrix, for the error message.
+    unobserved : bool, default=False
+        Whether cells may be unknown: NaN, None, ``pandas.NA`` or masked.
 
     Returns
     -------
     ndarray of shape (n_samples, n_labels), int8
-        A new array. `Y` is never changed.
+        A new array. `Y` is never changed. Cells that nobody observed are `UNOBSERVED`.
     """
     given: MatrixLike = _canonical(Y) if is_sparse(Y) else np.asarray(Y)
     if given.ndim != 2:
@@ -87,6 +93,15 @@ def check_logical_labels(Y: MatrixLike, *, name: str = "Y") -> LabelArray:
     # For a sparse matrix, check only the stored values; all others are 0. Convert it to dense only
     # after checking that it fits into memory.
     values: Array = given.data if is_sparse(Y) else given
+    hidden = None if is_sparse(Y) else _unknown_cells(Y, values)
+    if hidden is not None:
+        if not unobserved:
+            row, label = (int(i) for i in np.argwhere(hidden)[0])
+            raise ValueError(
+                f"{name} must hold only 0 and 1, got an unknown cell (NaN or masked) in row {row}, "
+                f"label {label}, where unknown cells have no meaning; fill them."
+            )
+        values = np.where(hidden, 0, values)
     if values.dtype.kind == "O":
         values = _plain_numbers(values)
     if values.dtype.kind not in "biuf":
@@ -110,7 +125,10 @@ def check_logical_labels(Y: MatrixLike, *, name: str = "Y") -> LabelArray:
         "keep fewer rows or labels",
     )
     if not is_sparse(Y):
-        return values.astype(np.int8)
+        labels: LabelArray = values.astype(np.int8)
+        if hidden is not None:
+            labels[hidden] = UNOBSERVED
+        return labels
     # `toarray` of SciPy would first make a dense copy in the wider type of the matrix.
     coo = given.tocoo()
     dense = np.zeros(given.shape, dtype=np.int8)
@@ -126,6 +144,26 @@ def _canonical(Y: MatrixLike) -> Features:
     rows = rows.copy() if rows is Y else rows
     rows.sum_duplicates()
     return rows
+
+
+def _unknown_cells(Y: MatrixLike, values: Array) -> npt.NDArray[np.bool_] | None:
+    """Return which cells are NaN, None, pandas.NA or masked; None if there is no such cell."""
+    hidden = np.zeros(values.shape, dtype=bool)
+    if isinstance(Y, np.ma.MaskedArray):
+        hidden |= np.ma.getmaskarray(Y)
+    if values.dtype.kind == "f":
+        hidden |= np.isnan(values)
+    elif values.dtype.kind == "O":
+        unknown = [_is_unknown(cell) for cell in values.flat]
+        hidden |= np.array(unknown, dtype=bool).reshape(values.shape)
+    return hidden if hidden.any() else None
+
+
+def _is_unknown(cell: object) -> bool:
+    # pandas.NA cannot be compared, and pandas may not be installed.
+    if cell is None or type(cell).__name__ == "NAType":
+        return True
+    return isinstance(cell, float) and math.isnan(cell)
 
 
 def _plain_numbers(values: Array) -> Array:

@@ -32,7 +32,9 @@ _PARAMETERS = (
 )
 
 
-def fit_equation9(estimator: Estimator, X: Features, Y: LabelArray) -> FloatArray:
+def fit_equation9(
+    estimator: Estimator, X: Features, Y: LabelArray, cell_weight: FloatArray | None = None
+) -> FloatArray:
     """Minimise Eq. (9) with the parameters of an estimator and store the solution in it.
 
     Parameters
@@ -46,6 +48,8 @@ def fit_equation9(estimator: Estimator, X: Features, Y: LabelArray) -> FloatArra
         Validated features.
     Y : ndarray of shape (n_samples, n_labels)
         Logical labels, 0/1.
+    cell_weight : ndarray of shape (n_samples, n_labels), optional
+        The weights of the cells of Y; by default 1.
 
     Returns
     -------
@@ -54,7 +58,7 @@ def fit_equation9(estimator: Estimator, X: Features, Y: LabelArray) -> FloatArra
     """
     kernel = choose_kernel(estimator, X)
     parameters = {name: getattr(estimator, name) for name in _PARAMETERS}
-    solution = _solve(X, Y, kernel, **parameters)
+    solution = _solve(X, Y, kernel, cell_weight, **parameters)
     store_model(estimator, kernel, X, solution.coef, solution.intercept)
     estimator.numerical_labels_ = solution.numerical_labels
     estimator.objective_ = solution.objective
@@ -68,6 +72,7 @@ def _solve(
     X: Features,
     Y: LabelArray,
     kernel: Kernel | None,
+    cell_weight: FloatArray | None,
     *,
     alpha: Any,
     beta: Any,
@@ -107,6 +112,7 @@ def _solve(
         max_iter=max_iter,
         precision=precision,
         callback=progress,
+        cell_weight=cell_weight,
     )
     if progress is not None:
         progress.end(solution)

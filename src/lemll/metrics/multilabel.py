@@ -52,7 +52,8 @@ def hamming_loss(
     Parameters
     ----------
     Y_true, Y_pred : array-like or sparse matrix of shape (n_samples, n_labels)
-        True and predicted logical labels, 0/1.
+        True and predicted logical labels, 0/1. Unknown cells of Y_true (NaN) are skipped, and so
+        are rows without a known cell.
     average : bool, default=True
         Return the mean over rows, or the value of every row.
 
@@ -73,8 +74,16 @@ def hamming_loss(
         raise ValueError(
             f"Y_pred must have the shape of Y_true, {labels.shape}, got {predicted.shape}."
         )
-    values: FloatArray = (labels != predicted).mean(axis=1)
-    return float(values.mean()) if average else values
+    observed = labels >= 0
+    wrong = ((labels != predicted) & observed).sum(axis=1)
+    with np.errstate(invalid="ignore"):  # 0 / 0: nothing is known about the row
+        values: FloatArray = wrong / observed.sum(axis=1)
+    if not average:
+        return values
+    known = observed.any(axis=1)
+    if not known.any():
+        raise ValueError("no row of Y_true can be measured: no cell is observed; add rows.")
+    return float(values[known].mean())
 
 
 @overload
@@ -113,7 +122,8 @@ def ranking_loss(
     Parameters
     ----------
     Y_true : array-like or sparse matrix of shape (n_samples, n_labels)
-        True logical labels, 0/1.
+        True logical labels, 0/1. Unknown cells (NaN) are skipped, as if the row did not have
+        these labels; so are rows without a known cell.
     scores : array-like of shape (n_samples, n_labels)
         A higher score means more relevant. The scale does not matter.
     convention, ties, empty, full : str, optional
@@ -181,7 +191,8 @@ def one_error(
     Parameters
     ----------
     Y_true : array-like or sparse matrix of shape (n_samples, n_labels)
-        True logical labels, 0/1.
+        True logical labels, 0/1. Unknown cells (NaN) are skipped, as if the row did not have
+        these labels; so are rows without a known cell.
     scores : array-like of shape (n_samples, n_labels)
         A higher score means more relevant. The scale does not matter.
     convention, ties, empty, full : str, optional
@@ -249,7 +260,8 @@ def coverage(
     Parameters
     ----------
     Y_true : array-like or sparse matrix of shape (n_samples, n_labels)
-        True logical labels, 0/1.
+        True logical labels, 0/1. Unknown cells (NaN) are skipped, as if the row did not have
+        these labels; so are rows without a known cell.
     scores : array-like of shape (n_samples, n_labels)
         A higher score means more relevant. The scale does not matter.
     convention, ties : str, optional
@@ -285,7 +297,7 @@ def coverage(
         values = depth if options["unit"] == "depth" else depth - 1
         if options["empty"] == "count":
             values[ranked.sizes == 0] = 0
-        return values / ranked.n_labels if options["unit"] == "fraction" else values
+        return values / np.maximum(ranked.n_labels, 1) if options["unit"] == "fraction" else values
 
     return evaluate(measure, Y_true, scores, options, average)
 
@@ -327,7 +339,8 @@ def average_precision(
     Parameters
     ----------
     Y_true : array-like or sparse matrix of shape (n_samples, n_labels)
-        True logical labels, 0/1.
+        True logical labels, 0/1. Unknown cells (NaN) are skipped, as if the row did not have
+        these labels; so are rows without a known cell.
     scores : array-like of shape (n_samples, n_labels)
         A higher score means more relevant. The scale does not matter.
     convention, ties, empty, full : str, optional

@@ -31,15 +31,15 @@ class RelevantRanks:
         Number of relevant labels with the same or a better rank, including itself.
     sizes : ndarray of shape (n_rows,)
         Number of relevant labels of each row.
-    n_labels : int
-        Number of labels.
+    n_labels : ndarray of shape (n_rows,)
+        Number of labels of each row that were observed.
     """
 
     rows: IndexArray
     ranks: IndexArray
     hits: IndexArray
     sizes: IndexArray
-    n_labels: int
+    n_labels: IndexArray
 
     @property
     def misses(self) -> IndexArray:
@@ -54,8 +54,11 @@ class RelevantRanks:
 
 
 def check_truth(Y_true: MatrixLike) -> LabelArray:
-    """Return `Y_true` as a dense 0/1 array with at least one row and one label."""
-    labels = check_logical_labels(Y_true, name="Y_true")
+    """Return `Y_true` as a dense array with at least one row and one label.
+
+    It holds 0 and 1, and -1 in cells that nobody observed.
+    """
+    labels = check_logical_labels(Y_true, name="Y_true", unobserved=True)
     if labels.size == 0:
         raise ValueError(
             f"Y_true must have at least one row and one label, got shape {labels.shape}."
@@ -91,7 +94,7 @@ def _rank_relevant(labels: LabelArray, scores: FloatArray, ties: str) -> Relevan
     Parameters
     ----------
     labels : ndarray of shape (n_rows, n_labels)
-        0/1.
+        0/1, and -1 in cells that nobody observed. They have no rank.
     scores : ndarray of shape (n_rows, n_labels)
         Higher is more relevant.
     ties : {"pessimistic", "optimistic", "first", "last"}
@@ -105,6 +108,7 @@ def _rank_relevant(labels: LabelArray, scores: FloatArray, ties: str) -> Relevan
         Computed in O(n_rows n_labels log n_labels).
     """
     n_labels = labels.shape[1]
+    hidden = labels < 0
     if ties == "pessimistic":
         second = labels
     elif ties == "optimistic":
@@ -112,8 +116,10 @@ def _rank_relevant(labels: LabelArray, scores: FloatArray, ties: str) -> Relevan
     else:
         index = np.arange(n_labels) if ties == "first" else np.arange(n_labels)[::-1]
         second = np.broadcast_to(index, labels.shape)
-    order = np.lexsort((second, -scores), axis=-1)
-    rows, positions = np.nonzero(np.take_along_axis(labels, order, axis=1))
+    # Cells that nobody observed come last, where they change no other rank.
+    keys = (second, -scores, hidden) if hidden.any() else (second, -scores)
+    order = np.lexsort(keys, axis=-1)
+    rows, positions = np.nonzero(np.take_along_axis(labels == 1, order, axis=1))
     sizes = np.bincount(rows, minlength=len(labels))
     # `nonzero` returns the labels row by row. So the position inside a row is the position in the
     # list minus the start of the row.
@@ -125,7 +131,8 @@ def _rank_relevant(labels: LabelArray, scores: FloatArray, ties: str) -> Relevan
         # is the last of the group, and its rank is the number of labels with at least this score.
         last = _last_of_group(rows, scores[rows, order[rows, positions]])
         ranks, hits = ranks[last], hits[last]
-    return RelevantRanks(rows=rows, ranks=ranks, hits=hits, sizes=sizes, n_labels=n_labels)
+    observed = n_labels - hidden.sum(axis=1)
+    return RelevantRanks(rows=rows, ranks=ranks, hits=hits, sizes=sizes, n_labels=observed)
 
 
 def _last_of_group(rows: IndexArray, values: FloatArray) -> IndexArray:
@@ -179,9 +186,11 @@ def evaluate(
     """
     labels = check_truth(Y_true)
     values = _by_blocks(measure, labels, _check_scores(scores, labels.shape), options["ties"])
-    sizes = labels.sum(axis=1)
+    sizes, observed = (labels == 1).sum(axis=1), (labels >= 0).sum(axis=1)
     skipped = (sizes == 0) & (options["empty"] == "skip")
-    skipped |= (sizes == labels.shape[1]) & (options.get("full") == "skip")
+    skipped |= (sizes == observed) & (options.get("full") == "skip")
+    # A row of which nothing is known cannot be measured under any convention.
+    skipped |= observed == 0
     if not average:
         values[skipped] = np.nan
         return values

@@ -11,15 +11,26 @@ from sklearn.model_selection import KFold
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from lemll._labels import LabelCoding, check_same_rows, code_labels
+from lemll._labels import LabelCoding, check_same_rows, code_labels, weigh_cells
 from lemll._types import Array, Features, FloatArray, LabelArray, MatrixLike, Settings, Thresholds
 from lemll._validation import all_or_nothing, check_whole
 from lemll.fitting import normalize
 
-__all__ = ["CRITERIA", "Criterion", "LabelScorer", "MultilabelClassifier", "best_thresholds"]
+__all__ = [
+    "CRITERIA",
+    "PARTIAL_LEARNERS",
+    "Criterion",
+    "LabelScorer",
+    "MultilabelClassifier",
+    "best_thresholds",
+    "partial_refusal",
+]
 
 _FOLDS = 5
 
+
+# Learners that accept unknown cells and confidences; a test compares this with the classes.
+PARTIAL_LEARNERS = ("LEMLL", "LEMLLCV", "BinaryRelevance")
 
 Criterion = Literal["f1", "hamming"]
 CRITERIA = ("f1", "hamming")
@@ -51,7 +62,7 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        Y, coding = code_labels(y)
+        Y, coding = code_labels(y, unobserved=True)
         check_consistent_length(X, Y)
         return X, Y, coding
 
@@ -191,8 +202,15 @@ class MultilabelClassifier(LabelScorer):
     def _fit(self, X: Features, Y: LabelArray) -> None:
         """Learn from validated X and 0/1 labels of shape (n_samples, n_labels)."""
 
+    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
+        """Learn from labels of which only some cells are known.
+
+        Y is -1 in unknown cells, and `weight` is 0 there. Learners that can do it override this.
+        """
+        raise partial_refusal(self, weight)
+
     @all_or_nothing
-    def fit(self, X: MatrixLike, y: MatrixLike) -> Self:
+    def fit(self, X: MatrixLike, y: MatrixLike, label_weight: MatrixLike = None) -> Self:
         """Learn to predict labels.
 
         Parameters
@@ -200,7 +218,11 @@ class MultilabelClassifier(LabelScorer):
         X : array-like, sparse matrix or frame of shape (n_samples, n_features)
             Features. Sparse features are never converted to dense.
         y : array-like, sparse matrix or frame of shape (n_samples, n_labels)
-            Logical labels, 0/1. Or a 1-D target, as in the classifiers of scikit-learn.
+            Logical labels, 0/1. Or a 1-D target, as in the classifiers of scikit-learn. NaN, None,
+            ``pandas.NA`` and masked cells of a label matrix mean that nobody observed the cell.
+            Learners that cannot use such labels refuse them.
+        label_weight : array-like or sparse matrix of shape (n_samples, n_labels), optional
+            How sure each cell of y is, from 0 (not observed) to 1 (certain, the default).
 
         Returns
         -------
@@ -208,12 +230,18 @@ class MultilabelClassifier(LabelScorer):
             The fitted classifier.
         """
         X, Y, coding = self._validated(X, y)
-        thresholds = self._tuned_thresholds(X, Y, coding)
-        self._fit(X, Y)
+        Y, weight = weigh_cells(Y, label_weight, coding.names)
+        thresholds = self._tuned_thresholds(X, Y, weight, coding)
+        if weight is None:
+            self._fit(X, Y)
+        else:
+            self._fit_partial(X, Y, weight)
         self._store(coding, thresholds)
         return self
 
-    def _tuned_thresholds(self, X: Features, Y: LabelArray, coding: LabelCoding) -> FloatArray:
+    def _tuned_thresholds(
+        self, X: Features, Y: LabelArray, weight: FloatArray | None, coding: LabelCoding
+    ) -> FloatArray:
         if self.thresholds == "zero" or not coding.multilabel:
             return np.zeros(Y.shape[1])
         if len(Y) < 2 * _FOLDS:
@@ -228,12 +256,23 @@ class MultilabelClassifier(LabelScorer):
             known, new = (
                 X[rows][:, seen] if self._pairwise else X[rows] for rows in (seen, unseen)
             )
-            scores[unseen] = member.fit(known, Y[seen]).decision_function(new)
+            part = Y[seen] if weight is None else np.where(Y[seen] < 0, np.nan, Y[seen])
+            confidence = None if weight is None else weight[seen]
+            scores[unseen] = member.fit(known, part, confidence).decision_function(new)
         return best_thresholds(scores, Y, self.thresholds)
 
     def _fold_parameters(self) -> Settings:
         """Return the parameters that must change if only a part of the rows is fitted."""
         return {}
+
+
+def partial_refusal(estimator: LabelScorer, weight: FloatArray) -> ValueError:
+    """Return the error of a learner that cannot use labels with unknown cells."""
+    return ValueError(
+        f"{type(estimator).__name__} needs all labels, but {int((weight < 1).sum())} cells of y "
+        "are unknown or not certain; use a learner that can learn from such labels "
+        f"({', '.join(PARTIAL_LEARNERS)}), or fill the cells."
+    )
 
 
 def best_thresholds(scores: FloatArray, Y: LabelArray, criterion: Criterion) -> FloatArray:
@@ -244,7 +283,7 @@ def best_thresholds(scores: FloatArray, Y: LabelArray, criterion: Criterion) -> 
     scores : ndarray of shape (n_samples, n_labels)
         Scores of rows that were not used to fit the model.
     Y : ndarray of shape (n_samples, n_labels)
-        Their labels, 0/1.
+        Their labels, 0/1; unknown cells (-1) do not count.
     criterion : {"f1", "hamming"}
         Maximise the F1 of each label, or the number of correct decisions.
 
@@ -266,6 +305,8 @@ def best_thresholds(scores: FloatArray, Y: LabelArray, criterion: Criterion) -> 
 
 
 def _best_threshold(scores: FloatArray, y: MatrixLike, criterion: Criterion) -> float:
+    if (y < 0).any():
+        scores, y = scores[y >= 0], y[y >= 0]
     positives = int(y.sum())
     if positives == 0:
         return 0.0

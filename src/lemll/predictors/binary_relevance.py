@@ -102,19 +102,33 @@ class BinaryRelevance(TiesAreRelevant, ProbabilityClassifier):
         self.n_jobs = n_jobs
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
+        self._learn(X, Y, None)
+
+    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
+        # Each label has a model of its own, which sees the rows in which the label was observed.
+        self._learn(X, Y, weight)
+
+    def _learn(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> None:
         own = built_in(self, X)
         self._built_in = own is not None
         self.n_iter_ = 1
         if own is None:
+            weights = [None] * Y.shape[1] if weight is None else weight.T
             self.estimators_ = Parallel(n_jobs=self.n_jobs)(
-                delayed(fit_member)(self.estimator, X, y) for y in Y.T
+                delayed(fit_member)(self.estimator, X, y, sample_weight)
+                for y, sample_weight in zip(Y.T, weights, strict=True)
             )
             return
-        solution = solve_logistic(own.scaled(X), Y, **own.options)
+        solution = solve_logistic(
+            own.scaled(X), np.maximum(Y, 0), sample_weight=weight, **own.options
+        )
         own.warn(type(self).__name__, solution.gradient_norm)
         self.coef_ = own.unscaled(solution.coef)
         # The optimum for a constant label is an infinite intercept; keep the scores finite.
         self.intercept_ = np.nan_to_num(solution.intercept, posinf=SURE, neginf=-SURE)
+        if weight is not None:
+            # A label that nobody observed has probability one half, and a tie would be relevant.
+            self.intercept_[~(weight > 0).any(axis=0)] = -SURE
         self.gradient_norm_ = solution.gradient_norm
         self.n_iter_ = max(1, int(solution.n_iter.max()))
 

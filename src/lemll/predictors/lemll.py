@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from lemll._types import (
     Features,
     FloatArray,
@@ -96,6 +98,9 @@ class LEMLL(MultilabelClassifier):
         b.
     numerical_labels_ : ndarray of shape (n_samples, n_labels)
         U of the training rows.
+    completed_labels_ : ndarray of shape (n_samples, n_labels), int8
+        The labels of the training rows. In cells that nobody observed: whether the label is
+        probably relevant, that is, whether its numerical label is positive.
     label_distribution_ : ndarray of shape (n_samples, n_labels)
         The logistic function of U, divided by the sum of each row.
     dual_coef_ : ndarray of shape (n_labels, n_samples)
@@ -197,6 +202,12 @@ class LEMLL(MultilabelClassifier):
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
         self.label_distribution_ = normalize(fit_equation9(self, X, Y))
+        self.completed_labels_ = Y
+
+    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
+        U = fit_equation9(self, X, Y, weight)
+        self.label_distribution_ = normalize(U)
+        self.completed_labels_ = np.where(Y < 0, U > 0, Y).astype(np.int8)
 
     def _score(self, X: Features) -> FloatArray:
         return model_outputs(self, X)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lemll._types import Estimator, KernelLike, Settings, Thresholds
+from lemll._types import Estimator, FloatArray, KernelLike, Settings, Thresholds
 from lemll.predictors.lemll import LEMLL
 from lemll.predictors.search.path_cv import PAPER_GRID, PathCV, check_axis
 from lemll.solvers import GridPoint
@@ -160,6 +160,9 @@ class LEMLLCV(PathCV):
             "reg_policy": self.reg_policy,
             "precision": self.precision,
         }
+
+    def _check_partial(self, weight: FloatArray) -> None:
+        """Accept unknown cells: Eq. (9) has a weight per cell."""
 
     def _model(self, point: GridPoint) -> LEMLL:
         return LEMLL(**point._asdict(), n_neighbors=self.n_neighbors, reg_policy=self.reg_policy)

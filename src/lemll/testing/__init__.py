@@ -42,6 +42,7 @@ MULTILABEL_CHECKS: tuple[Check, ...] = (
     inputs.check_label_types,
     inputs.check_minus_plus_one_is_refused,
     inputs.check_missing_and_infinite_are_refused,
+    inputs.check_unknown_cells,
     inputs.check_unequal_lengths_are_refused,
     inputs.check_wrong_number_of_features_is_refused,
     behaviour.check_not_fitted,

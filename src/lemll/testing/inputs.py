@@ -70,15 +70,36 @@ def check_minus_plus_one_is_refused(estimator: Estimator) -> None:
 
 
 def check_missing_and_infinite_are_refused(estimator: Estimator) -> None:
-    """Check that NaN and infinity in X or Y are refused."""
+    """Check that NaN and infinity in X, and infinity in Y, are refused."""
     X, Y = make_data()
     for value in (np.nan, np.inf):
         bad = X.copy()
         bad[3, 2] = value
         assert_refused(clone(estimator), bad, Y, f"{value} in X")
-        labels = Y.astype(float)
-        labels[3, 2] = value
-        assert_refused(clone(estimator), X, labels, f"{value} in Y")
+    labels = Y.astype(float)
+    labels[3, 2] = np.inf
+    assert_refused(clone(estimator), X, labels, "inf in Y")
+
+
+def check_unknown_cells(estimator: Estimator) -> None:
+    """Check that NaN in Y is refused, or that it means: nobody observed this cell.
+
+    In the second case `fit` takes `label_weight`, and the value of a cell without a weight does not
+    change anything.
+    """
+    X, Y = make_data()
+    hidden = np.zeros(Y.shape, dtype=bool)
+    hidden[::3, 0] = hidden[1::4, 1] = True
+    labels = np.where(hidden, np.nan, Y)
+    try:
+        expected = scores_of(clone(estimator).fit(X, labels), X)
+    except ValueError:
+        return
+    assert np.isfinite(expected).all(), "unknown cells must not lead to scores that are not finite"
+    weight = (~hidden).astype(float)
+    for values in (Y, 1 - Y):
+        found = scores_of(clone(estimator).fit(X, values, label_weight=weight), X)
+        assert_allclose(found, expected, err_msg="cells without a weight must not matter")
 
 
 def check_unequal_lengths_are_refused(estimator: Estimator) -> None:

@@ -108,11 +108,23 @@ def _inverse_deviations(X: Features) -> FloatArray:
     return np.asarray(np.where(constant, 1, 1 / np.sqrt(np.where(constant, 1, square))))
 
 
-def fit_member(estimator: Estimator, X: Features, y: MatrixLike) -> Features:
-    """Fit a copy of the user's estimator; if all labels are equal, return their log-odds."""
+def fit_member(
+    estimator: Estimator, X: Features, y: MatrixLike, sample_weight: FloatArray | None = None
+) -> Features:
+    """Fit a copy of the user's estimator; if all labels are equal, return their log-odds.
+
+    Rows with the weight 0 are left out. Other weights than 1 need an estimator that accepts them.
+    """
+    if sample_weight is not None:
+        rows = np.flatnonzero(sample_weight > 0)
+        X, y, sample_weight = X[rows], y[rows], sample_weight[rows]
+        if (sample_weight == 1).all():
+            sample_weight = None
     # `all` of no rows is True, so the length decides for an empty y.
     if y.all() or not y.any():
         return SURE if len(y) and y.all() else -SURE
+    if sample_weight is not None:
+        return clone(estimator).fit(X, y.astype(np.int64), sample_weight=sample_weight)
     return clone(estimator).fit(X, y.astype(np.int64))
 
 

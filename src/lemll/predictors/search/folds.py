@@ -56,12 +56,15 @@ class Fold:
         All rows. For a precomputed kernel, X has one column per row.
     train, test : ndarray of int
         Indices of the rows to fit, and of the rows to score.
+    weight : ndarray of shape (n_samples, n_labels), optional
+        The weights of the cells of Y; by default 1. Y is -1 in cells with the weight 0.
     """
 
     X: Any
     Y: LabelArray
     train: npt.NDArray[np.intp]
     test: npt.NDArray[np.intp]
+    weight: FloatArray | None = None
 
 
 class FoldScores(NamedTuple):
@@ -171,7 +174,10 @@ class FoldPath:
         """
         values = np.empty((len(points), len(measures)))
         optimality = np.empty(len(points))
-        truth = self._fold.Y[self._fold.test]
+        truth: Any = self._fold.Y[self._fold.test]
+        if self._fold.weight is not None:
+            # Measures skip the cells that nobody observed.
+            truth = np.where(truth < 0, np.nan, truth)
         across, path = self._prepared or self._prepare()
         self._prepared = (across, path) if keep else None
         for place, solution in path(points):
@@ -199,7 +205,8 @@ class FoldPath:
         if self._n_neighbors is None:
             return across, partial(_fixed_labels, features, Y, self._options)
         W = local_graph(known, kernel, self._n_neighbors, self._reg_policy)
-        return across, partial(LogicalPath(features, Y, W).solve, **self._options)
+        weight = None if fold.weight is None else fold.weight[fold.train]
+        return across, partial(LogicalPath(features, Y, W, weight).solve, **self._options)
 
 
 def _fixed_labels(

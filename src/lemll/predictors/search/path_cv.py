@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import check_cv
 
-from lemll._labels import LabelCoding
+from lemll._labels import LabelCoding, weigh_cells
 from lemll._types import (
     Estimator,
     Features,
@@ -26,7 +26,7 @@ from lemll._validation import all_or_nothing, check_n_jobs, check_number, check_
 from lemll._warnings import warn_caller
 from lemll.fitting import inverse_variance
 from lemll.model_selection import IterativeStratifiedKFold
-from lemll.predictors._base import LabelScorer
+from lemll.predictors._base import LabelScorer, partial_refusal
 from lemll.predictors.search.folds import Fold, Space, measures_of
 from lemll.predictors.search.grid import coarse_to_fine, one_standard_error, results_table
 from lemll.predictors.search.trials import Trials
@@ -77,7 +77,13 @@ class PathCV(LabelScorer):
         return {}
 
     @all_or_nothing
-    def fit(self, X: MatrixLike, y: MatrixLike, groups: MatrixLike = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: MatrixLike,
+        groups: MatrixLike = None,
+        label_weight: MatrixLike = None,
+    ) -> Self:
         """Choose the parameters, then fit the final model to all rows.
 
         If a call fails, the results of an earlier call remain.
@@ -87,9 +93,13 @@ class PathCV(LabelScorer):
         X : array-like, sparse matrix or frame of shape (n_samples, n_features)
             Features.
         y : array-like, sparse matrix or frame of shape (n_samples, n_labels)
-            Logical labels, 0/1. Or a 1-D target, as in the classifiers of scikit-learn.
+            Logical labels, 0/1. Or a 1-D target, as in the classifiers of scikit-learn. NaN, None,
+            ``pandas.NA`` and masked cells mean that nobody observed the cell, if the learner can
+            use such labels. The scores of the folds skip them.
         groups : array-like of shape (n_samples,), optional
             The group of each row, for splitters that keep groups together.
+        label_weight : array-like or sparse matrix of shape (n_samples, n_labels), optional
+            How sure each cell of y is, from 0 (not observed) to 1 (certain, the default).
 
         Returns
         -------
@@ -97,12 +107,21 @@ class PathCV(LabelScorer):
             The fitted classifier.
         """
         X, Y, coding = self._validated(X, y)
-        found = self._search(X, Y, groups)
-        self._learn(X, Y, found.pop("_best"), coding)
+        Y, weight = weigh_cells(Y, label_weight, coding.names)
+        if weight is not None:
+            self._check_partial(weight)
+        found = self._search(X, Y, weight, groups)
+        self._learn(X, Y, weight, found.pop("_best"), coding)
         self.__dict__.update(found)
         return self
 
-    def _search(self, X: Features, Y: LabelArray, groups: MatrixLike) -> Settings:
+    def _check_partial(self, weight: FloatArray) -> None:
+        """Refuse unknown cells. Searches of learners that can use them override this."""
+        raise partial_refusal(self, weight)
+
+    def _search(
+        self, X: Features, Y: LabelArray, weight: FloatArray | None, groups: MatrixLike
+    ) -> Settings:
         """Try the parameters; return the attributes to set and the best combination."""
         measures = measures_of(self.scoring)
         if self.search not in ("grid", "coarse"):
@@ -115,7 +134,7 @@ class PathCV(LabelScorer):
             "max_iter": check_whole("max_iter", self.max_iter, least=1),
         }
         n_jobs = check_n_jobs(self.n_jobs)
-        folds, spaces = self._folds(X, Y, groups), self._spaces(X)
+        folds, spaces = self._folds(X, Y, weight, groups), self._spaces(X)
         trials = Trials(folds, measures, options, n_jobs=n_jobs, callback=self.callback)
         grid = [GridPoint(*point) for point in itertools.product(*axes)]
         for number, space in enumerate(spaces):
@@ -198,7 +217,9 @@ class PathCV(LabelScorer):
             )
         return spaces
 
-    def _folds(self, X: Features, Y: LabelArray, groups: MatrixLike) -> list[Fold]:
+    def _folds(
+        self, X: Features, Y: LabelArray, weight: FloatArray | None, groups: MatrixLike
+    ) -> list[Fold]:
         if isinstance(self.cv, Integral):
             # Random folds may contain no row with a rare label.
             splitter: Any = IterativeStratifiedKFold(check_whole("cv", self.cv, least=2))
@@ -209,15 +230,21 @@ class PathCV(LabelScorer):
         else:
             splitter = check_cv(self.cv)
         folds = [
-            Fold(X, Y, np.asarray(train), np.asarray(test))
-            for train, test in splitter.split(X, Y, groups)
+            Fold(X, Y, np.asarray(train), np.asarray(test), weight)
+            # Folds balance the labels that were observed as relevant.
+            for train, test in splitter.split(X, np.maximum(Y, 0), groups)
         ]
         if not folds:
             raise ValueError(f"cv={self.cv!r} must give at least one split, got none.")
         return folds
 
     def _learn(
-        self, X: Features, Y: LabelArray, best: tuple[Space, GridPoint], coding: LabelCoding
+        self,
+        X: Features,
+        Y: LabelArray,
+        weight: FloatArray | None,
+        best: tuple[Space, GridPoint],
+        coding: LabelCoding,
     ) -> None:
         """Fit the final model, unless `refit` is False."""
         # The model of an earlier fit must not answer for this one.
@@ -237,7 +264,8 @@ class PathCV(LabelScorer):
             tol=self.tol_final,
             max_iter=self.max_iter,
         )
-        self.best_estimator_ = model.fit(space.rows(X), Y)
+        labels = Y if weight is None else np.where(Y < 0, np.nan, Y)
+        self.best_estimator_ = model.fit(space.rows(X), labels, weight)
         self._store(coding, model.thresholds_)
 
     def _score(self, X: Features) -> FloatArray:

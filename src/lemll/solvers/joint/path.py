@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lemll._types import Features, LabelArray, SparseMatrix
+from lemll._types import Features, FloatArray, LabelArray, SparseMatrix
 from lemll.objective import DualityGap, LemllPoint
 from lemll.solvers.interface import (
     LemllSolution,
@@ -26,7 +26,7 @@ from lemll.solvers.interface import (
     solution_at,
 )
 from lemll.solvers.joint.point import Point, Weights
-from lemll.solvers.joint.problem import RECHECKS, JointProblem
+from lemll.solvers.joint.problem import RECHECKS, JointProblem, code_logical, constant_point
 from lemll.solvers.joint.search import JointSearch
 from lemll.solvers.joint.span import SolutionSpan
 
@@ -217,15 +217,25 @@ class LogicalPath:
         As in `lemll.solvers.solve_joint`. The rows of W must sum to one up to rounding.
     Y : ndarray of shape (n_samples, n_labels), int8
         Logical labels, 0/1.
+    cell_weight : ndarray of shape (n_samples, n_labels), optional
+        The weights of the cells of Y; by default 1.
     """
 
-    def __init__(self, X: Features, Y: LabelArray, W: SparseMatrix) -> None:
-        coded = 2.0 * Y.astype(np.float64) - 1.0
-        self._varies = Y.min(axis=0) != Y.max(axis=0)
-        self._fixed = LemllPoint(coded, np.zeros((Y.shape[1], X.shape[1])), coded[0])
+    def __init__(
+        self,
+        X: Features,
+        Y: LabelArray,
+        W: SparseMatrix,
+        cell_weight: FloatArray | None = None,
+    ) -> None:
+        coded, constant = code_logical(Y, cell_weight)
+        self._varies = np.isnan(constant)
+        self._fixed = constant_point(coded, constant, X.shape[1])
         self._problem = None
         if self._varies.any():
-            self._problem = JointProblem(X, np.ascontiguousarray(coded[:, self._varies]), W)
+            part = np.ascontiguousarray(coded[:, self._varies])
+            weight = None if cell_weight is None else cell_weight[:, self._varies]
+            self._problem = JointProblem(X, part, W, weight)
 
     def solve(self, points: Sequence[GridPoint], **options: Any) -> Iterator[PathStep]:
         """Minimise Eq. (9) for each set of parameters.

@@ -14,7 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from lemll._types import Array, Features, LabelArray, MatrixLike, Settings, SparseMatrix
+from lemll._types import (
+    Array,
+    Features,
+    FloatArray,
+    LabelArray,
+    MatrixLike,
+    Settings,
+    SparseMatrix,
+)
 from lemll._validation import is_sparse
 from lemll.objective import (
     CERTIFICATE_BLOCK_BYTES,
@@ -42,7 +50,15 @@ from lemll.solvers.linear import features as centred
 from lemll.solvers.linear import models
 from lemll.topology import ReconstructionOperator
 
-__all__ = ["JointProblem", "kernel_bytes", "solve_joint", "solve_logical", "solver_bytes"]
+__all__ = [
+    "JointProblem",
+    "code_logical",
+    "constant_point",
+    "kernel_bytes",
+    "solve_joint",
+    "solve_logical",
+    "solver_bytes",
+]
 
 # If rounding stops a float64 search, it recomputes its products and starts again from the same
 # point. This is the largest number of runs.
@@ -261,6 +277,43 @@ class JointProblem:
         return LemllPoint(U, np.zeros((U.shape[1], self.X.shape[1])), U.mean(axis=0))
 
 
+def code_logical(Y: LabelArray, cell_weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """Code logical labels as -1/+1, and find the constant ones.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n_samples, n_labels)
+        Logical labels, 0/1.
+    cell_weight : ndarray of shape (n_samples, n_labels) or None
+        The weights of the cells.
+
+    Returns
+    -------
+    coded : ndarray of shape (n_samples, n_labels)
+        -1 or +1; 0 in cells without a weight.
+    constant : ndarray of shape (n_labels,)
+        The value of a label that is the same in all observed cells, 0 for a label without such a
+        cell, and NaN for all other labels.
+    """
+    coded = 2.0 * Y.astype(np.float64) - 1.0
+    if cell_weight is None:
+        low, high = coded.min(axis=0), coded.max(axis=0)
+    else:
+        coded = np.where(cell_weight > 0, coded, 0.0)
+        low = np.where(cell_weight > 0, coded, np.inf).min(axis=0)
+        high = np.where(cell_weight > 0, coded, -np.inf).max(axis=0)
+    constant = np.where(low == high, low, np.nan)
+    return coded, np.where(low > high, 0.0, constant)
+
+
+def constant_point(coded: FloatArray, constant: FloatArray, n_features: int) -> LemllPoint:
+    """Return the point that is optimal for constant labels; the others are to be filled in."""
+    # For a constant label, U = c in all rows, Theta = 0 and b = c make all terms zero.
+    values = np.where(np.isnan(constant), 0.0, constant)
+    U = np.where(np.isnan(constant), coded, values)
+    return LemllPoint(U, np.zeros((coded.shape[1], n_features)), values.copy())
+
+
 def solve_logical(
     X: Features,
     Y: LabelArray,
@@ -271,6 +324,7 @@ def solve_logical(
     gamma: float,
     epsilon: float = 0.1,
     tol: float = 1e-4,
+    cell_weight: FloatArray | None = None,
     **options: Any,
 ) -> LemllSolution:
     """Minimise Eq. (9) for logical labels 0/1.
@@ -289,6 +343,9 @@ def solve_logical(
         Logical labels, 0/1.
     alpha, beta, gamma, epsilon, tol : float
         As in `lemll.solvers.solve_joint`.
+    cell_weight : ndarray of shape (n_samples, n_labels), optional
+        The weights of the cells of Y; by default 1. A label without any weight is a label with
+        the value 0, so its outputs are exactly 0.
     **options
         Options of `lemll.solvers.solve_joint`: max_iter, precision, callback.
 
@@ -297,25 +354,36 @@ def solve_logical(
     LemllSolution
         The solution for all labels. Its certificate also covers all labels.
     """
-    coded = 2.0 * Y.astype(np.float64) - 1.0
+    coded, constant = code_logical(Y, cell_weight)
     weights: Settings = {"alpha": alpha, "beta": beta, "gamma": gamma, "epsilon": epsilon}
-    varies = Y.min(axis=0) != Y.max(axis=0)
+    varies = np.isnan(constant)
     if varies.all():
-        return solve_joint(X, coded, W, **weights, tol=tol, **options)
-    coef = np.zeros((Y.shape[1], X.shape[1]))
-    point = LemllPoint(coded.copy(), coef, coded[0].copy())
+        return solve_joint(X, coded, W, **weights, tol=tol, cell_weight=cell_weight, **options)
+    point = constant_point(coded, constant, X.shape[1])
     solution = None
     if varies.any():
         part = np.ascontiguousarray(coded[:, varies])
-        solution = solve_joint(X, part, W, **weights, tol=tol, **options)
+        of_part = None if cell_weight is None else np.ascontiguousarray(cell_weight[:, varies])
+        solution = solve_joint(X, part, W, **weights, tol=tol, cell_weight=of_part, **options)
         point.numerical_labels[:, varies] = solution.numerical_labels
         point.coef[varies] = solution.coef
         point.intercept[varies] = solution.intercept
-    certificate = duality_gap(X, coded, W, point, **weights)
-    if certificate.relative > tol and (solution is None or solution.converged):
-        # If the rows of W sum to one only roughly, for example in float32, tr(U'MU) is not zero
-        # for constant labels. Then solve for all labels together.
-        return solve_joint(X, coded, W, **weights, tol=tol, **options)
+    if cell_weight is not None:
+        # A label that nobody observed is 0 in all terms. The certificate leaves it out, because
+        # its dual point would have to be zero everywhere.
+        seen = (cell_weight > 0).any(axis=0)
+        part_of_point = LemllPoint(
+            point.numerical_labels[:, seen], point.coef[seen], point.intercept[seen]
+        )
+        certificate = duality_gap(
+            X, coded[:, seen], W, part_of_point, **weights, cell_weight=cell_weight[:, seen]
+        )
+    else:
+        certificate = duality_gap(X, coded, W, point, **weights)
+        if certificate.relative > tol and (solution is None or solution.converged):
+            # If the rows of W sum to one only roughly, for example in float32, tr(U'MU) is not
+            # zero for constant labels. Then solve for all labels together.
+            return solve_joint(X, coded, W, **weights, tol=tol, **options)
     if solution is None:
         if certificate.objective <= smallest_objective(coded, beta):
             # The remaining objective is only the rounding error of the row sums of W.

@@ -1,0 +1,206 @@
+"""Labels with unknown cells and confidences: who accepts them, and what they change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import is_classifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+
+from lemll import LEMLL, LEMLLCV, MSVRCV, BinaryRelevance, MLkNN
+from lemll.datasets import load_digit_tags
+from lemll.metrics import average_precision
+from lemll.predictors import PREDICTORS
+from lemll.predictors._base import PARTIAL_LEARNERS
+
+NAMES = list("abcdefgh")
+SEARCH = {"alphas": (1.0, 16.0), "betas": (1.0,), "gammas": (1.0,), "cv": 3, "tol_final": 1e-4}
+LEARNERS = [
+    LEMLL(16.0),
+    LEMLL(kernel="rbf"),
+    LEMLL(thresholds="f1"),
+    LEMLLCV(**SEARCH),
+    BinaryRelevance(C=0.01),
+    BinaryRelevance(GaussianNB()),
+]
+
+
+@pytest.fixture(name="data", scope="module")
+def _data():
+    digits = load_digit_tags()
+    X, Y = digits.X[:300], digits.Y[:300]
+    hidden = np.random.default_rng(0).random(Y.shape) < 0.6
+    return X, Y, hidden, digits.X[900:], digits.Y[900:]
+
+
+def partial(Y, hidden):
+    return np.where(hidden, np.nan, Y)
+
+
+def test_the_list_of_learners_is_true(data):
+    X, Y, hidden, *_ = data
+    able = set()
+    for kind in PREDICTORS:
+        if not is_classifier(kind()):
+            continue
+        try:
+            kind().set_params(**(SEARCH if kind is LEMLLCV else {})).fit(
+                X[:40], partial(Y, hidden)[:40]
+            )
+        except ValueError as error:
+            assert "needs all labels, but" in str(error), kind  # noqa: PT017
+        else:
+            able.add(kind.__name__)
+    assert able == set(PARTIAL_LEARNERS)
+
+
+@pytest.mark.parametrize("model", LEARNERS, ids=str)
+def test_hidden_values_never_influence_anything(model, data):
+    X, Y, hidden, X_new, _ = data
+    expected = model.fit(X, partial(Y, hidden)).decision_function(X_new)
+    weight = (~hidden).astype(float)
+    # The weights hide the cells; whatever Y says there must not matter.
+    for other in (Y, 1 - Y, np.where(hidden, np.nan, Y)):
+        mixed = np.where(hidden, other, Y)
+        found = model.fit(X, mixed, label_weight=weight).decision_function(X_new)
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("model", LEARNERS, ids=str)
+def test_unknown_is_better_than_wrong(model, data):
+    X, Y, hidden, X_new, Y_new = data
+    known = average_precision(Y_new, model.fit(X, partial(Y, hidden)).decision_function(X_new))
+    as_zero = np.where(hidden, 0, Y)
+    wrong = average_precision(Y_new, model.fit(X, as_zero).decision_function(X_new))
+    assert known > wrong
+
+
+def test_every_form_of_unknown_cells_is_the_same(data):
+    X, Y, hidden, X_new, _ = data
+    cells = partial(Y, hidden)
+    columns = {
+        name: [None if unknown else int(value) for value, unknown in zip(y, h, strict=True)]
+        for name, y, h in zip(NAMES, Y.T, hidden.T, strict=True)
+    }
+    forms = [
+        cells.tolist(),
+        cells.astype(object),
+        np.where(hidden, None, Y),
+        np.ma.MaskedArray(Y, hidden),
+        pd.DataFrame(cells, columns=NAMES),
+        pd.DataFrame(cells, columns=NAMES).astype("Int64"),
+        pd.DataFrame(columns, dtype="boolean"),
+        pl.DataFrame(columns),
+    ]
+    expected = LEMLL().fit(X, cells).decision_function(X_new)
+    for form in forms:
+        np.testing.assert_array_equal(LEMLL().fit(X, form).decision_function(X_new), expected)
+    by_weight = LEMLL().fit(
+        X, sparse.csr_array(Y), label_weight=sparse.csr_array((~hidden).astype(float))
+    )
+    np.testing.assert_array_equal(by_weight.decision_function(X_new), expected)
+
+
+def test_all_observed_is_the_ordinary_fit(data):
+    X, Y, _, X_new, _ = data
+    for model in (LEMLL(), BinaryRelevance()):
+        plain = model.fit(X, Y).decision_function(X_new)
+        weighted = model.fit(X, Y, label_weight=np.ones(Y.shape)).decision_function(X_new)
+        np.testing.assert_array_equal(weighted, plain)
+
+
+def test_unknown_labels_are_completed(data):
+    X, Y, hidden, *_ = data
+    model = LEMLL(4.0).fit(X, partial(Y, hidden))
+    np.testing.assert_array_equal(model.completed_labels_[~hidden], Y[~hidden])
+    share = (model.completed_labels_[hidden] == Y[hidden]).mean()
+    assert share > max(Y[hidden].mean(), 1 - Y[hidden].mean()) + 0.1
+    np.testing.assert_array_equal(LEMLL().fit(X, Y).completed_labels_, Y)
+    assert model.optimality_ <= 1e-4
+
+
+def test_rows_without_tags_help(data):
+    X, Y, _, X_new, Y_new = data
+    few = np.ones(Y.shape, dtype=bool)
+    few[:40] = False
+    settings = {"alpha": 16.0, "gamma": 64.0}
+    with_rest = LEMLL(**settings).fit(X, partial(Y, few))
+    assert with_rest.label_distribution_.shape == Y.shape
+    found = average_precision(Y_new, with_rest.decision_function(X_new))
+    alone = LEMLL(**settings).fit(X[:40], Y[:40]).decision_function(X_new)
+    assert found > average_precision(Y_new, alone) - 0.01
+
+
+def test_each_label_of_br_sees_its_observed_rows(data):
+    X, Y, hidden, X_new, _ = data
+    model = BinaryRelevance(C=0.1, tol=1e-8).fit(X, partial(Y, hidden))
+    for j in range(3):
+        rows = ~hidden[:, j]
+        alone = BinaryRelevance(C=0.1, tol=1e-8).fit(X[rows], Y[rows][:, [j]])
+        np.testing.assert_allclose(
+            model.decision_function(X_new)[:, j],
+            np.ravel(alone.decision_function(X_new)),
+            atol=1e-4,
+        )
+
+
+def test_confidences_reach_the_members_of_br(data):
+    X, Y, hidden, X_new, _ = data
+    weight = np.where(hidden, 0.25, 1.0)
+    model = BinaryRelevance(LogisticRegression(C=0.01)).fit(X, Y, label_weight=weight)
+    alone = LogisticRegression(C=0.01).fit(X, Y[:, 0], sample_weight=weight[:, 0])
+    np.testing.assert_allclose(
+        model.decision_function(X_new)[:, 0], alone.decision_function(X_new), atol=1e-6
+    )
+
+
+def test_a_label_that_nobody_observed_is_named_and_never_predicted(data):
+    X, Y, hidden, X_new, _ = data
+    hidden = hidden.copy()
+    hidden[:, 2] = True
+    frame = pd.DataFrame(partial(Y, hidden), columns=NAMES)
+    for model in (LEMLL(), BinaryRelevance()):
+        with pytest.warns(UserWarning, match="1 labels have no observed cell .*predicted: c;"):
+            model.fit(X, frame)
+        assert not model.predict(X_new)[:, 2].any()
+
+
+def test_scores_of_a_search_skip_unknown_cells(data):
+    X, Y, hidden, *_ = data
+    cells = partial(Y, hidden)
+    folds = [(np.arange(150), np.arange(150, 300))]
+    search = LEMLLCV(**SEARCH | {"cv": folds, "tol_search": 1e-6, "tol_final": 1e-6})
+    search.fit(X, cells)
+    for place in range(2):
+        alpha = search.cv_results_["param_alpha"][place]
+        model = LEMLL(alpha, tol=1e-8).fit(X[:150], cells[:150])
+        expected = average_precision(cells[150:], model.decision_function(X[150:]))
+        found = search.cv_results_["mean_test_average_precision"][place]
+        assert found == pytest.approx(expected, abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"label_weight": np.ones((2, 2))}, r"label_weight must have the shape of y, \(300, 8\)"),
+        ({"label_weight": np.full((300, 8), 2.0)}, "must hold confidences from 0 .* to 1"),
+        ({"label_weight": np.full((300, 8), np.nan)}, "must hold confidences from 0 .* to 1"),
+        ({"label_weight": np.zeros((300, 8))}, "no cell of y is observed"),
+    ],
+)
+def test_refusals(options, message, data):
+    X, Y, *_ = data
+    with pytest.raises(ValueError, match=message):
+        LEMLL().fit(X, Y, **options)
+
+
+@pytest.mark.parametrize("model", [MLkNN(), MSVRCV()])
+def test_a_learner_that_cannot_names_those_that_can(model, data):
+    X, Y, hidden, *_ = data
+    message = f"{type(model).__name__} needs all labels, but .* \\(LEMLL, LEMLLCV, BinaryRelevance"
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, partial(Y, hidden))
