@@ -97,8 +97,9 @@ def check_unknown_cells(estimator: Estimator) -> None:
         return
     assert np.isfinite(expected).all(), "unknown cells must not lead to scores that are not finite"
     weight = (~hidden).astype(float)
-    for values in (Y, 1 - Y):
-        found = scores_of(clone(estimator).fit(X, values, label_weight=weight), X)
+    for values in (0, 1):
+        filled = np.where(hidden, values, Y)
+        found = scores_of(clone(estimator).fit(X, filled, label_weight=weight), X)
         assert_allclose(found, expected, err_msg="cells without a weight must not matter")
 
 
