@@ -20,7 +20,7 @@ FOLDS = KFold(3, shuffle=True, random_state=0)
 @pytest.fixture(name="rows", scope="module")
 def _rows():
     digits = load_digit_tags()
-    return digits.X[:150], digits.Y[:150]
+    return digits.X[:90], digits.Y[:90]
 
 
 def loop_best(X, Y, points, metric):
@@ -29,7 +29,7 @@ def loop_best(X, Y, points, metric):
     means = [
         np.mean(
             [
-                scorer(RELIAB(**point, tol=1e-6).fit(X[train], Y[train]), X[test], Y[test])
+                scorer(RELIAB(**point, tol=1e-5).fit(X[train], Y[train]), X[test], Y[test])
                 for train, test in FOLDS.split(X)
             ]
         )
@@ -38,18 +38,19 @@ def loop_best(X, Y, points, metric):
     return points[int(np.argmax(means))], np.array(means)
 
 
+@pytest.mark.slow
 def test_two_steps_choose_what_two_loops_choose(rows):
     X, Y = rows
-    search = SharedGridSearch(RELIAB(tol=1e-6), GRID, "average_precision", FOLDS, ("tau",))
+    search = SharedGridSearch(RELIAB(tol=1e-5), GRID, "average_precision", FOLDS, ("tau",))
     search.fit(X, Y)
     first = list(ParameterGrid({name: GRID[name] for name in ("beta", "ridge")}))
     best, means = loop_best(X, Y, first, "average_precision")
-    np.testing.assert_allclose(search.scores_["average_precision"].mean(axis=0), means, atol=2e-4)
+    np.testing.assert_allclose(search.scores_["average_precision"].mean(axis=0), means, atol=1e-3)
     second = [{**best, "tau": tau} for tau in GRID["tau"]]
     best, means = loop_best(X, Y, second, "hamming_loss")
-    np.testing.assert_allclose(search.scores_["hamming_loss"].mean(axis=0), means, atol=2e-4)
+    np.testing.assert_allclose(search.scores_["hamming_loss"].mean(axis=0), means, atol=1e-3)
     assert search.best_params_ == best
-    alone = RELIAB(**best, tol=1e-6).fit(X, Y)
+    alone = RELIAB(**best, tol=1e-5).fit(X, Y)
     np.testing.assert_array_equal(search.predict(X), alone.predict(X))
     np.testing.assert_array_equal(search.decision_function(X), alone.decision_function(X))
 

@@ -261,6 +261,7 @@ def test_a_fit_cut_short_warns_with_its_figures(estimator, message):
         estimator.fit(*random_labels())
 
 
+@pytest.mark.slow
 def test_a_grid_of_reliab_finds_the_minima_of_single_fits():
     digits = load_digit_tags()
     X, Y = digits.X[:120], digits.Y[:120]
