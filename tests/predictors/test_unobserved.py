@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
-from lemll import LEMLL, LEMLLCV, MSVRCV, BinaryRelevance, MLkNN
+from lemll import CLR, ECC, LEMLL, LEMLLCV, MSVRCV, BinaryRelevance, MLkNN, MultilabelForest
 from lemll.datasets import load_digit_tags
 from lemll.metrics import average_precision
 from lemll.predictors import PREDICTORS
@@ -26,6 +26,11 @@ LEARNERS = [
     LEMLLCV(**SEARCH),
     BinaryRelevance(C=0.01),
     BinaryRelevance(GaussianNB()),
+    CLR(C=0.01),
+    CLR(GaussianNB()),
+    MLkNN(),
+    MLkNN(scale="minmax"),
+    MultilabelForest(40, per_label=True, random_state=0),
 ]
 
 
@@ -47,15 +52,14 @@ def test_the_list_of_learners_is_true(data):
     for kind in PREDICTORS:
         if not is_classifier(kind()):
             continue
+        options = {LEMLLCV: SEARCH, MultilabelForest: {"per_label": True}}.get(kind, {})
         try:
-            kind().set_params(**(SEARCH if kind is LEMLLCV else {})).fit(
-                X[:40], partial(Y, hidden)[:40]
-            )
+            kind().set_params(**options).fit(X[:40], partial(Y, hidden)[:40])
         except ValueError as error:
             assert "needs all labels, but" in str(error), kind  # noqa: PT017
         else:
             able.add(kind.__name__)
-    assert able == set(PARTIAL_LEARNERS)
+    assert able == {name.partition("(")[0] for name in PARTIAL_LEARNERS}
 
 
 @pytest.mark.parametrize("model", LEARNERS, ids=str)
@@ -70,7 +74,9 @@ def test_hidden_values_never_influence_anything(model, data):
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("model", LEARNERS, ids=str)
+# CLR learns a pair of labels from the rows in which both were observed. Here these are a sixth of
+# the rows, so the loss of rows may outweigh the gain of truth.
+@pytest.mark.parametrize("model", [m for m in LEARNERS if not isinstance(m, CLR)], ids=str)
 def test_unknown_is_better_than_wrong(model, data):
     X, Y, hidden, X_new, Y_new = data
     known = average_precision(Y_new, model.fit(X, partial(Y, hidden)).decision_function(X_new))
@@ -163,7 +169,8 @@ def test_a_label_that_nobody_observed_is_named_and_never_predicted(data):
     hidden = hidden.copy()
     hidden[:, 2] = True
     frame = pd.DataFrame(partial(Y, hidden), columns=NAMES)
-    for model in (LEMLL(), BinaryRelevance()):
+    able = [LEMLL(), BinaryRelevance(), MLkNN(), MultilabelForest(5, per_label=True)]
+    for model in able:
         with pytest.warns(UserWarning, match="1 labels have no observed cell .*predicted: c;"):
             model.fit(X, frame)
         assert not model.predict(X_new)[:, 2].any()
@@ -198,9 +205,31 @@ def test_refusals(options, message, data):
         LEMLL().fit(X, Y, **options)
 
 
-@pytest.mark.parametrize("model", [MLkNN(), MSVRCV()])
+@pytest.mark.parametrize("model", [ECC(), MSVRCV()])
 def test_a_learner_that_cannot_names_those_that_can(model, data):
     X, Y, hidden, *_ = data
     message = f"{type(model).__name__} needs all labels, but .* \\(LEMLL, LEMLLCV, BinaryRelevance"
     with pytest.raises(ValueError, match=message):
         model.fit(X, partial(Y, hidden))
+
+
+def test_mlknn_counts_the_neighbours_in_which_a_label_was_observed(data):
+    X, Y, hidden, X_new, _ = data
+    model = MLkNN(5).fit(X, partial(Y, hidden))
+    for j in range(3):
+        rows = ~hidden[:, j]
+        alone = MLkNN(5).fit(X[rows], Y[rows][:, [j]]).decision_function(X_new)
+        np.testing.assert_array_equal(model.decision_function(X_new)[:, j], np.ravel(alone))
+
+
+def test_a_forest_that_labels_share_names_the_other(data):
+    X, Y, hidden, *_ = data
+    with pytest.raises(ValueError, match=r"trees that all labels share .*\(per_label=True\)"):
+        MultilabelForest(5).fit(X, partial(Y, hidden))
+
+
+@pytest.mark.parametrize("model", [MLkNN(), CLR()])
+def test_counting_learners_refuse_confidences(model, data):
+    X, Y, *_ = data
+    with pytest.raises(ValueError, match="cannot use confidences between 0 and 1"):
+        model.fit(X, Y, label_weight=np.full(Y.shape, 0.5))

@@ -24,13 +24,21 @@ __all__ = [
     "MultilabelClassifier",
     "best_thresholds",
     "partial_refusal",
+    "refuse_confidences",
 ]
 
 _FOLDS = 5
 
 
 # Learners that accept unknown cells and confidences; a test compares this with the classes.
-PARTIAL_LEARNERS = ("LEMLL", "LEMLLCV", "BinaryRelevance")
+PARTIAL_LEARNERS = (
+    "LEMLL",
+    "LEMLLCV",
+    "BinaryRelevance",
+    "CLR",
+    "MLkNN",
+    "MultilabelForest(per_label=True)",
+)
 
 Criterion = Literal["f1", "hamming"]
 CRITERIA = ("f1", "hamming")
@@ -273,6 +281,15 @@ def partial_refusal(estimator: LabelScorer, weight: FloatArray) -> ValueError:
         "are unknown or not certain; use a learner that can learn from such labels "
         f"({', '.join(PARTIAL_LEARNERS)}), or fill the cells."
     )
+
+
+def refuse_confidences(estimator: LabelScorer, weight: FloatArray) -> None:
+    """Refuse weights between 0 and 1, for learners that count rows."""
+    if ((weight > 0) & (weight < 1)).any():
+        raise ValueError(
+            f"{type(estimator).__name__} cannot use confidences between 0 and 1; give "
+            "label_weight 0 (not observed) or 1, or use LEMLL, LEMLLCV or BinaryRelevance."
+        )
 
 
 def best_thresholds(scores: FloatArray, Y: LabelArray, criterion: Criterion) -> FloatArray:

@@ -9,6 +9,7 @@ from scipy.special import expit
 
 from lemll._types import Estimator, Features, FloatArray, LabelArray, Thresholds
 from lemll._validation import check_flag
+from lemll.predictors._base import refuse_confidences
 from lemll.predictors.binary_relevance import BinaryRelevance
 from lemll.predictors.logistic.members import built_in
 from lemll.predictors.logistic.pairs import LinearPairs, MemberPairs
@@ -125,6 +126,14 @@ class CLR(TiesAreRelevant):
         self.n_jobs = n_jobs
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
+        self._learn(X, Y, None)
+
+    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
+        # A pair of labels is learned from the rows in which both were observed.
+        refuse_confidences(self, weight)
+        self._learn(X, Y, weight)
+
+    def _learn(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> None:
         if self.voting not in ("hard", "soft"):
             raise ValueError(f"voting={self.voting!r} must be 'hard' or 'soft'.")
         check_flag("mulan_compat", self.mulan_compat)
@@ -132,7 +141,7 @@ class CLR(TiesAreRelevant):
         self.virtual_ = BinaryRelevance(
             self.estimator, C=self.C, tol=self.tol, max_iter=self.max_iter, n_jobs=self.n_jobs
         )
-        self.virtual_._fit(X, Y)
+        self.virtual_._learn(X, Y, weight)
         self.pairs_: LinearPairs | MemberPairs
         if own is None:
             self.pairs_ = MemberPairs.fit(X, Y, self.estimator, self.n_jobs)

@@ -60,7 +60,7 @@ class MultilabelForest(ProbabilityClassifier):
         The forest of all labels, or one per label.
     oob_proba_ : ndarray of shape (n_samples, n_labels) or None
         With bootstrap samples: the probabilities of each training row by the trees that did not
-        see it, NaN if all trees saw it. None without bootstrap samples.
+        see it, NaN if all trees saw it. None without bootstrap samples, or with unknown labels.
     classes_ : ndarray
         The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
     label_names_ : ndarray of str
@@ -116,6 +116,18 @@ class MultilabelForest(ProbabilityClassifier):
         self.random_state = random_state
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
+        self._learn(X, Y, None)
+
+    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
+        if not self.per_label:
+            raise ValueError(
+                "trees that all labels share need all labels, but "
+                f"{int((weight < 1).sum())} cells of y are unknown or not certain; use "
+                "MultilabelForest(per_label=True), which fits each label to its observed rows."
+            )
+        self._learn(X, Y, weight)
+
+    def _learn(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> None:
         if self.trees not in _FORESTS:
             raise ValueError(f"trees={self.trees!r} must be one of {', '.join(_FORESTS)}.")
         drawn = self.trees == "random" if self.bootstrap is None else self.bootstrap
@@ -128,23 +140,36 @@ class MultilabelForest(ProbabilityClassifier):
             "n_jobs": self.n_jobs,
         }
         per_label = check_flag("per_label", self.per_label)
+        # A row with the weight 0 has no influence, whatever its label is.
+        Y = np.maximum(Y, 0)
         parts = np.hsplit(Y, Y.shape[1]) if per_label else [Y]
+        weights = [None] * len(parts) if weight is None else list(weight.T)
         # The forests of the labels have the same seed, so the order of the labels does not matter.
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rows = _for_trees(X)
         self.forests_ = [
-            _FORESTS[self.trees](**options, random_state=seed).fit(
-                rows, part.ravel() if part.shape[1] == 1 else part
-            )
-            for part in parts
+            _fit_forest(_FORESTS[self.trees](**options, random_state=seed), rows, part, of_rows)
+            for part, of_rows in zip(parts, weights, strict=True)
         ]
         self.oob_proba_ = None
-        if bootstrap:
+        if bootstrap and weight is None:
             self.oob_proba_ = np.column_stack([_unseen_means(f, rows) for f in self.forests_])
 
     def _score(self, X: Features) -> FloatArray:
         rows = _for_trees(X)
         return log_odds(np.column_stack([forest.predict(rows) for forest in self.forests_]))
+
+
+def _fit_forest(forest: Any, rows: Features, labels: LabelArray, weight: FloatArray | None) -> Any:
+    """Fit a forest to the rows with a weight; without such rows, nothing is relevant."""
+    if weight is not None:
+        known = np.flatnonzero(weight > 0)
+        if len(known):
+            rows, labels, weight = rows[known], labels[known], weight[known]
+        else:
+            labels, weight = np.zeros_like(labels), None
+    target = labels.ravel() if labels.shape[1] == 1 else labels
+    return forest.fit(rows, target, sample_weight=weight)
 
 
 def _for_trees(X: Features) -> Features:

@@ -9,7 +9,8 @@ from scipy import sparse
 from lemll._sparse import dense, lighter
 from lemll._types import Features, FloatArray, IndexArray, LabelArray, Thresholds
 from lemll._validation import check_magnitude, check_number, check_whole, is_sparse
-from lemll.predictors.logistic.probability import ProbabilityClassifier, TiesAreRelevant
+from lemll.predictors._base import refuse_confidences
+from lemll.predictors.logistic.probability import SURE, ProbabilityClassifier, TiesAreRelevant
 from lemll.topology import nearest_neighbors
 
 __all__ = ["MLkNN", "nearest_training_rows"]
@@ -56,6 +57,7 @@ class MLkNN(TiesAreRelevant, ProbabilityClassifier):
     ----------
     log_odds_ : ndarray of shape (n_labels, k + 1)
         The logarithm of f / (1 - f), for each label and each number of neighbours that have it.
+        Empty if labels had unknown cells.
     n_neighbors_ : int
         Number of neighbours used.
     X_fit_ : ndarray or csr_array
@@ -108,6 +110,24 @@ class MLkNN(TiesAreRelevant, ProbabilityClassifier):
         self.thresholds = thresholds
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
+        wanted, s = self._checked(X)
+        self.n_neighbors_ = min(wanted, X.shape[0] - 1)
+        self.X_fit_, self.Y_fit_ = self._scaled(X).copy(), Y
+        self._members: list[MLkNN | None] | None = None
+        counts = _counts(nearest_neighbors(self.X_fit_, self.n_neighbors_), Y)
+        self.log_odds_ = _log_odds(counts, Y, self.n_neighbors_, s)
+
+    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
+        # The neighbours of a row are, for each label, the nearest rows in which it was observed.
+        refuse_confidences(self, weight)
+        self._checked(X)
+        self.n_neighbors_ = min(int(self.n_neighbors), X.shape[0] - 1)
+        self.X_fit_, self.Y_fit_ = self._scaled(X).copy(), Y
+        self._members = [_label_member(self, self.X_fit_, y) for y in Y.T]
+        self.log_odds_ = np.empty((0, 0))
+
+    def _checked(self, X: Features) -> tuple[int, float]:
+        """Check rows and parameters; return `n_neighbors` and `smoothing`."""
         wanted = check_whole("n_neighbors", self.n_neighbors, least=1)
         s = check_number("smoothing", self.smoothing, above=0)
         if not 1e-100 <= s <= 1e100:
@@ -123,15 +143,19 @@ class MLkNN(TiesAreRelevant, ProbabilityClassifier):
                 f"MLkNN needs a row and a neighbour of it, got n_samples={n_samples}; add rows."
             )
         check_magnitude(X)
-        self.n_neighbors_ = min(wanted, n_samples - 1)
         self._scale = _inverse_ranges(X) if self.scale == "minmax" else None
-        self.X_fit_, self.Y_fit_ = self._scaled(X).copy(), Y
-        counts = _counts(nearest_neighbors(self.X_fit_, self.n_neighbors_), Y)
-        self.log_odds_ = _log_odds(counts, Y, self.n_neighbors_, s)
+        return wanted, s
 
     def _score(self, X: Features) -> FloatArray:
         rows = self._scaled(X)
         check_magnitude(rows)
+        if self._members is not None:
+            return np.column_stack(
+                [
+                    np.full(rows.shape[0], -SURE) if member is None else member._score(rows)[:, 0]
+                    for member in self._members
+                ]
+            )
         near = nearest_training_rows(self.X_fit_, rows, self.n_neighbors_)
         counts = _counts(near, self.Y_fit_)
         return np.asarray(self.log_odds_[np.arange(counts.shape[1]), counts])
@@ -141,6 +165,16 @@ class MLkNN(TiesAreRelevant, ProbabilityClassifier):
         if self._scale is None:
             return X
         return X.multiply(self._scale).tocsr() if is_sparse(X) else X * self._scale
+
+
+def _label_member(model: MLkNN, X: Features, y: LabelArray) -> MLkNN | None:
+    """Fit one label to the rows in which it was observed; None if there are fewer than two."""
+    rows = np.flatnonzero(y >= 0)
+    if len(rows) < 2:
+        return None
+    member = MLkNN(model.n_neighbors, model.smoothing)
+    member._fit(X[rows], y[rows, None])
+    return member
 
 
 def _inverse_ranges(X: Features) -> FloatArray:

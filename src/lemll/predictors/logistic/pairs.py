@@ -27,7 +27,8 @@ def rows_of_pairs(Y: LabelArray) -> Iterator[tuple[npt.NDArray[np.int32], LabelA
     for p in range(Y.shape[1] - 1):
         for q in range(p + 1, Y.shape[1]):
             # A row with both labels or with neither does not say which of the two is better.
-            rows = np.flatnonzero(Y[:, p] != Y[:, q])
+            # One 0 and one 1 sum to 1; no sum with the -1 of an unknown cell does.
+            rows = np.flatnonzero(Y[:, p] + Y[:, q] == 1)
             yield rows.astype(np.int32), Y[rows, p]
 
 
