@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from sklearn.preprocessing import Normalizer
 
-from lemll._types import Features, MatrixLike
+from lemll._types import Array, Features, MatrixLike
 from lemll.cli._console import make_console
 from lemll.cli.datasets import Labels, Missing, Nominal, load_named
 from lemll.exceptions import LemllError
@@ -97,7 +96,11 @@ def tune(
     except KeyboardInterrupt:
         console.print("stopped; nothing was written")
         raise typer.Exit(_INTERRUPTED) from None
-    frequency = np.tile(dataset.Y[searched].mean(axis=0) - 0.5, (len(held_out), 1))
+    # The share of each label in the cells that were observed; 0 if nobody observed the label.
+    observed = ~np.isnan(dataset.Y[searched])
+    positives = np.nansum(dataset.Y[searched], axis=0)
+    shares = positives / np.maximum(observed.sum(axis=0), 1)
+    frequency = np.tile(shares - 0.5, (len(held_out), 1))
     _print_summary(console, model)
     _print_scores(console, dataset.Y[held_out], scores, frequency, measures)
     console.print(f"wrote {output}", soft_wrap=True)
@@ -118,7 +121,7 @@ def _progress(console: Console) -> Iterator[Callable[[SearchProgress], None]]:
 
 
 def _label_movement(
-    model: LEMLLCV, X: Features, Y: npt.NDArray[np.int8]
+    model: LEMLLCV, X: Features, Y: Array
 ) -> tuple[list[tuple[float, float]], list[float]]:
     """Mean distance of U from Y at the best alpha and kernel, over beta and gamma."""
     best = dict(model.best_params_)
@@ -129,7 +132,7 @@ def _label_movement(
     distances = []
     for beta, gamma in points:
         fitted = LEMLL(**best | {"beta": beta, "gamma": gamma}, tol=1e-3).fit(rows, Y)
-        distances.append(float(np.abs(fitted.numerical_labels_ - signs).mean()))
+        distances.append(float(np.nanmean(np.abs(fitted.numerical_labels_ - signs))))
     return points, distances
 
 

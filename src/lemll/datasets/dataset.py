@@ -10,7 +10,13 @@ import numpy as np
 from scipy import sparse
 
 from lemll._types import Array, Features, MatrixLike
-from lemll._validation import check_distribution, check_finite, check_logical_labels, is_sparse
+from lemll._validation import (
+    UNOBSERVED,
+    check_distribution,
+    check_finite,
+    check_logical_labels,
+    is_sparse,
+)
 from lemll.datasets._names import NumberedNames
 from lemll.exceptions import DatasetFormatError
 
@@ -27,7 +33,8 @@ class Dataset:
         Features. Dense features are stored as a float array. If `X` is already a float array, both
         share memory. Sparse features are copied to a CSR array.
     Y : array-like of shape (n_samples, n_labels), optional
-        Logical labels, 0/1.
+        Logical labels, 0/1. NaN, None, ``pandas.NA`` and masked cells mean that nobody observed the
+        cell. Then Y is stored as a float array with NaN in these cells, else as int8.
     D : array-like of shape (n_samples, n_labels), optional
         Label distribution. Degrees are non-negative, and the sum of every row is one. It may share
         memory like `X`. Exactly one of `Y` and `D` must be given.
@@ -83,7 +90,9 @@ class Dataset:
         label_names = self.label_names if len(self.label_names) else _frame_names(self.labels)
         self._set("X", _features(self.X, self.allow_missing))
         if self.Y is not None:
-            self._set("Y", check_logical_labels(self.Y))
+            labels = check_logical_labels(self.Y, unobserved=True)
+            hidden = labels == UNOBSERVED
+            self._set("Y", np.where(hidden, np.nan, labels) if hidden.any() else labels)
         else:
             self._set("D", check_distribution(self.D))
         if self.X.shape[0] != self.labels.shape[0]:

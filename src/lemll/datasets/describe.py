@@ -84,9 +84,13 @@ def describe(dataset: Dataset) -> Description:
     n_labels = dataset.labels.shape[1]
     figures: dict[str, float] = {"examples": n_rows, "features": n_features, "labels": n_labels}
     if dataset.Y is not None:
-        distinct = len(np.unique(np.packbits(dataset.Y, axis=1), axis=0))
-        figures["cardinality"] = float(dataset.Y.sum() / n_rows)
-        figures["density"] = figures["cardinality"] / n_labels
+        # Cells that nobody observed count as not relevant in the combinations of labels, and not
+        # at all in the means.
+        known = np.nan_to_num(dataset.Y).astype(np.int8)
+        distinct = len(np.unique(np.packbits(known, axis=1), axis=0))
+        n_known = dataset.Y.size - int(np.isnan(dataset.Y).sum())
+        figures["density"] = float(known.sum() / n_known)
+        figures["cardinality"] = figures["density"] * n_labels
         figures["distinct"] = distinct
         figures["proportion_distinct"] = distinct / n_rows
     return Description(

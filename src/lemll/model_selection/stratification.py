@@ -54,7 +54,9 @@ def iterative_folds(Y: MatrixLike, n_folds: int, *, random_state: int = 0) -> In
     """
     if Y is None:
         raise ValueError("stratification needs the labels, got None; pass them as y.")
-    labels, _ = code_labels(Y)
+    labels, _ = code_labels(Y, unobserved=True)
+    # Only labels that were observed as relevant are balanced.
+    labels = np.maximum(labels, 0)
     n_rows = len(labels)
     n_folds = check_whole("n_folds", n_folds, least=2)
     if n_folds > n_rows:

@@ -165,6 +165,11 @@ def write_arff(dataset: Dataset, path: str | Path) -> None:
     path : str or Path
         For example ``tags.arff`` or ``tags.arff.xz``.
     """
+    if dataset.Y is not None and np.isnan(dataset.Y).any():
+        raise ValueError(
+            "ARFF files of lemll cannot hold labels that nobody observed; write .csv or .parquet, "
+            "where such a cell is empty."
+        )
     if dataset.Y is None:
         raise ValueError(
             "ARFF in the MEKA dialect stores logical labels, but this data set has a distribution; "

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lemll._types import BoolArray
 from lemll._validation import is_sparse
 from lemll.datasets._label_columns import Labels, resolve_labels
 from lemll.datasets._options import Kind, Missing, check_kind, check_missing
@@ -65,28 +66,34 @@ def read_table(
     check_kind(kind)
     check_missing(missing)
     path = Path(path)
+
+    def label_columns(columns: list[str], labels: Labels | None) -> BoolArray:
+        twice = _repeated(columns)
+        if twice is not None:
+            raise DatasetFormatError("a column name occurs twice", file=str(path), token=twice)
+        if labels is None:
+            raise DatasetFormatError(
+                "cannot tell which columns are labels; pass labels= (their names, or a count)",
+                file=str(path),
+            )
+        return resolve_labels(columns, labels, str(path))
+
     match plain_suffix(path):
         case ".csv":
+            # An empty cell of a label means that nobody observed it.
             with LineBlocks(path, max_expanded_bytes) as blocks:
-                columns, cells, known = read_csv(blocks, missing == "nan")
+                columns, cells, known = read_csv(
+                    blocks, lambda names: label_columns(names, labels) | (missing == "nan")
+                )
         case ".parquet":
             columns, cells, known = read_parquet(path, max_expanded_bytes)
         case suffix:
             raise ValueError(f"read_table reads .csv and .parquet, got {suffix!r} ({path})")
-    twice = _repeated(columns)
-    if twice is not None:
-        raise DatasetFormatError("a column name occurs twice", file=str(path), token=twice)
-    labels = known.get("labels") if labels is None else labels
-    if labels is None:
-        raise DatasetFormatError(
-            "cannot tell which columns are labels; pass labels= (their names, or a count)",
-            file=str(path),
-        )
-    is_label = resolve_labels(columns, labels, str(path))
+    is_label = label_columns(columns, known.get("labels") if labels is None else labels)
     degrees = cells[:, is_label]
     if kind == "auto":
         # A distribution cannot contain -1. Treated as logical labels, -1 gives a clear error.
-        binary = np.isin(degrees, (-1, 0, 1)).all()
+        binary = (np.isin(degrees, (-1, 0, 1)) | np.isnan(degrees)).all()
         kind = known.get("kind", "logical" if binary else "distribution")
     return Dataset(
         X=cells[:, ~is_label],
@@ -141,8 +148,19 @@ def write_csv(dataset: Dataset, path: str | Path) -> None:
         for i in range(len(dataset)):
             features = dataset.X[[i]].toarray()[0] if is_sparse(dataset.X) else dataset.X[i]
             cells = ["" if math.isnan(value) else repr(float(value)) for value in features]
-            cells += [repr(value.item()) for value in dataset.labels[i]]
+            cells += map(_label_text, dataset.labels[i])
             file.write((",".join(cells) + "\n").encode())
+
+
+def _label_text(value: np.generic) -> str:
+    """Write a label: an unknown one as an empty cell, a logical one without a fraction."""
+    number = value.item()
+    if isinstance(number, float):
+        if math.isnan(number):
+            return ""
+        if number in (0.0, 1.0):
+            return repr(int(number))
+    return repr(number)
 
 
 def write_parquet(dataset: Dataset, path: str | Path) -> None:

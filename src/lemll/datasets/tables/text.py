@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from lemll._types import Settings
+from lemll._types import BoolArray, Settings
 from lemll.datasets._budget import NAME_BYTES, Budget
 from lemll.datasets._numbers import has_odd_characters, to_number
 from lemll.datasets._streams import LineBlocks
@@ -22,8 +22,12 @@ Table = tuple[list[str], npt.NDArray[np.float64], Settings]
 _BATCH_CELLS = 2**15
 
 
-def read_csv(blocks: LineBlocks, allow_missing: bool) -> Table:
-    """Read a table: its column names and its cells as float64."""
+def read_csv(blocks: LineBlocks, may_be_empty: Callable[[list[str]], BoolArray]) -> Table:
+    """Read a table: its column names and its cells as float64.
+
+    `may_be_empty` is called with the column names, and returns in which columns an empty cell means
+    NaN.
+    """
     file = blocks.file
     reader = csv.reader(_text_lines(blocks), strict=True)
     try:
@@ -31,7 +35,7 @@ def read_csv(blocks: LineBlocks, allow_missing: bool) -> Table:
         if not columns:
             raise DatasetFormatError("the file is empty; expected a header line", file=file)
         blocks.budget.charge(NAME_BYTES * len(columns))
-        cells = _Cells(len(columns), blocks.budget, allow_missing)
+        cells = _Cells(may_be_empty(columns), blocks.budget)
         for row in reader:
             if row:
                 cells.add(row, reader.line_num)
@@ -54,10 +58,10 @@ def _text_lines(blocks: LineBlocks) -> Iterator[str]:
 class _Cells:
     """Collects rows and converts many of them to numbers at once, which is faster."""
 
-    def __init__(self, width: int, budget: Budget, allow_missing: bool) -> None:
-        self.width = width
+    def __init__(self, may_be_empty: BoolArray, budget: Budget) -> None:
+        self.width = len(may_be_empty)
         self.budget = budget
-        self.allow_missing = allow_missing
+        self.may_be_empty = may_be_empty
         self.texts: list[str] = []
         self.lines: list[int] = []
         self.chunks: list[npt.NDArray[np.float64]] = []
@@ -91,7 +95,7 @@ class _Cells:
         except ValueError:
             values = np.array([to_number(text) for text in self.texts], dtype=np.float64)
         for place in np.flatnonzero(~np.isfinite(values)).tolist():
-            if self.texts[place].strip() or not self.allow_missing:
+            if self.texts[place].strip() or not self.may_be_empty[place % self.width]:
                 raise self._not_a_number(place)
         self.chunks.append(values)
         self.texts.clear()
