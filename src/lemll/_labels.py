@@ -29,6 +29,8 @@ __all__ = [
 
 # Characters that users put between the tags of one row.
 SEPARATORS = (";", "|", ",")
+# A smaller confidence is refused.
+SMALLEST_WEIGHT = 1e-9
 
 
 _PURPOSE = "Taking labels from a frame"
@@ -114,6 +116,11 @@ def code_labels(
     elif not is_sparse(y) and not isinstance(y, np.ma.MaskedArray):
         given = np.asarray(y)
     if given.ndim != 2 or (frame is None and _is_column_of_classes(given)):
+        if isinstance(given, np.ma.MaskedArray) and np.ma.getmaskarray(given).any():
+            raise ValueError(
+                "a 1-D target must not have masked cells; leave these rows out, or pass a label "
+                "matrix, where a masked cell means that nobody observed it."
+            )
         return _code_target(column_or_1d(given, warn=True), one_per_class)
     numbers = np.arange(given.shape[1])
     coding = LabelCoding(
@@ -153,18 +160,7 @@ def weigh_cells(
             return Y, None
         weight = (~hidden).astype(np.float64)
     else:
-        dense = label_weight.toarray() if is_sparse(label_weight) else np.asarray(label_weight)
-        if dense.shape != Y.shape:
-            raise ValueError(
-                f"label_weight must have the shape of y, {Y.shape}, got {dense.shape}; give one "
-                "confidence per row and label."
-            )
-        if dense.dtype.kind not in "biuf" or not ((dense >= 0) & (dense <= 1)).all():
-            raise ValueError(
-                "label_weight must hold confidences from 0 (not observed) to 1 (certain); divide "
-                "other weights by their largest value first."
-            )
-        weight = np.where(hidden, 0.0, dense.astype(np.float64))
+        weight = np.where(hidden, 0.0, _confidences(label_weight, Y.shape, names))
         if (weight == 1).all():
             return Y, None
         Y = np.where(weight > 0, Y, np.int8(UNOBSERVED))
@@ -174,18 +170,53 @@ def weigh_cells(
     if not seen.all():
         unseen = [names[j] for j in np.flatnonzero(~seen)[:5]]
         warn_caller(
-            f"{int((~seen).sum())} labels have no observed cell and will never be predicted: "
-            f"{', '.join(unseen)}; leave them out, or tag some rows.",
+            f"labels without an observed cell are never predicted: {', '.join(unseen)} "
+            f"({int((~seen).sum())} of {len(seen)}); leave them out, or tag some rows.",
             UserWarning,
         )
     return Y, weight
+
+
+def _confidences(
+    label_weight: MatrixLike, shape: tuple[int, ...], names: Sequence[str]
+) -> FloatArray:
+    """Return the confidences of the user as an array, or refuse them."""
+    if is_frame(label_weight):
+        label_weight, kind = read_frame(label_weight)
+        if kind.names != tuple(names):
+            raise ValueError(
+                "the columns of label_weight must be the labels in the order of y, "
+                f"{', '.join(names[:3])}, ..., got {', '.join(kind.names[:3])}, ...; select them "
+                "with label_weight[list(y.columns)]."
+            )
+    if isinstance(label_weight, np.ma.MaskedArray):
+        label_weight = label_weight.filled(0)
+    given = label_weight.toarray() if is_sparse(label_weight) else np.asarray(label_weight)
+    if given.shape != shape:
+        raise ValueError(
+            f"label_weight must have the shape of y, {shape}, got {given.shape}; give one "
+            "confidence per row and label."
+        )
+    try:
+        values = given.astype(np.float64)
+    except (TypeError, ValueError):
+        values = np.full(shape, np.nan)
+    # The square of a smaller weight would lose its digits, also in single precision.
+    wrong = ~((values == 0) | ((values >= SMALLEST_WEIGHT) & (values <= 1)))
+    if wrong.any():
+        raise ValueError(
+            "label_weight must hold confidences from 0 (not observed) to 1 (certain), and none "
+            f"between 0 and {SMALLEST_WEIGHT:g}; got {given[wrong].flat[0]}."
+        )
+    return np.asarray(values)
 
 
 def _is_column_of_classes(y: MatrixLike) -> bool:
     # The classifiers of scikit-learn also accept a multiclass target as a column, with a warning.
     if is_sparse(y) or y.shape[1] != 1 or y.dtype.kind == "O":
         return False
-    return len(np.unique(y[~np.isnan(y)] if y.dtype.kind == "f" else y)) > 2
+    known = y.compressed() if isinstance(y, np.ma.MaskedArray) else np.ravel(y)
+    return len(np.unique(known[~np.isnan(known)] if known.dtype.kind == "f" else known)) > 2
 
 
 def _code_target(y: Array, one_per_class: bool) -> tuple[LabelArray, LabelCoding]:

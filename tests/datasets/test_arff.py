@@ -205,7 +205,7 @@ def test_missing_values_are_kept_as_nan_on_request():
         (HEADER + b"1,0,nan,3\n", "expected a finite number for 'x'"),
         (HEADER + b"1,0,1e999,3\n", "expected a finite number for 'x'"),
         (HEADER + b"2,0,1,3\n", r"line 7, column 1: label 'sky' must be 0 or 1 .*\(got '2"),
-        (HEADER + b"?,0,1,3\n", "line 7, column 1: label 'sky' must be 0 or 1 in every row"),
+        (HEADER + b"2,0,1,3\n", "line 7, column 1: label 'sky' must be 0 or 1 in every row"),
         (NOMINAL + b"1,red,2\n", "expected 0 or 1 for 'flag'"),
         (HEADER + b"1,0,?,3\n", "missing value in 'x'; pass missing='nan'"),
         (HEADER + b"1,0,,3\n", "expected a value here"),
@@ -244,9 +244,10 @@ def test_the_reversed_binary_error_names_the_file(tmp_path):
     assert caught.value.file == str(tmp_path / "a.arff")
 
 
-def test_missing_value_in_a_label_is_always_an_error():
-    with pytest.raises(DatasetFormatError, match="label 'sky' must be 0 or 1 in every row"):
-        read_arff(HEADER + b"?,0,1,2\n", missing="nan")
+@pytest.mark.parametrize("missing", ["error", "nan"])
+def test_missing_value_in_a_label_is_unknown(missing):
+    found = read_arff(HEADER + b"?,0,1,2\n", missing=missing).Y
+    np.testing.assert_array_equal(found, [[np.nan, 0]])
 
 
 def test_label_of_the_xml_that_the_arff_lacks(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 from typer.testing import CliRunner
 
 from lemll import LEMLL
@@ -46,9 +47,22 @@ def test_unknown_cells_survive_a_round_trip(name, partly, tmp_path):
     np.testing.assert_array_equal(again.Y, partly.Y)
 
 
-def test_a_format_without_unknown_cells_says_so(partly, tmp_path):
-    with pytest.raises(ValueError, match="cannot hold labels that nobody observed; write .csv"):
-        write_dataset(partly, tmp_path / "tags.arff")
+@pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])
+def test_arff_writes_and_reads_question_marks(as_rows, partly, tmp_path):
+    data = Dataset(X=as_rows(partly.X), Y=partly.Y, name="partly")
+    write_dataset(data, tmp_path / "tags.arff")
+    again = read_dataset(tmp_path / "tags.arff")
+    np.testing.assert_array_equal(again.Y, partly.Y)
+
+
+def test_a_quoted_question_mark_is_not_a_label(tmp_path):
+    path = tmp_path / "tags.arff"
+    path.write_text(
+        "@relation 'r: -C 1'\n@attribute sea {0,1}\n@attribute x numeric\n@data\n'?',1\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(DatasetFormatError, match="label 'sea' must be 0 or 1 in every row"):
+        read_dataset(path)
 
 
 def test_complete_labels_stay_whole_numbers():

@@ -132,7 +132,7 @@ def test_refusals(folder, tmp_path):
     with pytest.raises(ProtocolError, match="has no protocol"):
         read_protocols(empty)
     (empty / "a.toml").write_text(FIRST, encoding="utf-8")
-    with pytest.raises(StoreError, match="has no cells.csv; run its protocols"):
+    with pytest.raises(StoreError, match="has no finished cell of the protocols"):
         make_cells_report(empty)
     path = folder / "cells.csv"
     text = path.read_text(encoding="utf-8")

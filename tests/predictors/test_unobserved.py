@@ -171,7 +171,7 @@ def test_a_label_that_nobody_observed_is_named_and_never_predicted(data):
     frame = pd.DataFrame(partial(Y, hidden), columns=NAMES)
     able = [LEMLL(), BinaryRelevance(), MLkNN(), MultilabelForest(5, per_label=True)]
     for model in able:
-        with pytest.warns(UserWarning, match="1 labels have no observed cell .*predicted: c;"):
+        with pytest.warns(UserWarning, match="without an observed cell are never predicted: c "):
             model.fit(X, frame)
         assert not model.predict(X_new)[:, 2].any()
 
@@ -194,8 +194,10 @@ def test_scores_of_a_search_skip_unknown_cells(data):
     ("options", "message"),
     [
         ({"label_weight": np.ones((2, 2))}, r"label_weight must have the shape of y, \(300, 8\)"),
-        ({"label_weight": np.full((300, 8), 2.0)}, "must hold confidences from 0 .* to 1"),
-        ({"label_weight": np.full((300, 8), np.nan)}, "must hold confidences from 0 .* to 1"),
+        ({"label_weight": np.full((300, 8), 2.0)}, "confidences from 0 .* got 2.0"),
+        ({"label_weight": np.full((300, 8), 1e-12)}, "none between 0 and 1e-09; got 1e-12"),
+        ({"label_weight": np.full((300, 8), "x")}, "confidences from 0 .* got x"),
+        ({"label_weight": np.full((300, 8), np.nan)}, "confidences from 0 .* got nan"),
         ({"label_weight": np.zeros((300, 8))}, "no cell of y is observed"),
     ],
 )
@@ -233,3 +235,40 @@ def test_counting_learners_refuse_confidences(model, data):
     X, Y, *_ = data
     with pytest.raises(ValueError, match="cannot use confidences between 0 and 1"):
         model.fit(X, Y, label_weight=np.full(Y.shape, 0.5))
+
+
+def test_a_masked_column_and_masked_weights_keep_their_masks(data):
+    X, Y, hidden, X_new, _ = data
+    rows = ~hidden[:, 0]
+    alone = BinaryRelevance(tol=1e-8).fit(X[rows], Y[rows][:, [0]]).decision_function(X_new)
+    column = np.ma.MaskedArray(Y[:, :1], hidden[:, :1])
+    found = BinaryRelevance(tol=1e-8).fit(X, column).decision_function(X_new)
+    np.testing.assert_allclose(np.ravel(found), np.ravel(alone), atol=1e-4)
+    expected = LEMLL().fit(X, partial(Y, hidden)).decision_function(X_new)
+    weight = np.ma.MaskedArray(np.ones(Y.shape), hidden)
+    found = LEMLL().fit(X, Y, label_weight=weight).decision_function(X_new)
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="a 1-D target must not have masked cells"):
+        LEMLL().fit(X, np.ma.MaskedArray(Y[:, 0], hidden[:, 0]))
+
+
+def test_a_frame_of_weights_must_match_the_labels_and_the_rows(data):
+    X, Y, hidden, *_ = data
+    features, labels = pd.DataFrame(X), pd.DataFrame(Y, columns=NAMES)
+    features.columns = features.columns.astype(str)
+    weight = pd.DataFrame((~hidden).astype(float), columns=NAMES)
+    LEMLL().fit(features, labels, label_weight=weight)
+    with pytest.raises(ValueError, match="columns of label_weight must be the labels"):
+        LEMLL().fit(features, labels, label_weight=weight[NAMES[::-1]])
+    with pytest.raises(ValueError, match="the index of y must be that of X"):
+        LEMLL().fit(features, labels, label_weight=weight[::-1])
+
+
+def test_a_constant_observed_label_keeps_the_certificate(data):
+    X, Y, *_ = data
+    Y = Y.copy()
+    Y[:, 0] = 1
+    for seed in range(5):
+        unknown = np.random.default_rng(seed).random(Y.shape) < 0.5
+        model = LEMLL(0.25, 0.25, 4.0).fit(X, partial(Y, unknown))
+        assert model.optimality_ <= 1e-4

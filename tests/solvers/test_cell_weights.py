@@ -150,8 +150,8 @@ def test_a_path_solves_what_single_searches_solve(precision, make_problem):
     ("weights", "message"),
     [
         (np.ones((2, 2)), r"cell_weight must have the shape of Y, \(30, 3\); got \(2, 2\)"),
-        (np.full((30, 3), -1.0), "cell_weight must be finite and not negative"),
-        (np.full((30, 3), np.nan), "cell_weight must be finite and not negative"),
+        (np.full((30, 3), -1.0), "cell_weight must be finite and not negative, got -1.0"),
+        (np.full((30, 3), np.nan), "cell_weight must be finite and not negative, got nan"),
         (np.eye(30, 3) * [1, 0, 1], "label 1 has no cell with a positive weight; leave it out"),
     ],
 )

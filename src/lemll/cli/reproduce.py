@@ -14,7 +14,7 @@ from lemll.cli._console import make_console
 from lemll.cli._run import run_with_progress
 from lemll.comparison import ComparisonTable, conclude
 from lemll.datasets import list_datasets, load_dataset
-from lemll.exceptions import DatasetNotFoundError
+from lemll.exceptions import DatasetNotFoundError, StoreError
 from lemll.experiments import THRESHOLDS, Store
 from lemll.paper import (
     N_SPLITS,
@@ -127,14 +127,19 @@ def prediction(
         bool, typer.Option("--collect", help="With --from: first add the cells done in --store.")
     ] = False,
     verify: Annotated[
-        int, typer.Option(help="With --from: run this number of random cells again and compare.")
+        int,
+        typer.Option(min=0, help="With --from: run this number of random cells again and compare."),
     ] = 0,
 ) -> None:
     """Predict labels with every learner (Tables II and III)."""
     console = make_console()
+    if source is None and (collect_cells or verify):
+        raise ValueError("--collect and --verify need --from FOLDER, the folder of the results.")
     if source is not None:
         if collect_cells:
-            console.print(f"{collect(source, Store(store))} cells are new in {source}")
+            if not store.is_dir():
+                raise StoreError(f"there is no store {store}; give its folder with --store.")
+            console.print(f"{collect(source, Store(store))} cells are new or changed in {source}")
         _print_committed(console, source, output or source)
         raise typer.Exit(code=_verify(console, source, verify))
     wanted = datasets or (list(QUICK_PREDICTION) if quick else None)

@@ -194,6 +194,8 @@ def evaluate(
     if not average:
         values[skipped] = np.nan
         return values
+    if not observed.any():
+        raise ValueError("no row of Y_true can be measured: no cell is observed; add rows.")
     if skipped.all():
         kinds = "empty or full" if options.get("full") == "skip" else "empty"
         raise ValueError(

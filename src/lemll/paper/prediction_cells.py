@@ -155,20 +155,34 @@ def read_cells(folder: Path) -> list[MeasuredCell]:
     path = folder / CELLS_FILE
     if not path.exists():
         return []
-    with path.open(encoding="utf-8", newline="") as stream:
-        rows = list(csv.reader(stream))
+    try:
+        rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
+    except UnicodeDecodeError as error:
+        raise StoreError(f"{path} is not text in UTF-8: {error}.") from error
     if not rows or tuple(rows[0]) != _HEADER:
-        raise StoreError(f"{path}: the first line must be {','.join(_HEADER)}.")
-    cells = []
+        found = ",".join(rows[0])[:80] if rows else "an empty file"
+        raise StoreError(f"{path}: the first line must be {','.join(_HEADER)}, got {found}.")
+    cells: dict[CellKey, MeasuredCell] = {}
     for number, row in enumerate(rows[1:], start=2):
         try:
-            cells.append(_cell(dict(zip(_HEADER, row, strict=True))))
+            cell = _cell(row)
+            if cell.key in cells:
+                raise ValueError(f"a second row of {cell.key}; delete one of them")
         except ValueError as error:
             raise StoreError(f"{path}, line {number}: {error}.") from error
-    return cells
+        cells[cell.key] = cell
+    return list(cells.values())
 
 
-def _cell(row: Mapping[str, str]) -> MeasuredCell:
+def _cell(values: Sequence[str]) -> MeasuredCell:
+    if len(values) != len(_HEADER):
+        raise ValueError(f"{len(values)} values, but the first line has {len(_HEADER)} names")
+    row = dict(zip(_HEADER, values, strict=True))
+    if row["status"] not in ("done", "failed", "timeout"):
+        raise ValueError(f"status must be done, failed or timeout, got {row['status']!r}")
+    numbers = [float(row[name]) for name in (*_MEASURES, "seconds") if row[name]]
+    if not all(map(math.isfinite, numbers)):
+        raise ValueError("measures and seconds must be finite numbers, or empty")
     return MeasuredCell(
         key=CellKey(row["dataset"], row["method"], int(row["split"])),
         status=row["status"],
@@ -211,7 +225,7 @@ def collect(folder: Path, store: Store) -> int:
     """Add the finished cells of a store to the table of a folder.
 
     A record counts if its work (data, method, parameters, rows, tuning) is in a protocol of the
-    folder, whatever version of the code computed it. The latest record of a cell wins.
+    folder. The version of the code does not matter. The latest result of a cell wins.
 
     Parameters
     ----------
@@ -234,7 +248,13 @@ def collect(folder: Path, store: Store) -> int:
     before = dict(known)
     for record in store.records():
         key = keys.get(record.work)
-        if key is not None and (key not in known or known[key].finished < record.finished):
+        if key is None:
+            continue
+        old = known.get(key)
+        # A result is never replaced by a failure; otherwise the later record wins.
+        if old is None or (
+            (record.status == "done" or old.status != "done") and old.finished < record.finished
+        ):
             known[key] = _measured(key, record)
     write_cells(folder, known.values())
     return sum(known[key] != before.get(key) for key in known)
@@ -337,7 +357,10 @@ def repeat(folder: Path, number: int, *, random_state: int = 0) -> Iterable[Repe
     for measured in (done[i] for i in order):
         cell, protocol = _cell_of(measured.key, protocols)
         outcome = run_cell(protocol, cell)
-        yield Repetition(measured.key, tuple(_differences(measured, outcome.metrics)))
+        found = list(_differences(measured, outcome.metrics))
+        if outcome.error is not None:
+            found = [f"it failed now: {outcome.error['message']}"]
+        yield Repetition(measured.key, tuple(found))
 
 
 def _cell_of(key: CellKey, protocols: Iterable[Protocol]) -> tuple[Cell, Protocol]:
@@ -352,8 +375,11 @@ def _cell_of(key: CellKey, protocols: Iterable[Protocol]) -> tuple[Cell, Protoco
 
 
 def _differences(measured: MeasuredCell, metrics: Mapping[str, float | None]) -> Iterable[str]:
-    for name, value in measured.metrics.items():
+    for name, before in measured.metrics.items():
         now = metrics.get(name)
-        before = math.nan if value is None else value
-        if not (value is now or (now is not None and abs(now - before) <= _TOLERANCE)):
-            yield f"{name}: {value} in the table, {now} now"
+        if before is None or now is None:
+            same = before is now
+        else:
+            same = abs(now - before) <= _TOLERANCE
+        if not same:
+            yield f"{name}: {before} in the table, {now} now"

@@ -154,10 +154,15 @@ def make_cells_report(folder: Path) -> PredictionReport:
     PredictionReport
         Tables and summaries.
     """
-    cells, planned = read_cells(folder), planned_cells(read_protocols(folder))
-    if not cells:
-        raise StoreError(f"{folder} has no {CELLS_FILE}; run its protocols and collect the cells.")
+    planned = planned_cells(read_protocols(folder))
+    known = set(planned)
+    cells = [cell for cell in read_cells(folder) if cell.key in known]
     done = [cell for cell in cells if cell.status == "done"]
+    if not done:
+        raise StoreError(
+            f"{folder / CELLS_FILE} has no finished cell of the protocols beside it; run them and "
+            "collect the cells (--collect)."
+        )
     hours = sum(cell.seconds for cell in cells) / 3600
     settings = (
         f"{len(done)} of {len(planned)} planned cells are done; they took {hours:.1f} hours on one "

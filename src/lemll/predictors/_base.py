@@ -218,7 +218,7 @@ class MultilabelClassifier(LabelScorer):
         raise partial_refusal(self, weight)
 
     @all_or_nothing
-    def fit(self, X: MatrixLike, y: MatrixLike, label_weight: MatrixLike = None) -> Self:
+    def fit(self, X: MatrixLike, y: MatrixLike, *, label_weight: MatrixLike = None) -> Self:
         """Learn to predict labels.
 
         Parameters
@@ -237,6 +237,7 @@ class MultilabelClassifier(LabelScorer):
         self
             The fitted classifier.
         """
+        check_same_rows(X, label_weight)
         X, Y, coding = self._validated(X, y)
         Y, weight = weigh_cells(Y, label_weight, coding.names)
         thresholds = self._tuned_thresholds(X, Y, weight, coding)
@@ -264,9 +265,12 @@ class MultilabelClassifier(LabelScorer):
             known, new = (
                 X[rows][:, seen] if self._pairwise else X[rows] for rows in (seen, unseen)
             )
-            part = Y[seen] if weight is None else np.where(Y[seen] < 0, np.nan, Y[seen])
-            confidence = None if weight is None else weight[seen]
-            scores[unseen] = member.fit(known, part, confidence).decision_function(new)
+            # A part of the rows may lack an observed cell of a label. The user cannot change that.
+            if weight is None:
+                member._fit(known, Y[seen])
+            else:
+                member._fit_partial(known, Y[seen], weight[seen])
+            scores[unseen] = member._score(new)
         return best_thresholds(scores, Y, self.thresholds)
 
     def _fold_parameters(self) -> Settings:
@@ -288,7 +292,8 @@ def refuse_confidences(estimator: LabelScorer, weight: FloatArray) -> None:
     if ((weight > 0) & (weight < 1)).any():
         raise ValueError(
             f"{type(estimator).__name__} cannot use confidences between 0 and 1; give "
-            "label_weight 0 (not observed) or 1, or use LEMLL, LEMLLCV or BinaryRelevance."
+            "label_weight 0 (not observed) or 1, or use a learner that can (LEMLL, LEMLLCV, "
+            "BinaryRelevance, MultilabelForest(per_label=True))."
         )
 
 

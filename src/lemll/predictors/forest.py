@@ -10,7 +10,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.utils import check_random_state
 
 from lemll._types import Features, FloatArray, LabelArray, RandomState, Thresholds
-from lemll._validation import check_flag, check_whole, is_sparse
+from lemll._validation import check_flag, check_magnitude, check_whole, is_sparse
 from lemll.predictors.logistic.probability import ProbabilityClassifier, log_odds
 
 __all__ = ["MultilabelForest"]
@@ -128,8 +128,9 @@ class MultilabelForest(ProbabilityClassifier):
         self._learn(X, Y, weight)
 
     def _learn(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> None:
-        if self.trees not in _FORESTS:
+        if not isinstance(self.trees, str) or self.trees not in _FORESTS:
             raise ValueError(f"trees={self.trees!r} must be one of {', '.join(_FORESTS)}.")
+        check_magnitude(X)
         drawn = self.trees == "random" if self.bootstrap is None else self.bootstrap
         bootstrap = check_flag("bootstrap", drawn)
         options = {
@@ -140,7 +141,7 @@ class MultilabelForest(ProbabilityClassifier):
             "n_jobs": self.n_jobs,
         }
         per_label = check_flag("per_label", self.per_label)
-        # A row with the weight 0 has no influence, whatever its label is.
+        # A row with the weight 0 has no influence, so its label does not matter.
         Y = np.maximum(Y, 0)
         parts = np.hsplit(Y, Y.shape[1]) if per_label else [Y]
         weights = [None] * len(parts) if weight is None else list(weight.T)

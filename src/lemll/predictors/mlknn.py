@@ -110,9 +110,7 @@ class MLkNN(TiesAreRelevant, ProbabilityClassifier):
         self.thresholds = thresholds
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
-        wanted, s = self._checked(X)
-        self.n_neighbors_ = min(wanted, X.shape[0] - 1)
-        self.X_fit_, self.Y_fit_ = self._scaled(X).copy(), Y
+        s = self._remember(X, Y)
         self._members: list[MLkNN | None] | None = None
         counts = _counts(nearest_neighbors(self.X_fit_, self.n_neighbors_), Y)
         self.log_odds_ = _log_odds(counts, Y, self.n_neighbors_, s)
@@ -120,14 +118,12 @@ class MLkNN(TiesAreRelevant, ProbabilityClassifier):
     def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
         # The neighbours of a row are, for each label, the nearest rows in which it was observed.
         refuse_confidences(self, weight)
-        self._checked(X)
-        self.n_neighbors_ = min(int(self.n_neighbors), X.shape[0] - 1)
-        self.X_fit_, self.Y_fit_ = self._scaled(X).copy(), Y
+        self._remember(X, Y)
         self._members = [_label_member(self, self.X_fit_, y) for y in Y.T]
         self.log_odds_ = np.empty((0, 0))
 
-    def _checked(self, X: Features) -> tuple[int, float]:
-        """Check rows and parameters; return `n_neighbors` and `smoothing`."""
+    def _remember(self, X: Features, Y: LabelArray) -> float:
+        """Check rows and parameters, keep the scaled rows, and return the smoothing."""
         wanted = check_whole("n_neighbors", self.n_neighbors, least=1)
         s = check_number("smoothing", self.smoothing, above=0)
         if not 1e-100 <= s <= 1e100:
@@ -144,7 +140,9 @@ class MLkNN(TiesAreRelevant, ProbabilityClassifier):
             )
         check_magnitude(X)
         self._scale = _inverse_ranges(X) if self.scale == "minmax" else None
-        return wanted, s
+        self.n_neighbors_ = min(wanted, n_samples - 1)
+        self.X_fit_, self.Y_fit_ = self._scaled(X).copy(), Y
+        return s
 
     def _score(self, X: Features) -> FloatArray:
         rows = self._scaled(X)

@@ -42,12 +42,14 @@ class _Shared:
     def propagated(
         self, enhancer: Estimator, X: Features, Y: LabelArray, memory: Estimator
     ) -> tuple[Estimator, FloatArray]:
+        """Return the fitted first stage and its numerical labels."""
         key = repr(sorted(enhancer.get_params().items()))
         if key not in self.first_stages:
             self.first_stages[key] = fit_enhancer(enhancer, X, Y, memory)
         return self.first_stages[key]
 
     def basis_of(self, X: Features) -> MaxentBasis:
+        """Return the principal components of the rows."""
         if self.basis is None:
             self.basis = MaxentBasis(X)
         return self.basis
@@ -236,8 +238,10 @@ class RELIAB(MultilabelClassifier):
         for point in points:
             model = clone(self).set_params(**point)
             model._shared = shared
-            yield model.fit(X, Y)
+            model.fit(X, Y)
+            # A later fit of the model must not use the rows of this grid.
             del model._shared
+            yield model
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
         beta = check_number("beta", self.beta, above=0, inclusive=True)

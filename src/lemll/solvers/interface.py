@@ -153,7 +153,11 @@ def check_cell_weight(cell_weight: MatrixLike, shape: tuple[int, ...]) -> Array:
     if weights.shape != shape:
         raise ValueError(f"cell_weight must have the shape of Y, {shape}; got {weights.shape}.")
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise ValueError("cell_weight must be finite and not negative.")
+        raise ValueError(
+            "cell_weight must be finite and not negative, got "
+            f"{weights[~(np.isfinite(weights) & (weights >= 0))].flat[0]}; use 0 for cells that "
+            "nobody observed."
+        )
     empty = np.flatnonzero(~(weights > 0).any(axis=0))
     if len(empty):
         raise ValueError(f"label {empty[0]} has no cell with a positive weight; leave it out.")

@@ -27,6 +27,7 @@ CHECK_EVERY = 5
 CHECK_BELOW = 10.0
 # Up to this number of rows or features, the principal components are cheaper than slow steps.
 LARGEST_ROTATION = 5000
+LARGEST_DENSE_BYTES = 1 << 28
 # The mean degree of a label that no row has, as a number of rows.
 SMALLEST_DEGREE = 0.05
 # Components whose squared length is a smaller share of the largest are rounding errors.
@@ -188,7 +189,9 @@ class MaxentBasis:
         self.n_samples, self.n_features = X.shape
         self.mean, self.variance = _location_and_variance(X)
         self.V: FloatArray | None = None
-        if min(X.shape) <= LARGEST_ROTATION:
+        # Sparse rows stay sparse unless they are small as dense rows.
+        small = not is_sparse(X) or 8 * X.shape[0] * X.shape[1] <= LARGEST_DENSE_BYTES
+        if small and min(X.shape) <= LARGEST_ROTATION:
             self.R, self.squares, self.V = _principal_components(X, self.mean)
         else:
             # Sparse rows cannot be centred; the intercepts absorb their mean.

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lemll._types import BoolArray, Features, LabelArray
-from lemll._validation import is_sparse
+from lemll._types import Array, BoolArray, Features, LabelArray
+from lemll._validation import UNOBSERVED, is_sparse
 from lemll.datasets._budget import Budget
 from lemll.datasets.arff.fast import DenseRows, Rows, SparseRows
 from lemll.datasets.arff.header import Attribute, Header
@@ -106,7 +106,7 @@ class RowCollector:
             )
         row_of = np.repeat(np.arange(count, dtype=np.int32), rows.lengths)
         labelled = self.is_label[rows.columns]
-        # The parser accepts only 0 and 1 here, so a wider type is not needed.
+        # The parser accepts only 0, 1 and ? here, so a wider type is not needed.
         values = np.zeros((count, self.labels.size), dtype=np.int8)
         values[row_of[labelled], self.place[rows.columns[labelled]]] = rows.values[labelled]
         kept = ~labelled
@@ -119,8 +119,10 @@ class RowCollector:
         attributes = self.header.attributes
         if not self.rows:
             raise DatasetFormatError("no row after @data", file=source or None)
-        Y = np.concatenate(self.label_chunks)
+        Y: Array = np.concatenate(self.label_chunks)
         self.label_chunks.clear()
+        if (Y == UNOBSERVED).any():
+            Y = np.where(Y == UNOBSERVED, np.nan, Y)
         X = _join(self.chunks, int(self.features.size))
         kept = [attributes[column] for column in self.features]
         names = [attribute.name for attribute in kept]

@@ -58,7 +58,8 @@ def read_arff(
         The coding of a nominal feature other than {0, 1}: one column with the position of the value
         in the header, or one indicator column ``name=value`` per value.
     missing : {"error", "nan"}, default="error"
-        Whether ``?`` in a feature is an error or becomes NaN. In a label it is always an error.
+        Whether ``?`` in a feature is an error or becomes NaN. In a label it
+        always becomes NaN: nobody observed the cell.
     encoding : str, optional
         By default UTF-8, or latin-1 if the header is not valid UTF-8.
     name : str, optional
@@ -165,11 +166,6 @@ def write_arff(dataset: Dataset, path: str | Path) -> None:
     path : str or Path
         For example ``tags.arff`` or ``tags.arff.xz``.
     """
-    if dataset.Y is not None and np.isnan(dataset.Y).any():
-        raise ValueError(
-            "ARFF files of lemll cannot hold labels that nobody observed; write .csv or .parquet, "
-            "where such a cell is empty."
-        )
     if dataset.Y is None:
         raise ValueError(
             "ARFF in the MEKA dialect stores logical labels, but this data set has a distribution; "
@@ -196,7 +192,7 @@ def _number(value: float) -> str:
 def _sparse_text(dataset: Dataset, i: int) -> str:
     n_labels = dataset.Y.shape[1]
     # A sparse row counts all attributes from 0, and the labels come first.
-    cells = [f"{j} 1" for j in np.flatnonzero(dataset.Y[i])]
+    cells = [f"{j} {_number(dataset.Y[i, j])}" for j in np.flatnonzero(dataset.Y[i])]
     begin, end = dataset.X.indptr[i], dataset.X.indptr[i + 1]
     indices, data = dataset.X.indices[begin:end], dataset.X.data[begin:end]
     cells += [f"{j + n_labels} {_number(v)}" for j, v in zip(indices, data, strict=True)]
@@ -204,4 +200,4 @@ def _sparse_text(dataset: Dataset, i: int) -> str:
 
 
 def _dense_text(dataset: Dataset, i: int) -> str:
-    return ",".join([*map(str, dataset.Y[i]), *map(_number, dataset.X[i])]) + "\n"
+    return ",".join([*map(_number, dataset.Y[i]), *map(_number, dataset.X[i])]) + "\n"

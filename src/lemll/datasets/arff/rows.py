@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from lemll._validation import UNOBSERVED
 from lemll.datasets._numbers import to_number
 from lemll.datasets.arff.fast import (
     ColumnKinds,
@@ -154,6 +155,8 @@ class RowParser:
             return bit
         name = attribute.name[:40]
         if self.is_label[column]:
+            if text == "?" and not quoted:
+                return float(UNOBSERVED)
             value = to_number(text)
             if value in (0, 1):
                 return value

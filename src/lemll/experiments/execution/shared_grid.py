@@ -39,8 +39,8 @@ class SharedGridSearch(BaseEstimator):
 
     Attributes
     ----------
-    scores_ : dict of str to ndarray of shape (n_folds, n_points)
-        The scores of the points, by metric; greater is better.
+    scores_ : list of ndarray of shape (n_folds, n_points)
+        The scores of the points in each of the steps; greater is better.
     best_params_ : dict
         The parameters of the best point.
     best_estimator_ : estimator
@@ -63,7 +63,7 @@ class SharedGridSearch(BaseEstimator):
 
     def fit(self, X: Features, Y: LabelArray) -> Self:
         """Search, and fit the best point to all rows."""
-        self.scores_: dict[str, FloatArray] = {}
+        self.scores_: list[FloatArray] = []
         best: Settings = {}
         for metric, in_decisions in ((self.metric, False), (_DECISION_METRIC, True)):
             lists = {
@@ -73,8 +73,8 @@ class SharedGridSearch(BaseEstimator):
             }
             if lists:
                 points = [best | point for point in ParameterGrid(lists)]
-                self.scores_[metric] = self._scores(X, Y, points, get_scorer(metric))
-                best = points[int(self.scores_[metric].mean(axis=0).argmax())]
+                self.scores_.append(self._scores(X, Y, points, get_scorer(metric)))
+                best = points[int(self.scores_[-1].mean(axis=0).argmax())]
         self.best_params_ = best
         self.best_estimator_ = clone(self.estimator).set_params(**best).fit(X, Y)
         return self

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import check_cv
 
-from lemll._labels import LabelCoding, weigh_cells
+from lemll._labels import LabelCoding, check_same_rows, weigh_cells
 from lemll._types import (
     Estimator,
     Features,
@@ -82,6 +82,7 @@ class PathCV(LabelScorer):
         X: MatrixLike,
         y: MatrixLike,
         groups: MatrixLike = None,
+        *,
         label_weight: MatrixLike = None,
     ) -> Self:
         """Choose the parameters, then fit the final model to all rows.
@@ -106,6 +107,7 @@ class PathCV(LabelScorer):
         self
             The fitted classifier.
         """
+        check_same_rows(X, label_weight)
         X, Y, coding = self._validated(X, y)
         Y, weight = weigh_cells(Y, label_weight, coding.names)
         if weight is not None:
@@ -265,7 +267,7 @@ class PathCV(LabelScorer):
             max_iter=self.max_iter,
         )
         labels = Y if weight is None else np.where(Y < 0, np.nan, Y)
-        self.best_estimator_ = model.fit(space.rows(X), labels, weight)
+        self.best_estimator_ = model.fit(space.rows(X), labels, label_weight=weight)
         self._store(coding, model.thresholds_)
 
     def _score(self, X: Features) -> FloatArray:

@@ -16,6 +16,7 @@ import numpy as np
 
 from lemll._types import (
     Array,
+    BoolArray,
     Features,
     FloatArray,
     LabelArray,
@@ -306,6 +307,16 @@ def code_logical(Y: LabelArray, cell_weight: FloatArray | None) -> tuple[FloatAr
     return coded, np.where(low > high, 0.0, constant)
 
 
+def _whole_dual(
+    solution: LemllSolution | None, varies: BoolArray, shape: tuple[int, ...]
+) -> FloatArray:
+    """Return the dual point of all labels. For constant labels it is 0, which is optimal."""
+    half_dual = np.zeros(shape)
+    if solution is not None and solution.half_dual is not None:
+        half_dual[:, varies] = solution.half_dual
+    return half_dual
+
+
 def constant_point(coded: FloatArray, constant: FloatArray, n_features: int) -> LemllPoint:
     """Return the point that is optimal for constant labels; the others are to be filled in."""
     # For a constant label, U = c in all rows, Theta = 0 and b = c make all terms zero.
@@ -376,7 +387,13 @@ def solve_logical(
             point.numerical_labels[:, seen], point.coef[seen], point.intercept[seen]
         )
         certificate = duality_gap(
-            X, coded[:, seen], W, part_of_point, **weights, cell_weight=cell_weight[:, seen]
+            X,
+            coded[:, seen],
+            W,
+            part_of_point,
+            **weights,
+            half_dual=_whole_dual(solution, varies, coded.shape)[:, seen],
+            cell_weight=cell_weight[:, seen],
         )
     else:
         certificate = duality_gap(X, coded, W, point, **weights)
