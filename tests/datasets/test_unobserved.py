@@ -81,6 +81,7 @@ def test_folds_balance_what_was_observed(partly):
     assert (np.ptp(counts, axis=0) <= 2).all()
 
 
+@pytest.mark.slow
 def test_from_a_file_to_a_prediction(partly, tmp_path):
     write_dataset(partly, tmp_path / "tags.csv")
     data = read_dataset(tmp_path / "tags.csv", labels=list(partly.label_names))

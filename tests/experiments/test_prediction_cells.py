@@ -95,6 +95,7 @@ def test_a_table_has_different_numbers_of_splits(folder):
     assert not entry.entries["digit-tags", "BR"].complete
 
 
+@pytest.mark.slow
 def test_repeated_cells_are_the_same_and_altered_ones_are_found(folder):
     assert not any(found.differences for found in repeat(folder, 3))
     cells = read_cells(folder)
@@ -115,6 +116,7 @@ def test_the_report_counts_and_times_the_cells(folder):
     assert "Data sets on which all methods are complete: digit-tags." in summary
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_same_tables_twice_and_verifies(folder, tmp_path):
     command = ["reproduce", "prediction", "--from", str(folder), "--output"]
     for name in ("one", "two"):

@@ -275,6 +275,7 @@ def test_a_grid_of_reliab_finds_the_minima_of_single_fits():
         )
 
 
+@pytest.mark.slow
 def test_a_model_of_a_grid_keeps_nothing_of_the_others():
     digits = load_digit_tags()
     X, Y = digits.X[:60], digits.Y[:60]

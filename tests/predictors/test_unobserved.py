@@ -19,12 +19,11 @@ from lemll.predictors._base import PARTIAL_LEARNERS
 
 NAMES = list("abcdefgh")
 SEARCH = {"alphas": (1.0, 16.0), "betas": (1.0,), "gammas": (1.0,), "cv": 3, "tol_final": 1e-4}
-LEARNERS = [
-    LEMLL(16.0),
+QUICK = [LEMLL(16.0), BinaryRelevance(C=0.01)]
+LONG = [
     LEMLL(kernel="rbf"),
     LEMLL(thresholds="f1"),
     LEMLLCV(**SEARCH),
-    BinaryRelevance(C=0.01),
     BinaryRelevance(GaussianNB()),
     CLR(C=0.01),
     CLR(GaussianNB()),
@@ -32,6 +31,12 @@ LEARNERS = [
     MLkNN(scale="minmax"),
     MultilabelForest(40, per_label=True, random_state=0),
 ]
+
+
+def learners(*, without=()):
+    """List the learners as parameters of a test, most of them for the long run."""
+    long = [model for model in LONG if not isinstance(model, without)]
+    return [*QUICK, *(pytest.param(model, marks=pytest.mark.slow) for model in long)]
 
 
 @pytest.fixture(name="data", scope="module")
@@ -46,6 +51,7 @@ def partial(Y, hidden):
     return np.where(hidden, np.nan, Y)
 
 
+@pytest.mark.slow
 def test_the_list_of_learners_is_true(data):
     X, Y, hidden, *_ = data
     able = set()
@@ -62,7 +68,7 @@ def test_the_list_of_learners_is_true(data):
     assert able == {name.partition("(")[0] for name in PARTIAL_LEARNERS}
 
 
-@pytest.mark.parametrize("model", LEARNERS, ids=str)
+@pytest.mark.parametrize("model", learners(), ids=str)
 def test_hidden_values_never_influence_anything(model, data):
     X, Y, hidden, X_new, _ = data
     expected = model.fit(X, partial(Y, hidden)).decision_function(X_new)
@@ -76,7 +82,7 @@ def test_hidden_values_never_influence_anything(model, data):
 
 # CLR learns a pair of labels from the rows in which both were observed. Here these are a sixth of
 # the rows, so the loss of rows may outweigh the gain of truth.
-@pytest.mark.parametrize("model", [m for m in LEARNERS if not isinstance(m, CLR)], ids=str)
+@pytest.mark.parametrize("model", learners(without=CLR), ids=str)
 def test_unknown_is_better_than_wrong(model, data):
     X, Y, hidden, X_new, Y_new = data
     known = average_precision(Y_new, model.fit(X, partial(Y, hidden)).decision_function(X_new))
@@ -129,6 +135,7 @@ def test_unknown_labels_are_completed(data):
     assert model.optimality_ <= 1e-4
 
 
+@pytest.mark.slow
 def test_rows_without_tags_help(data):
     X, Y, _, X_new, Y_new = data
     few = np.ones(Y.shape, dtype=bool)
@@ -154,6 +161,7 @@ def test_each_label_of_br_sees_its_observed_rows(data):
         )
 
 
+@pytest.mark.slow
 def test_confidences_reach_the_members_of_br(data):
     X, Y, hidden, X_new, _ = data
     weight = np.where(hidden, 0.25, 1.0)
@@ -176,6 +184,7 @@ def test_a_label_that_nobody_observed_is_named_and_never_predicted(data):
         assert not model.predict(X_new)[:, 2].any()
 
 
+@pytest.mark.slow
 def test_scores_of_a_search_skip_unknown_cells(data):
     X, Y, hidden, *_ = data
     cells = partial(Y, hidden)
@@ -264,6 +273,7 @@ def test_a_frame_of_weights_must_match_the_labels_and_the_rows(data):
         LEMLL().fit(features, labels, label_weight=weight[::-1])
 
 
+@pytest.mark.slow
 def test_a_constant_observed_label_keeps_the_certificate(data):
     X, Y, *_ = data
     Y = Y.copy()
