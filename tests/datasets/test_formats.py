@@ -261,6 +261,7 @@ NAMES = st.text(min_size=1, max_size=5).filter(lambda name: not name.endswith("\
     names=st.lists(NAMES, min_size=3, max_size=3, unique=True),
     as_sparse=st.booleans(),
 )
+@pytest.mark.slow
 def test_every_format_round_trips(tmp_path, cells, names, as_sparse):
     features = np.array(cells).reshape(2, 1)
     data = Dataset(

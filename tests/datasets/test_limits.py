@@ -16,6 +16,7 @@ from lemll.exceptions import DatasetFormatError
 WIDTH = 100_000
 
 
+@pytest.mark.slow
 def test_many_named_columns_take_linear_time(tmp_path):
     names = [f"a{j}" for j in range(WIDTH)]
     header = "".join(f"@attribute {name} {{0,1}}\n" for name in names)
@@ -40,6 +41,7 @@ def test_a_repeated_name_among_many_is_found_in_linear_time(tmp_path):
     assert time.process_time() - start < 10
 
 
+@pytest.mark.slow
 def test_labels_of_sparse_rows_take_a_byte_each_even_while_reading():
     header = b"".join(b"@attribute a%d {0,1}\n" % j for j in range(20_001))
     text = b"@relation 'r: -C 20000'\n" + header + b"@data\n" + b"{3 1}\n" * 5000

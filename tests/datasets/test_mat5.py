@@ -112,6 +112,7 @@ def variables(draw):
     values=st.dictionaries(st.sampled_from(["X", "features", "a" * 31]), variables(), min_size=1),
     compressed=st.booleans(),
 )
+@pytest.mark.slow
 def test_what_scipy_writes_is_read_as_scipy_reads_it(values, compressed):
     buffer = io.BytesIO()
     scipy_io.savemat(buffer, {**values, "text": "left alone"}, do_compression=compressed)
@@ -240,6 +241,7 @@ def in_a_process(path) -> str:
     return result.stdout
 
 
+@pytest.mark.slow
 def test_one_flipped_byte_does_not_end_the_process(tmp_path):
     scipy_io.savemat(tmp_path / "a.mat", {"X": X, "Y": Y})
     data = bytearray((tmp_path / "a.mat").read_bytes())
@@ -248,6 +250,7 @@ def test_one_flipped_byte_does_not_end_the_process(tmp_path):
     assert in_a_process(tmp_path / "a.mat").startswith("DatasetFormatError")
 
 
+@pytest.mark.slow
 def test_deeply_nested_cells_do_not_end_the_process(tmp_path):
     depth = 10_000
     head = matrix("X", [], shape=(1, 1), kind=1)[8:]

@@ -56,6 +56,7 @@ def test_npz_faults(tmp_path, arrays, message):
         read_npz(tmp_path / "a.npz")
 
 
+@pytest.mark.slow
 def test_npz_bomb_damage_and_absence(tmp_path):
     buffer = io.BytesIO()
     np.save(buffer, np.zeros(2**26))

@@ -201,6 +201,7 @@ def test_ids_depend_on_all_that_the_result_does_and_on_nothing_else(monkeypatch)
     assert changed.id != plain.id
 
 
+@pytest.mark.slow
 def test_ids_are_the_same_in_another_process():
     program = (
         "from lemll.experiments.protocols.protocol import Protocol;"

@@ -150,6 +150,7 @@ def test_what_is_claimed_is_running(protocol, store):
     assert store.overview(protocol.cells()).running == []
 
 
+@pytest.mark.slow
 def test_a_killed_holder_leaves_no_claim(store):
     code = (
         "import os, signal, sys; from lemll.experiments.stores.store import Store; "

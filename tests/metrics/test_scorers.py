@@ -216,6 +216,7 @@ def test_options_reach_the_metric(problem, distributions):
     assert repr(scorer) == "get_scorer('ranking_loss', convention='mulan', empty='skip')"
 
 
+@pytest.mark.slow
 def test_a_scorer_travels_to_other_processes(problem, distributions):
     X, Y = problem
     model = KNeighborsClassifier().fit(X, Y)

@@ -234,6 +234,7 @@ def test_bad_graphs_and_a_good_one():
         LEMLL(graph=W[:10, :10]).fit(X, Y)
 
 
+@pytest.mark.slow
 def test_a_sparse_label_matrix_that_would_not_fit_is_refused_before_it_is_made_dense():
     X, Y = sparse.csr_array((10**6, 5)), sparse.csr_array((10**6, 10**7))
     with pytest.raises(NotEnoughMemoryError, match="A dense label matrix of shape"):

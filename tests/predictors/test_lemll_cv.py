@@ -150,6 +150,7 @@ def test_groups_stay_together(labelled):
 
 @pytest.mark.parametrize("n_jobs", [2, -1])
 @pytest.mark.parametrize("search", ["grid", "coarse"])
+@pytest.mark.slow
 def test_jobs_do_not_change_the_result(labelled, n_jobs, search):
     X, Y = labelled
     settings = {"search": search, "kernel": "auto", "cv": 3} | SMALL

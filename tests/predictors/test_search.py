@@ -51,6 +51,7 @@ def test_coarse_to_fine_ends_on_a_plain(value):
     assert len(asked) == len(set(asked)) <= 14
 
 
+@pytest.mark.slow
 def test_the_coarse_search_tries_no_point_twice(labelled):
     X, Y = labelled
     coarse = LEMLLCV(search="coarse", cv=3).fit(X, Y)
@@ -67,6 +68,7 @@ def test_the_coarse_search_tries_no_point_twice(labelled):
     )
 
 
+@pytest.mark.slow
 def test_a_fold_is_prepared_once_a_kernel(labelled, monkeypatch):
     X, Y = labelled
     prepared = []
@@ -87,6 +89,7 @@ def test_a_fold_is_prepared_once_a_kernel(labelled, monkeypatch):
     np.testing.assert_array_equal(again.cv_results_["optimality"], kept.cv_results_["optimality"])
 
 
+@pytest.mark.slow
 def test_auto_tries_kernels_and_scaled_rows(labelled):
     X, Y = labelled
     model = LEMLLCV(**SMALL, kernel="auto", normalize_rows="auto").fit(X, Y)
