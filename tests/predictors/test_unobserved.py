@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 
 from lemll import CLR, ECC, LEMLL, LEMLLCV, MSVRCV, BinaryRelevance, MLkNN, MultilabelForest
 from lemll.datasets import load_digit_tags
@@ -282,3 +283,11 @@ def test_a_constant_observed_label_keeps_the_certificate(data):
         unknown = np.random.default_rng(seed).random(Y.shape) < 0.5
         model = LEMLL(0.25, 0.25, 4.0).fit(X, partial(Y, unknown))
         assert model.optimality_ <= 1e-4
+
+
+def test_a_member_without_weights_refuses_confidences(data):
+    X, Y, hidden, *_ = data
+    members = BinaryRelevance(KNeighborsClassifier())
+    members.fit(X, partial(Y, hidden))
+    with pytest.raises(ValueError, match="KNeighborsClassifier.fit does not accept sample_weight"):
+        members.fit(X, Y, label_weight=np.where(hidden, 0.5, 1.0))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import has_fit_parameter
 
 from lemll._types import Estimator, Features, FloatArray, MatrixLike, Settings
 from lemll._validation import check_magnitude, check_n_jobs, check_number, check_whole, is_sparse
@@ -124,6 +125,12 @@ def fit_member(
     if y.all() or not y.any():
         return SURE if len(y) and y.all() else -SURE
     if sample_weight is not None:
+        if not has_fit_parameter(estimator, "sample_weight"):
+            raise ValueError(
+                f"{type(estimator).__name__}.fit does not accept sample_weight, so it cannot use "
+                "confidences between 0 and 1; give label_weight 0 (not observed) or 1, or another "
+                "estimator."
+            )
         return clone(estimator).fit(X, y.astype(np.int64), sample_weight=sample_weight)
     return clone(estimator).fit(X, y.astype(np.int64))
 
