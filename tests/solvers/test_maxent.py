@@ -61,7 +61,7 @@ def test_empirical_losses_by_hand():
 def test_the_solution_is_stationary_by_finite_differences(emp, beta):
     X, degrees, Y = random_problem()
     options = {"beta": beta, "emp": emp, "clip": False, "ridge": 0.1}
-    found = solve_maxent(X, degrees, Y, **options, tol=1e-8)
+    found = solve_maxent(X, degrees, Y, **options, tol=1e-9)
     assert found.converged
     assert found.objective == pytest.approx(
         objective(X, degrees, Y, found.coef, found.intercept, **options), rel=1e-9

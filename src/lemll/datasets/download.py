@@ -182,6 +182,7 @@ def _session(deadline: float) -> Any:
     context = secure.create_urllib3_context()
     context.sslsocket_class = type("_Socket", (_DeadlineSocket,), {"deadline": deadline})
 
+    # requests is imported at run time, so the type checker does not know this class.
     class Adapter(requests.adapters.HTTPAdapter):  # type: ignore[name-defined]
         def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
             super().init_poolmanager(*arguments, **options | {"ssl_context": context})

@@ -25,6 +25,8 @@ MEMORY = 10
 # gradient is at most this multiple of the tolerance.
 CHECK_EVERY = 5
 CHECK_BELOW = 10.0
+# Largest number of steps that polish the solution.
+MAX_POLISH = 200
 # Up to this number of rows or features, the principal components are cheaper than slow steps.
 LARGEST_ROTATION = 5000
 LARGEST_DENSE_BYTES = 1 << 28
@@ -150,20 +152,44 @@ def solve_maxent(
         options={"maxiter": max_iter, "maxfun": 20 * max_iter, "maxcor": MEMORY, "ftol": 0.0,
                  "gtol": 0.0},
     )  # fmt: skip
-    objective(found.x)
+    flat, n_iter = _polished(objective, found.x, tol, max_iter - int(found.nit))
+    n_iter += int(found.nit)
     residual = objective.residual()
     status: Status = "converged" if residual <= tol else "stalled"
-    if status == "stalled" and found.nit >= max_iter:
+    if status == "stalled" and n_iter >= max_iter:
         status = "max_iter"
-    coef, intercept = basis.decode(objective.weights(found.x))
+    coef, intercept = basis.decode(objective.weights(flat))
     return MaxentSolution(
         coef=coef,
         intercept=intercept,
         objective=float(found.fun) * basis.n_samples,
         residual=residual,
-        n_iter=int(found.nit),
+        n_iter=n_iter,
         status=status,
     )
+
+
+def _polished(
+    objective: _Objective, flat: FloatArray, tol: float, max_steps: int
+) -> tuple[FloatArray, int]:
+    """Reduce the gradient where the value of the objective has no digits left.
+
+    A line search compares values, so it fails when the decrease is below their rounding error. In
+    units of the curvature the Hessian is near the identity, so a step against the gradient shrinks
+    the gradient itself. The last call of `objective` is at the returned point.
+    """
+    _, gradient = objective(flat)
+    share, steps = 1.0, 0
+    while steps < min(MAX_POLISH, max_steps) and share > 1e-3 and objective.residual() > tol:
+        steps, length = steps + 1, objective.slope
+        trial = flat - share * gradient
+        _, new = objective(trial)
+        if objective.slope < length:
+            flat, gradient = trial, new
+        else:
+            share /= 2
+            objective(flat)
+    return flat, steps
 
 
 class MaxentBasis:

@@ -153,6 +153,7 @@ def _array(part: _Part, stream: IO[bytes]) -> Array:
     view, filled = memoryview(data), 0
     while filled < len(data):
         # A pipe may return fewer bytes than requested. No bytes mean that the child has ended.
+        # The pipe of a process is a BufferedReader, but its declared type has no readinto.
         count = stream.readinto(view[filled:])  # type: ignore[attr-defined]
         if not count:
             raise EOFError

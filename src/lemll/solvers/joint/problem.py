@@ -413,6 +413,8 @@ def solve_logical(
         numerical_labels=point.numerical_labels,
         objective=certificate.objective,
         optimality=certificate.relative,
+        # The gap of all labels decides, and not that of the labels that vary.
+        status="stalled" if solution.converged and certificate.relative > tol else solution.status,
     )
 
 
