@@ -113,7 +113,7 @@ def test_the_report_counts_and_times_the_cells(folder):
     summary = make_cells_report(folder).summary()
     assert "8 of 8 planned cells are done" in summary
     assert "Mean seconds of a cell" in summary
-    assert "Data sets on which all methods are complete: digit-tags." in summary
+    assert "Data sets on which these methods are complete: digit-tags." in summary
 
 
 @pytest.mark.slow

@@ -258,9 +258,11 @@ def _entry(
 ) -> Entry:
     mark = ""
     # Entries with fewer splits have the first ones.
-    if len(control) >= len(values) == wanted >= 2:
-        shared = control[: len(values)]
-        test = paired_t_test(shared, values, greater_is_better=metric.greater_is_better)
+    shared = min(len(control), len(values))
+    if len(values) == wanted and shared >= 2:
+        test = paired_t_test(
+            control[:shared], values[:shared], greater_is_better=metric.greater_is_better
+        )
         mark = test.mark
     return Entry(tuple(values), wanted, mark, published)
 

@@ -7,6 +7,7 @@ what was measured: one row per data set, method and split.
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,6 +43,8 @@ _MEASURES = tuple(name for name, m in METRICS.items() if m.kind == "multilabel" 
 _HEADER = (
     "dataset", "method", "split", "status", "chosen", *_MEASURES, "seconds", "code", "finished",
 )  # fmt: skip
+# A mean of fewer halves says too little.
+_FEWEST_HALVES = 3
 # Another machine adds in another order, and a solver then stops at another point within its
 # tolerance. This may exchange two labels with nearly equal scores.
 _TOLERANCE = 5e-4
@@ -283,7 +286,8 @@ def cells_table(
     cells : iterable of MeasuredCell
         The rows of a table.
     planned : iterable of CellKey
-        All cells of the protocols; an entry is complete if all of its cells are done.
+        All cells of the protocols. An entry is complete if its first three halves are done, or
+        all of them if fewer are planned. It has the halves up to the first that is not done.
     control : str, default="LEMLL"
         The method that the marks compare with the others.
 
@@ -299,17 +303,25 @@ def cells_table(
     datasets = _in_order((d for d, _ in by_entry), [info.name for info in list_datasets()])
     methods = _in_order((m for _, m in by_entry), PAPER_METHODS)
     values: dict[tuple[str, float | None, str, str], list[float]] = {}
-    for measure in _MEASURES:
-        for dataset in datasets:
-            for method in methods:
-                found = [
-                    done.get(CellKey(dataset, method, split), {}).get(measure)
-                    for split in sorted(by_entry.get((dataset, method), ()))
-                ]
-                kept = [value for value in found if value is not None]
-                values[measure, None, dataset, method] = kept
-    wanted = {entry: len(splits) for entry, splits in by_entry.items()}
-    return ComparisonTable.from_values(values, control=control, wanted=wanted, methods=methods)
+    wanted = {}
+    for (dataset, method), splits in by_entry.items():
+        cells_of_entry = [done.get(CellKey(dataset, method, split)) for split in sorted(splits)]
+        found = list(itertools.takewhile(_is_done, cells_of_entry))
+        wanted[dataset, method] = max(len(found), min(_FEWEST_HALVES, len(splits)))
+        for measure in _MEASURES:
+            kept = [cell[measure] for cell in found if cell is not None]
+            values[measure, None, dataset, method] = [value for value in kept if value is not None]
+    ordered = {
+        (measure, None, dataset, method): values.get((measure, None, dataset, method), [])
+        for measure in _MEASURES
+        for dataset in datasets
+        for method in methods
+    }
+    return ComparisonTable.from_values(ordered, control=control, wanted=wanted, methods=methods)
+
+
+def _is_done(metrics: Mapping[str, float | None] | None) -> bool:
+    return metrics is not None
 
 
 def _in_order(names: Iterable[str], order: Sequence[str]) -> list[str]:

@@ -122,23 +122,63 @@ def _correlation(block: Ranks) -> str:
 
 
 def _all_ranks(table: ComparisonTable) -> list[str]:
-    """Write the average ranks of all methods, with the critical difference of Nemenyi's test."""
-    complete = [panel for panel in table.panels if panel.ranked]
-    if not complete:
-        return ["No data set is complete."]
-    methods = complete[0].methods
+    """Write average ranks: of all methods, and of those that are complete on the most data sets."""
+    methods = table.panels[0].methods if table.panels else ()
+    complete = _complete_on(table, methods)
+    lines = _rank_table(table, methods, complete)
+    sets = _complete_on(table, [table.control])
+    # A method without the large data sets would leave only the small ones for all the others.
+    wide = [name for name in methods if _complete_on(table, [name]) >= sets]
+    if sets > complete:
+        lines += ["", *_rank_table(table, wide, sets)]
+    return lines
+
+
+def _complete_on(table: ComparisonTable, methods: Sequence[str]) -> set[str]:
+    """Return the data sets on which methods are complete in all measures."""
+    datasets = table.panels[0].datasets if table.panels else ()
+    return {
+        dataset
+        for dataset in datasets
+        if all(panel.entries[dataset, m].complete for panel in table.panels for m in methods)
+    }
+
+
+def _rank_table(table: ComparisonTable, methods: Sequence[str], sets: set[str]) -> list[str]:
+    """Write the ranks of methods on data sets, with the critical difference of Nemenyi's test."""
+    if not sets or len(methods) < 2:
+        return ["No data set is complete for all methods."]
+    shared = _shared_halves(table, methods, sets)
     lines = [
-        f"Data sets on which all methods are complete: {', '.join(complete[0].ranked)}.",
+        f"Data sets on which these methods are complete: {', '.join(shared.panels[0].datasets)}. "
+        "The ranks of a data set come from the halves that all of them have.",
         "",
         f"| measure | {' | '.join(methods)} | critical difference |",
         "|---" * (len(methods) + 2) + "|",
     ]
-    for panel in complete:
-        found = conclude(panel, table.control, ratio=1.0)
+    for panel in shared.panels:
+        found = conclude(panel, shared.control, ratio=1.0)
         limit = "" if found is None else f"{found.nemenyi:.2f}"
         ranks = " | ".join(f"{rank:.2f}" for rank in panel.ranks())
         lines.append(f"| {panel.title} | {ranks} | {limit} |")
     return lines
+
+
+def _shared_halves(
+    table: ComparisonTable, methods: Sequence[str], sets: set[str]
+) -> ComparisonTable:
+    """Keep some methods and data sets, and of each data set the halves that all methods have."""
+    values = {}
+    wanted = {}
+    for panel in table.panels:
+        for dataset in (name for name in panel.datasets if name in sets):
+            entries = [panel.entries[dataset, method] for method in methods]
+            halves = min(len(entry.values) for entry in entries)
+            for method, entry in zip(methods, entries, strict=True):
+                values[panel.metric.name, panel.threshold, dataset, method] = entry.values[:halves]
+                wanted[dataset, method] = halves
+    control = table.control if table.control in methods else methods[0]
+    return ComparisonTable.from_values(values, control=control, wanted=wanted, methods=methods)
 
 
 def make_cells_report(folder: Path) -> PredictionReport:
@@ -166,7 +206,8 @@ def make_cells_report(folder: Path) -> PredictionReport:
     hours = sum(cell.seconds for cell in cells) / 3600
     settings = (
         f"{len(done)} of {len(planned)} planned cells are done; they took {hours:.1f} hours on one "
-        "thread each, on a loaded machine. The paper's halves, and its tuning, are not known."
+        "thread each, on a loaded machine. A mean is shown if at least three halves are done. The "
+        "paper's halves, and its tuning, are not known."
     )
     return _report(cells_table(cells, planned), settings, _seconds_lines(done))
 
@@ -221,18 +262,10 @@ def _report(table: ComparisonTable, settings: str, seconds: Sequence[str] = ()) 
 
 def _of_the_paper(table: ComparisonTable) -> ComparisonTable:
     """Keep only the columns that the paper also has, because ranks compare these methods."""
-    kept = [name for name in PAPER_METHODS if name in table.panels[0].methods]
+    kept = [name for name in PAPER_METHODS if table.panels and name in table.panels[0].methods]
     if not kept:
         return ComparisonTable((), table.control)
-    values = {
-        (panel.metric.name, panel.threshold, dataset, method): panel.entries[dataset, method].values
-        for panel in table.panels
-        for dataset in panel.datasets
-        for method in kept
-    }
-    wanted = {key: entry.wanted for key, entry in table.panels[0].entries.items()}
-    control = table.control if table.control in kept else kept[0]
-    return ComparisonTable.from_values(values, control=control, wanted=wanted, methods=kept)
+    return _shared_halves(table, kept, _complete_on(table, kept))
 
 
 def _agreement_lines(found: Sequence[PredictionAgreement]) -> list[str]:
