@@ -311,7 +311,7 @@ def cells_table(
         for measure in _MEASURES:
             kept = [cell[measure] for cell in found if cell is not None]
             values[measure, None, dataset, method] = [value for value in kept if value is not None]
-    ordered = {
+    ordered: dict[tuple[str, float | None, str, str], list[float]] = {
         (measure, None, dataset, method): values.get((measure, None, dataset, method), [])
         for measure in _MEASURES
         for dataset in datasets
