@@ -94,8 +94,7 @@ def _live(console: Console) -> Iterator[Callable[[RunProgress], None]]:
         )
         last = progress.last
         if last is not None and last.error is not None:
-            where = f"{last.method} on {last.dataset}, {last.setting[0]} {last.setting[-1]}"
-            console.print(f"{last.status}: {where}: {last.error['message']}", soft_wrap=True)
+            console.print(f"{last.status}: {last}: {last.error['message']}", soft_wrap=True)
 
     with bar:
         yield show

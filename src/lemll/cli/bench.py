@@ -197,8 +197,7 @@ def status_command(file: File, store: Folder = None) -> None:
                       soft_wrap=True)  # fmt: skip
     for record in overview.records.values():
         if record.error is not None:
-            where = f"{record.method} on {record.dataset}, {record.setting[0]} {record.setting[-1]}"
-            console.print(f"{record.status}: {where}: {record.error['message']}", soft_wrap=True)
+            console.print(f"{record.status}: {record}: {record.error['message']}", soft_wrap=True)
 
 
 @app.command("verify")

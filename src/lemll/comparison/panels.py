@@ -76,6 +76,8 @@ class Panel:
         Rows and columns.
     entries : mapping of (str, str) to Entry
         Entries by data set and method.
+    condition : str
+        What the training labels of a prediction lack; empty if they are complete.
     """
 
     metric: Metric
@@ -83,11 +85,14 @@ class Panel:
     datasets: tuple[str, ...]
     methods: tuple[str, ...]
     entries: Mapping[tuple[str, str], Entry]
+    condition: str = ""
 
     @property
     def title(self) -> str:
-        """The metric with its direction, and the threshold if there is one."""
+        """The metric with its direction, and the condition or threshold if there is one."""
         title = f"{self.metric.title} {self.metric.arrow}"
+        if self.condition:
+            return f"{title}, {self.condition}"
         return title if self.threshold is None else f"{title}, threshold {self.threshold:g}"
 
     @property

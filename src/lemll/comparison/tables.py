@@ -7,6 +7,7 @@ the order in which cells were run, or on the number of processes.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -55,6 +56,7 @@ class ComparisonTable:
         wanted: int | Mapping[tuple[str, str], int] | None = None,
         methods: Sequence[str] = (),
         notes: Sequence[str] = (),
+        condition: str = "",
     ) -> ComparisonTable:
         """Compare plain values.
 
@@ -71,6 +73,9 @@ class ComparisonTable:
             The columns; by default in the order of appearance.
         notes : sequence of str, optional
             Notes to print below the table.
+        condition : str, default=""
+            What the training labels lack, for the titles. The paper's figures are those of complete
+            labels, so they are shown only if this is empty.
 
         Returns
         -------
@@ -99,7 +104,7 @@ class ComparisonTable:
         if control not in columns:
             raise ValueError(f"control {control!r} is none of the methods: {', '.join(columns)}.")
         longest = max((len(found) for found in values.values()), default=0)
-        published = _published()
+        published = {} if condition else _published()
         panels = []
         for name, threshold in dict.fromkeys(key[:2] for key in values):
             rows = tuple(dict.fromkeys(key[2] for key in values if key[:2] == (name, threshold)))
@@ -114,7 +119,7 @@ class ComparisonTable:
                 for row in rows
                 for column in columns
             }
-            panels.append(Panel(METRICS[name], threshold, rows, columns, entries))
+            panels.append(Panel(METRICS[name], threshold, rows, columns, entries, condition))
         return cls(tuple(panels), control, tuple(notes))
 
     @classmethod
@@ -148,12 +153,10 @@ class ComparisonTable:
         chosen = replace(protocol, metrics=tuple(metrics) or protocol.metrics).metrics
         cells = list(protocol.cells())
         overview = store.overview(cells)
-        keys = {
-            (name, cell.setting.threshold, cell.source.name, cell.method.label): None
-            for name in chosen
-            for cell in cells
-        }
-        values: dict[tuple[str, float | None, str, str], list[float]] = {key: [] for key in keys}
+        values: dict[str, dict[tuple[str, float | None, str, str], list[float]]] = {}
+        for name, cell in itertools.product(chosen, cells):
+            key = (name, cell.setting.threshold, cell.source.name, cell.method.label)
+            values.setdefault(cell.setting.condition, {}).setdefault(key, [])
         damaged = [str(cell) for cell in overview.damaged]
         for cell in cells:
             record = overview.records.get(cell.id)
@@ -167,16 +170,22 @@ class ComparisonTable:
             for name, value in found.items():
                 if value is not None:
                     key = (name, cell.setting.threshold, cell.source.name, cell.method.label)
-                    values[key].append(value)
+                    values[cell.setting.condition][key].append(value)
         wanted = 1 if protocol.splits is None else protocol.splits.n_splits
-        return cls.from_values(
-            values,
-            control=protocol.control,
-            wanted=wanted,
-            methods=[spec.label for spec in protocol.methods],
-            notes=_notes(len(overview.pending), overview.count("failed"),
-                         overview.count("timeout"), len(overview.stale), damaged),
-        )  # fmt: skip
+        tables = [
+            cls.from_values(
+                found,
+                control=protocol.control,
+                wanted=wanted,
+                methods=[spec.label for spec in protocol.methods],
+                condition=condition,
+            )
+            for condition, found in values.items()
+        ]
+        notes = _notes(len(overview.pending), overview.count("failed"),
+                       overview.count("timeout"), len(overview.stale), damaged)  # fmt: skip
+        panels = [panel for table in tables for panel in table.panels]
+        return cls(tuple(panels), protocol.control, tuple(notes))
 
     def to_markdown(self) -> str:
         """Write the table in Markdown.
@@ -215,24 +224,28 @@ class ComparisonTable:
         Returns
         -------
         str
-            The lines, with a header. Std, mark and published figures may be empty.
+            The lines, with a header. Std, mark and published figures may be empty. If labels were
+            hidden, the last column says which.
         """
+        hides = any(panel.condition for panel in self.panels)
         rows: list[list[Any]] = [
             ["metric", "threshold", "dataset", "method", "mean", "std", "values", "mark",
-             "published_mean", "published_std"]
+             "published_mean", "published_std", *["hidden"] * hides]
         ]  # fmt: skip
         for panel in self.panels:
             threshold = "" if panel.threshold is None else f"{panel.threshold:g}"
+            condition = [panel.condition] * hides
             for (dataset, method), entry in panel.entries.items():
                 figures, published = _two(entry.figures), _two(entry.published)
                 counted = [len(entry.values), entry.mark]
                 rows.append(
-                    [panel.metric.name, threshold, dataset, method, *figures, *counted, *published]
-                )
+                    [panel.metric.name, threshold, dataset, method, *figures, *counted, *published,
+                     *condition]
+                )  # fmt: skip
             for method, rank in zip(panel.methods, panel.ranks(), strict=False):
                 rows.append(
                     [panel.metric.name, threshold, "average rank", method, f"{rank:.6f}", "",
-                     len(panel.ranked), "", "", ""]
+                     len(panel.ranked), "", "", "", *condition]
                 )  # fmt: skip
         return csv_text(rows)
 

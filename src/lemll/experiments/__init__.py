@@ -8,6 +8,7 @@ from typing import Any
 from lemll.experiments.execution.dask import dask_client
 from lemll.experiments.execution.execute import measure, run_cell, split_rows
 from lemll.experiments.execution.runner import RunProgress, run
+from lemll.experiments.protocols.hiding import Hide
 from lemll.experiments.protocols.methods import (
     Method,
     MethodSpec,
@@ -26,6 +27,7 @@ from lemll.experiments.stores.store import Store
 __all__ = [
     "THRESHOLDS",
     "Cell",
+    "Hide",
     "Method",
     "MethodSpec",
     "Protocol",

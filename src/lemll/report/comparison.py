@@ -261,6 +261,8 @@ def _settings(protocol: Protocol) -> list[tuple[str, str]]:
     settings: list[tuple[str, str]] = [("experiment", protocol.experiment)]
     if protocol.splits is not None:
         settings += [(name, str(value)) for name, value in asdict(protocol.splits).items()]
+    if protocol.hide:
+        settings.append(("training labels", "; ".join(map(str, protocol.hide))))
     if protocol.thresholds:
         settings.append(("thresholds", _plain(protocol.thresholds)))
     if protocol.tuning is not None:

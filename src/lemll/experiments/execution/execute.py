@@ -17,9 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import KFold
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from threadpoolctl import ThreadpoolController
 
-from lemll._types import Array, Estimator, Settings, SettingsView
+from lemll._types import Array, Estimator, Features, IndexArray, Settings, SettingsView
+from lemll._validation import is_sparse
 from lemll.datasets import Dataset, binarize_distribution
 from lemll.experiments.execution.reuse import FirstStages, Graphs
 from lemll.experiments.execution.searches import make_search
@@ -226,10 +228,11 @@ def _predict(task: Task, dataset: Dataset) -> _Result:
     cell = task.cell
     train, test = split_rows(cell, dataset)
     cell.setting.check_rows(train, test)
+    X, rows = _features(cell, dataset, train, test)
+    Y = _training_labels(cell, dataset, train)
     start = time.perf_counter()
-    estimator = _tuned(task).fit(dataset.X[train], dataset.Y[train])
+    estimator = _tuned(task).fit(X, Y)
     fitted = time.perf_counter()
-    rows = dataset.X[test]
     arrays: Arrays = {
         "scores": np.asarray(label_scores(estimator, rows, "a prediction"), dtype=np.float64),
         "predictions": np.asarray(estimator.predict(rows), dtype=np.uint8),
@@ -242,6 +245,24 @@ def _predict(task: Task, dataset: Dataset) -> _Result:
         chosen = {name: estimator.best_params_[name] for name in wanted}
         return _Result(estimator.best_estimator_, arrays, seconds, chosen)
     return _Result(estimator, arrays, seconds)
+
+
+def _features(
+    cell: Cell, dataset: Dataset, train: IndexArray, test: IndexArray
+) -> tuple[Features, Features]:
+    """Return the features of the training and test rows, as the method gets them."""
+    seen, unseen = dataset.X[train], dataset.X[test]
+    if cell.method.features == "given":
+        return seen, unseen
+    # Sparse features stay sparse: they are not centred.
+    scaler = (MaxAbsScaler() if is_sparse(seen) else StandardScaler()).fit(seen)
+    return scaler.transform(seen), scaler.transform(unseen)
+
+
+def _training_labels(cell: Cell, dataset: Dataset, train: IndexArray) -> Array:
+    """Return the labels of the training rows, as the method gets them. Test rows do not change."""
+    Y = cell.setting.hidden(dataset.labels[train])
+    return np.where(Y == 1, 1, 0).astype(np.int8) if cell.method.unobserved == "zero" else Y
 
 
 # Variants of a method follow each other on the same rows, so one cached result is enough.

@@ -35,7 +35,8 @@ class Cell:
     method : MethodSpec
         The method and its label.
     parameters : mapping
-        All parameters of its estimator, in a form that JSON can store.
+        All parameters of its estimator, in a form that JSON can store, and the options of the
+        method that differ from their defaults.
     setting : Setting
         The split or the threshold.
     grid : mapping, optional

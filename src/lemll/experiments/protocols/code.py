@@ -32,6 +32,7 @@ _ENGINE = (
     "lemll.experiments.execution.execute",
     "lemll.experiments.execution.searches",
     "lemll.experiments.execution.shared_grid",
+    "lemll.experiments.protocols.hiding",
     "lemll.experiments.protocols.settings",
     "lemll.metrics.table",
     "lemll.model_selection.halves",

@@ -41,7 +41,7 @@ from lemll.predictors import (
     MultilabelForest,
 )
 
-__all__ = ["Kind", "Method", "MethodSpec", "get_method", "list_methods", "register"]
+__all__ = ["OPTIONS", "Kind", "Method", "MethodSpec", "get_method", "list_methods", "register"]
 
 Kind = Literal["learner", "enhancer"]
 
@@ -88,6 +88,13 @@ class Method:
             object.__setattr__(self, attribute, frozen)
 
 
+# What the engine does to the data before a method gets them; the first value is the default.
+OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "unobserved": ("skip", "zero"),
+    "features": ("given", "scaled"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class MethodSpec:
     """A method of a protocol: a registered method with a label and optional parameters.
@@ -100,14 +107,34 @@ class MethodSpec:
         Its name in tables. By default the registered name.
     parameters : mapping
         Parameters that differ from the registered defaults.
+    unobserved : {"skip", "zero"}
+        What the method gets in place of unknown labels of the training rows. "skip" leaves them
+        unknown. "zero" replaces them by 0, as a user does who reads "not observed" as "not
+        relevant"; the folds of the tuning then also count them as 0.
+    features : {"given", "scaled"}
+        "scaled" subtracts the mean of each feature and divides by its standard deviation; sparse
+        features are divided by their largest absolute value instead. Both are those of the
+        training rows.
     """
 
     method: str
     label: str = ""
     parameters: SettingsView = field(default_factory=dict)
+    unobserved: Literal["skip", "zero"] = "skip"
+    features: Literal["given", "scaled"] = "given"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", self.label or self.method)
+        for name, choices in OPTIONS.items():
+            if getattr(self, name) not in choices:
+                what = f"value of {name} of method {self.label!r}"
+                raise ValueError(unknown_name(what, getattr(self, name), choices))
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options that differ from their defaults; they are part of the id of a cell."""
+        given = {name: str(getattr(self, name)) for name in OPTIONS}
+        return {name: value for name, value in given.items() if value != OPTIONS[name][0]}
 
 
 _METHODS: dict[tuple[str, str], Method] = {}

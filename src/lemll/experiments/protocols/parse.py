@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import inspect
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from lemll._types import Settings, SettingsView
 from lemll.datasets import find_reader
 from lemll.exceptions import ProtocolError
-from lemll.experiments.protocols.methods import MethodSpec
+from lemll.experiments.protocols.hiding import Hide
+from lemll.experiments.protocols.methods import OPTIONS, MethodSpec
 from lemll.experiments.protocols.names import unknown_name
 from lemll.experiments.protocols.settings import Splits, Tuning
 from lemll.experiments.protocols.sources import Source, locate, make_source
@@ -21,12 +22,13 @@ __all__ = ["ProtocolError", "parse_protocol", "read_toml"]
 
 _KEYS = (
     "name", "experiment", "datasets", "methods", "metrics", "splits", "thresholds", "tuning",
-    "control", "exceptions",
+    "control", "exceptions", "hide",
 )  # fmt: skip
 # A protocol with all methods and all data sets has about two kilobytes.
 _MOST_BYTES = 2**20
 _SPLITS = ("kind", "n_splits", "random_state")
 _TUNING = ("metric", "folds", "random_state", "grids")
+_HIDE = ("kind", "share")
 
 
 def read_toml(file: Path) -> Settings:
@@ -113,7 +115,22 @@ def parse_protocol(content: SettingsView, name: str, folder: Path) -> Settings:
             for label in grids
         }
         parsed["tuning"] = Tuning(**rule)
+    if "hide" in content:
+        parsed["hide"] = tuple(_hidings(content["hide"]))
     return parsed
+
+
+def _hidings(given: object) -> Iterator[Hide]:
+    """Take a table [hide] or several tables [[hide]]; each has one share or a list of them."""
+    for rule in given if isinstance(given, list) else [given]:
+        if not isinstance(rule, dict):
+            raise ValueError(f"hide must be a table, [hide], or tables, [[hide]], got {rule!r}.")
+        _check_keys("key of [hide]", rule, _HIDE)
+        for needed in _HIDE:
+            if needed not in rule:
+                raise ValueError(f"[hide] has no {needed!r}; give a kind and a share.")
+        shares = rule["share"] if isinstance(rule["share"], list) else [rule["share"]]
+        yield from (Hide(rule["kind"], share) for share in shares)
 
 
 def _check_keys(what: str, table: Iterable[str], known: tuple[str, ...]) -> None:
@@ -186,6 +203,9 @@ def _methods(methods: Any) -> tuple[MethodSpec, ...]:
     for label, table in methods.items():
         if not isinstance(table, dict):
             raise ValueError(f"methods.{label} must be a table of parameters, got {table!r}.")
-        parameters = {key: value for key, value in table.items() if key != "method"}
-        parsed.append(MethodSpec(str(table.get("method", label)), label, parameters))
+        options = {key: table[key] for key in OPTIONS if key in table}
+        parameters = {
+            key: value for key, value in table.items() if key != "method" and key not in options
+        }
+        parsed.append(MethodSpec(str(table.get("method", label)), label, parameters, **options))
     return tuple(parsed)

@@ -20,6 +20,7 @@ from lemll.exceptions import ProtocolError
 from lemll.experiments.protocols.cells import Cell, Experiment
 from lemll.experiments.protocols.choices import check_from_file
 from lemll.experiments.protocols.code import code_version
+from lemll.experiments.protocols.hiding import Hide
 from lemll.experiments.protocols.methods import Kind, MethodSpec, get_method
 from lemll.experiments.protocols.names import plain, unknown_name
 from lemll.experiments.protocols.parse import parse_protocol, read_toml
@@ -27,7 +28,7 @@ from lemll.experiments.protocols.settings import THRESHOLDS, Splits, Tuning, set
 from lemll.experiments.protocols.sources import Source, load_source, make_source
 from lemll.metrics import METRICS
 
-__all__ = ["Cell", "MethodSpec", "Protocol", "ProtocolError", "Splits", "Tuning"]
+__all__ = ["Cell", "Hide", "MethodSpec", "Protocol", "ProtocolError", "Splits", "Tuning"]
 
 # Largest length of an error message, which may quote text of the file.
 _MAX_MESSAGE = 2_000
@@ -60,6 +61,9 @@ class Protocol:
         The label of the method that t-tests compare with the others; by default the first.
     exceptions : mapping of str to mapping, optional
         For a data set, by a method's label, parameters that differ on this set alone.
+    hide : tuple of Hide, optional
+        Rules that hide labels of the training rows of a prediction. Each split is run once per
+        rule. By default no label is hidden.
 
     Examples
     --------
@@ -81,6 +85,7 @@ class Protocol:
     tuning: Tuning | None = None
     control: str = ""
     exceptions: Mapping[str, Mapping[str, SettingsView]] = field(default_factory=dict)
+    hide: tuple[Hide, ...] = ()
 
     def __post_init__(self) -> None:
         if self.experiment not in ("prediction", "reconstruction"):
@@ -96,6 +101,15 @@ class Protocol:
             raise ValueError(
                 "splits and tuning belong to a prediction; a reconstruction has thresholds, and "
                 "no known distribution to tune by."
+            )
+        if not predicts and self.hide:
+            raise ValueError(
+                "hide belongs to a prediction, which has training rows; leave it out of a "
+                "reconstruction."
+            )
+        if len(set(self.hide)) < len(self.hide):
+            raise ValueError(
+                f"rules of hide must differ, got {', '.join(map(str, self.hide))}; give each once."
             )
         if predicts and self.splits is None:
             self._set("splits", Splits())
@@ -209,15 +223,18 @@ class Protocol:
         Yields
         ------
         Cell
-            In the order of data sets, settings, methods.
+            In the order of data sets, splits, rules that hide labels (or thresholds), methods.
         """
         for source in self.datasets:
             dataset, data_sha256 = load_source(source)
             self._check_labels(dataset)
             specs = [self._on(source, spec) for spec in self.methods]
             estimators = {spec.label: self.estimator(spec) for spec in specs}
-            parameters = {label: plain(made.get_params()) for label, made in estimators.items()}
-            for setting in settings_of(self.splits, self.thresholds, dataset):
+            parameters = {
+                spec.label: plain(estimators[spec.label].get_params()) | spec.options
+                for spec in specs
+            }
+            for setting in settings_of(self.splits, self.thresholds, dataset, self.hide):
                 for spec in specs:
                     yield Cell(
                         experiment=self.experiment,

@@ -10,9 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.model_selection import KFold
 
-from lemll._types import IndexArray
+from lemll._types import Array, IndexArray
 from lemll._validation import check_whole
 from lemll.datasets import Dataset
+from lemll.experiments.protocols.hiding import Hide
 from lemll.experiments.protocols.names import unknown_name
 from lemll.metrics import METRICS
 from lemll.model_selection import IterativeStratifiedKFold, RepeatedHalves
@@ -124,27 +125,41 @@ class Setting:
         Hash of the training and test rows.
     threshold : float, optional
         The threshold that binarises the distribution, for a reconstruction.
+    hide : Hide, optional
+        The rule that hides labels of the training rows, for a prediction.
     """
 
     splits: Splits | None = None
     number: int = 0
     rows_sha256: str = ""
     threshold: float | None = None
+    hide: Hide | None = None
 
     @property
     def key(self) -> list[Any]:
         """The part of the setting in the id and the record, in addition to the hash of the rows."""
         if self.splits is None:
             return ["threshold", self.threshold]
-        rule = self.splits
-        if rule.kind == "halves":  # the halves of a seed do not depend on n_splits
-            return ["halves", rule.random_state + self.number]
-        return [rule.kind, rule.n_splits, rule.random_state, self.number]
+        hidden = [] if self.hide is None else ["hide", self.hide.kind, self.hide.share]
+        *rule, number = _numbers(self.splits, self.number)
+        return [self.splits.kind, *rule, *hidden, number]
+
+    @property
+    def condition(self) -> str:
+        """What the training labels lack, in words; empty if they are complete."""
+        return "" if self.hide is None else str(self.hide)
 
     def __str__(self) -> str:
         if self.splits is None:
             return f"threshold {self.threshold:g}"
-        return f"{self.splits.kind} {self.key[-1]}"
+        where = f"{self.splits.kind} {self.key[-1]}"
+        return where if self.hide is None else f"{where}, {self.hide}"
+
+    def hidden(self, Y: Array) -> Array:
+        """Hide labels of the training rows, if the setting does so."""
+        if self.splits is None or self.hide is None:
+            return Y
+        return self.hide.apply(Y, seed=_numbers(self.splits, self.number))
 
     def check_rows(self, train: IndexArray, test: IndexArray) -> None:
         """Raise an error if training and test rows are not those in the id of the cell."""
@@ -155,15 +170,30 @@ class Setting:
             )
 
 
+def _numbers(rule: Splits, number: int) -> tuple[int, ...]:
+    """Return the numbers that identify a split. The last one is its seed or its number."""
+    if rule.kind == "halves":  # the halves of a seed do not depend on n_splits
+        return (rule.random_state + number,)
+    return (rule.n_splits, rule.random_state, number)
+
+
 def settings_of(
-    splits: Splits | None, thresholds: tuple[float, ...], dataset: Dataset
+    splits: Splits | None,
+    thresholds: tuple[float, ...],
+    dataset: Dataset,
+    hide: tuple[Hide, ...] = (),
 ) -> Iterator[Setting]:
-    """Yield the settings of a data set: its splits if `splits` is given, else the thresholds."""
+    """Yield the settings of a data set: its splits if `splits` is given, else the thresholds.
+
+    If there are rules that hide labels, each split occurs once per rule.
+    """
     if splits is None:
         yield from (Setting(threshold=rho) for rho in thresholds)
         return
     for number, (train, test) in enumerate(splits.rows(dataset)):
-        yield Setting(splits, number, rows_sha256(train, test))
+        rows = rows_sha256(train, test)
+        for rule in hide or (None,):
+            yield Setting(splits, number, rows, hide=rule)
 
 
 def rows_sha256(train: IndexArray, test: IndexArray) -> str:

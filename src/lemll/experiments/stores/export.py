@@ -34,6 +34,7 @@ def _row(record: Record) -> Settings:
         **{name: getattr(record, name) for name in _PLAIN},
         "setting": str(record.setting[0]),
         "number": record.setting[-1],
+        "hidden": record.hidden,
         "parameters": json.dumps(dict(record.parameters)),
         "chosen": None if record.chosen is None else json.dumps(dict(record.chosen)),
         "fit_seconds": record.seconds.get("fit"),

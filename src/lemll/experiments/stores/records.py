@@ -44,7 +44,8 @@ class Record:
     chosen : mapping, optional
         The parameters that the tuning selected. They replace values of `parameters`.
     setting : list
-        The rule of the split with its seed and number, or the threshold.
+        The rule of the split, the rule that hides labels if there is one, and the seed or number
+        of the split; or the threshold.
     data_sha256, rows_sha256 : str
         Hashes of the data and of the rows of the split.
     metrics : mapping of str to float
@@ -93,6 +94,18 @@ class Record:
     finished: str
     environment: SettingsView
     outputs: SettingsView | None
+
+    @property
+    def hidden(self) -> str:
+        """The kind and share of hidden labels; empty if none was hidden."""
+        if "hide" not in self.setting:
+            return ""
+        first = self.setting.index("hide") + 1
+        return " ".join(map(str, self.setting[first : first + 2]))
+
+    def __str__(self) -> str:
+        where = f"{self.method} on {self.dataset}, {self.setting[0]} {self.setting[-1]}"
+        return f"{where}, {self.hidden} hidden" if self.hidden else where
 
 
 def encode(record: Record) -> bytes:
