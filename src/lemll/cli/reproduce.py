@@ -203,8 +203,7 @@ def _verify(console: Console, source: Path, number: int) -> int:
     for done in repeat(source, number) if number else ():
         repeated += 1
         differing += bool(done.differences)
-        name = f"{done.key.method} on {done.key.dataset}, half {done.key.split}"
-        console.print(f"{repeated}. {name}: {'; '.join(done.differences) or 'the same'}")
+        console.print(f"{repeated}. {done.key}: {'; '.join(done.differences) or 'the same'}")
     if number:
         console.print(f"{differing} of {repeated} cells differ")
     return 1 if differing else 0

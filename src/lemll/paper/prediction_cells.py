@@ -20,7 +20,16 @@ import numpy as np
 from lemll.comparison import ComparisonTable
 from lemll.datasets import list_datasets
 from lemll.exceptions import ProtocolError, StoreError
-from lemll.experiments import Cell, Protocol, Record, Store, csv_text, run_cell, write_texts
+from lemll.experiments import (
+    Cell,
+    Hide,
+    Protocol,
+    Record,
+    Store,
+    csv_text,
+    run_cell,
+    write_texts,
+)
 from lemll.metrics import METRICS
 from lemll.paper.prediction import PAPER_METHODS
 
@@ -43,6 +52,8 @@ _MEASURES = tuple(name for name, m in METRICS.items() if m.kind == "multilabel" 
 _HEADER = (
     "dataset", "method", "split", "status", "chosen", *_MEASURES, "seconds", "code", "finished",
 )  # fmt: skip
+# A folder whose protocols hide labels has one more column.
+_HIDDEN = "hidden"
 # A mean of fewer halves says too little.
 _FEWEST_HALVES = 3
 # Another machine adds in another order, and a solver then stops at another point within its
@@ -51,11 +62,23 @@ _TOLERANCE = 5e-4
 
 
 class CellKey(NamedTuple):
-    """What identifies a cell in the table."""
+    """What identifies a cell in the table. `hidden` is the key of the rule that hides labels."""
 
     dataset: str
     method: str
     split: int
+    hidden: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.method} on {self.dataset}, half {self.split}"
+        return f"{where}, {self.hidden} hidden" if self.hidden else where
+
+    @classmethod
+    def of(cls, cell: Cell) -> CellKey:
+        """Return the key of a cell of a protocol."""
+        setting = cell.setting
+        hidden = "" if setting.hide is None else setting.hide.key
+        return cls(cell.source.name, cell.method.label, int(setting.key[-1]), hidden)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +88,7 @@ class MeasuredCell:
     Attributes
     ----------
     key : CellKey
-        Data set, label of the method, and number of the half.
+        Data set, label of the method, number of the half, and the labels that are hidden.
     status : str
         "done", "failed" or "timeout".
     chosen : str
@@ -127,12 +150,13 @@ def planned_cells(protocols: Iterable[Protocol]) -> list[CellKey]:
         Each cell once.
     """
     keys = [
-        CellKey(source.name, spec.label, protocol.splits.random_state + number)
+        CellKey(source.name, spec.label, protocol.splits.random_state + number, hidden)
         for protocol in protocols
         if protocol.splits is not None
         for source in protocol.datasets
         for spec in protocol.methods
         for number in range(protocol.splits.n_splits)
+        for hidden in [rule.key for rule in protocol.hide] or [""]
     ]
     return list(dict.fromkeys(keys))
 
@@ -162,13 +186,13 @@ def read_cells(folder: Path) -> list[MeasuredCell]:
         rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
     except UnicodeDecodeError as error:
         raise StoreError(f"{path} is not text in UTF-8: {error}.") from error
-    if not rows or tuple(rows[0]) != _HEADER:
+    if not rows or tuple(rows[0]) not in (_HEADER, (*_HEADER, _HIDDEN)):
         found = ",".join(rows[0])[:80] if rows else "an empty file"
         raise StoreError(f"{path}: the first line must be {','.join(_HEADER)}, got {found}.")
     cells: dict[CellKey, MeasuredCell] = {}
     for number, row in enumerate(rows[1:], start=2):
         try:
-            cell = _cell(row)
+            cell = _cell(rows[0], row)
             if cell.key in cells:
                 raise ValueError(f"a second row of {cell.key}; delete one of them")
         except ValueError as error:
@@ -177,17 +201,17 @@ def read_cells(folder: Path) -> list[MeasuredCell]:
     return list(cells.values())
 
 
-def _cell(values: Sequence[str]) -> MeasuredCell:
-    if len(values) != len(_HEADER):
-        raise ValueError(f"{len(values)} values, but the first line has {len(_HEADER)} names")
-    row = dict(zip(_HEADER, values, strict=True))
+def _cell(header: Sequence[str], values: Sequence[str]) -> MeasuredCell:
+    if len(values) != len(header):
+        raise ValueError(f"{len(values)} values, but the first line has {len(header)} names")
+    row = dict(zip(header, values, strict=True))
     if row["status"] not in ("done", "failed", "timeout"):
         raise ValueError(f"status must be done, failed or timeout, got {row['status']!r}")
     numbers = [float(row[name]) for name in (*_MEASURES, "seconds") if row[name]]
     if not all(map(math.isfinite, numbers)):
         raise ValueError("measures and seconds must be finite numbers, or empty")
     return MeasuredCell(
-        key=CellKey(row["dataset"], row["method"], int(row["split"])),
+        key=CellKey(row["dataset"], row["method"], int(row["split"]), row.get(_HIDDEN, "")),
         status=row["status"],
         chosen=row["chosen"],
         metrics={name: float(row[name]) if row[name] else None for name in _MEASURES},
@@ -198,7 +222,7 @@ def _cell(values: Sequence[str]) -> MeasuredCell:
 
 
 def write_cells(folder: Path, cells: Iterable[MeasuredCell]) -> Path:
-    """Write the table of a folder, sorted by data set, method and split.
+    """Write the table of a folder, sorted by data set, method, split and hidden labels.
 
     Parameters
     ----------
@@ -212,13 +236,15 @@ def write_cells(folder: Path, cells: Iterable[MeasuredCell]) -> Path:
     Path
         The file.
     """
-    rows: list[Sequence[object]] = [_HEADER]
-    for cell in sorted(cells, key=lambda cell: cell.key):
+    ordered = sorted(cells, key=lambda cell: cell.key)
+    hides = any(cell.key.hidden for cell in ordered)
+    rows: list[Sequence[object]] = [[*_HEADER, *[_HIDDEN] * hides]]
+    for cell in ordered:
         values = [cell.metrics[name] for name in _MEASURES]
         shown = ["" if value is None else f"{value:.6f}" for value in values]
         rows.append(
-            [*cell.key, cell.status, cell.chosen, *shown, f"{cell.seconds:.1f}", cell.code,
-             cell.finished]
+            [*cell.key[:3], cell.status, cell.chosen, *shown, f"{cell.seconds:.1f}", cell.code,
+             cell.finished, *[cell.key.hidden] * hides]
         )  # fmt: skip
     (path,) = write_texts(folder, {CELLS_FILE: csv_text(rows)})
     return path
@@ -243,7 +269,7 @@ def collect(folder: Path, store: Store) -> int:
         Number of cells that are new or replaced.
     """
     keys = {
-        cell.work: CellKey(cell.source.name, cell.method.label, int(cell.setting.key[-1]))
+        cell.work: CellKey.of(cell)
         for protocol in read_protocols(folder)
         for cell in protocol.cells()
     }
@@ -277,7 +303,12 @@ def _measured(key: CellKey, record: Record) -> MeasuredCell:
 
 
 def cells_table(
-    cells: Iterable[MeasuredCell], planned: Iterable[CellKey], *, control: str = "LEMLL"
+    cells: Iterable[MeasuredCell],
+    planned: Iterable[CellKey],
+    *,
+    control: str = "LEMLL",
+    hide: Hide | None = None,
+    fewest: int = _FEWEST_HALVES,
 ) -> ComparisonTable:
     """Make the tables of the paper from measured cells.
 
@@ -286,28 +317,34 @@ def cells_table(
     cells : iterable of MeasuredCell
         The rows of a table.
     planned : iterable of CellKey
-        All cells of the protocols. An entry is complete if its first three halves are done, or
-        all of them if fewer are planned. It has the halves up to the first that is not done.
+        All cells of the protocols. An entry has the halves up to the first that is not done.
     control : str, default="LEMLL"
         The method that the marks compare with the others.
+    hide : Hide, optional
+        Take the cells in which this rule hid labels; by default those with complete labels.
+    fewest : int, default=3
+        An entry is complete if this number of halves is done, or all if fewer are planned.
 
     Returns
     -------
     ComparisonTable
         The paper's data sets and methods first, in its order.
     """
+    hidden = "" if hide is None else hide.key
     by_entry: dict[tuple[str, str], list[int]] = {}
     for key in planned:
-        by_entry.setdefault((key.dataset, key.method), []).append(key.split)
+        if key.hidden == hidden:
+            by_entry.setdefault((key.dataset, key.method), []).append(key.split)
     done = {cell.key: cell.metrics for cell in cells if cell.status == "done"}
     datasets = _in_order((d for d, _ in by_entry), [info.name for info in list_datasets()])
     methods = _in_order((m for _, m in by_entry), PAPER_METHODS)
     values: dict[tuple[str, float | None, str, str], list[float]] = {}
     wanted = {}
     for (dataset, method), splits in by_entry.items():
-        cells_of_entry = [done.get(CellKey(dataset, method, split)) for split in sorted(splits)]
+        keys = [CellKey(dataset, method, split, hidden) for split in sorted(splits)]
+        cells_of_entry = [done.get(key) for key in keys]
         found = list(itertools.takewhile(_is_done, cells_of_entry))
-        wanted[dataset, method] = max(len(found), min(_FEWEST_HALVES, len(splits)))
+        wanted[dataset, method] = max(len(found), min(fewest, len(splits)))
         for measure in _MEASURES:
             kept = [cell[measure] for cell in found if cell is not None]
             values[measure, None, dataset, method] = [value for value in kept if value is not None]
@@ -317,7 +354,13 @@ def cells_table(
         for dataset in datasets
         for method in methods
     }
-    return ComparisonTable.from_values(ordered, control=control, wanted=wanted, methods=methods)
+    return ComparisonTable.from_values(
+        ordered,
+        control=control,
+        wanted=wanted,
+        methods=methods,
+        condition="" if hide is None else str(hide),
+    )
 
 
 def _is_done(metrics: Mapping[str, float | None] | None) -> bool:
@@ -381,9 +424,9 @@ def _cell_of(key: CellKey, protocols: Iterable[Protocol]) -> tuple[Cell, Protoco
         if small is None:
             continue
         for cell in small.cells():
-            if cell.setting.key[-1] == key.split:
+            if CellKey.of(cell) == key:
                 return cell, small
-    raise ProtocolError(f"no protocol plans {key.method} on {key.dataset}, half {key.split}.")
+    raise ProtocolError(f"no protocol plans {key}.")
 
 
 def _differences(measured: MeasuredCell, metrics: Mapping[str, float | None]) -> Iterable[str]:

@@ -62,6 +62,11 @@ class Hide:
     def __str__(self) -> str:
         return f"{100 * self.share:g} % of the {self.kind} hidden"
 
+    @property
+    def key(self) -> str:
+        """The rule in the fewest words, for tables of results."""
+        return f"{self.kind} {self.share:g}"
+
     def apply(self, Y: Array, *, seed: tuple[int, ...]) -> FloatArray:
         """Return the labels with NaN in the hidden cells.
 
