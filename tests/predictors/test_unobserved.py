@@ -12,7 +12,17 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
-from lemll import CLR, ECC, LEMLL, LEMLLCV, MSVRCV, BinaryRelevance, MLkNN, MultilabelForest
+from lemll import (
+    CLR,
+    ECC,
+    LEMLL,
+    LEMLLCV,
+    MSVRCV,
+    BinaryRelevance,
+    MLkNN,
+    MSVRClassifier,
+    MultilabelForest,
+)
 from lemll.datasets import load_digit_tags
 from lemll.metrics import average_precision
 from lemll.predictors import PREDICTORS
@@ -20,8 +30,12 @@ from lemll.predictors._base import PARTIAL_LEARNERS
 
 NAMES = list("abcdefgh")
 SEARCH = {"alphas": (1.0, 16.0), "betas": (1.0,), "gammas": (1.0,), "cv": 3, "tol_final": 1e-4}
-QUICK = [LEMLL(16.0), BinaryRelevance(C=0.01)]
+QUICK = [LEMLL(16.0), BinaryRelevance(C=0.01), MSVRClassifier(16.0)]
 LONG = [
+    MSVRClassifier(kernel="rbf"),
+    MSVRClassifier(16.0, thresholds="hamming"),
+    MSVRCV((1.0, 16.0), cv=3),
+    MSVRCV((1.0, 16.0), cv=3, kernel="rbf"),
     LEMLL(kernel="rbf"),
     LEMLL(thresholds="f1"),
     LEMLLCV(**SEARCH),
@@ -120,7 +134,7 @@ def test_every_form_of_unknown_cells_is_the_same(data):
 
 def test_all_observed_is_the_ordinary_fit(data):
     X, Y, _, X_new, _ = data
-    for model in (LEMLL(), BinaryRelevance()):
+    for model in (LEMLL(), BinaryRelevance(), MSVRClassifier()):
         plain = model.fit(X, Y).decision_function(X_new)
         weighted = model.fit(X, Y, label_weight=np.ones(Y.shape)).decision_function(X_new)
         np.testing.assert_array_equal(weighted, plain)
@@ -178,7 +192,13 @@ def test_a_label_that_nobody_observed_is_named_and_never_predicted(data):
     hidden = hidden.copy()
     hidden[:, 2] = True
     frame = pd.DataFrame(partial(Y, hidden), columns=NAMES)
-    able = [LEMLL(), BinaryRelevance(), MLkNN(), MultilabelForest(5, per_label=True)]
+    able = [
+        LEMLL(),
+        MSVRClassifier(),
+        BinaryRelevance(),
+        MLkNN(),
+        MultilabelForest(5, per_label=True),
+    ]
     for model in able:
         with pytest.warns(UserWarning, match="without an observed cell are never predicted: c "):
             model.fit(X, frame)
@@ -217,10 +237,10 @@ def test_refusals(options, message, data):
         LEMLL().fit(X, Y, **options)
 
 
-@pytest.mark.parametrize("model", [ECC(), MSVRCV()])
+@pytest.mark.parametrize("model", [ECC()])
 def test_a_learner_that_cannot_names_those_that_can(model, data):
     X, Y, hidden, *_ = data
-    message = f"{type(model).__name__} needs all labels, but .* \\(LEMLL, LEMLLCV, BinaryRelevance"
+    message = f"{type(model).__name__} needs all labels, but .* \\(LEMLL, LEMLLCV, MSVR"
     with pytest.raises(ValueError, match=message):
         model.fit(X, partial(Y, hidden))
 
@@ -272,6 +292,39 @@ def test_a_frame_of_weights_must_match_the_labels_and_the_rows(data):
         LEMLL().fit(features, labels, label_weight=weight[NAMES[::-1]])
     with pytest.raises(ValueError, match="the index of y must be that of X"):
         LEMLL().fit(features, labels, label_weight=weight[::-1])
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed"])
+def test_rows_without_tags_have_no_influence_on_msvr(kernel, data):
+    X, Y, hidden, X_new, _ = data
+    hidden = hidden.copy()
+    hidden[100:] = True
+    # The cells of a row are shuffled, so that the rows without tags are between the others.
+    order = np.random.default_rng(1).permutation(len(X))
+    X, Y, hidden = X[order], Y[order], hidden[order]
+    seen = ~hidden.all(axis=1)
+    if kernel == "precomputed":
+        every, few, new, few_new = X @ X.T, X[seen] @ X[seen].T, X_new @ X.T, X_new @ X[seen].T
+    else:
+        every, few, new, few_new = X, X[seen], X_new, X_new
+    model = MSVRClassifier(kernel=kernel)
+    found = model.fit(every, partial(Y, hidden)).decision_function(new)
+    assert model.optimality_ <= 1e-10
+    alone = model.fit(few, partial(Y, hidden)[seen]).decision_function(few_new)
+    np.testing.assert_allclose(found, alone, atol=1e-7)
+
+
+@pytest.mark.slow
+def test_a_search_of_msvr_skips_unknown_cells(data):
+    X, Y, hidden, *_ = data
+    cells = partial(Y, hidden)
+    folds = [(np.arange(150), np.arange(150, 300))]
+    search = MSVRCV((1.0, 16.0), cv=folds, kernel="rbf").fit(X, cells)
+    for place, alpha in enumerate(search.cv_results_["param_alpha"]):
+        model = MSVRClassifier(alpha, kernel="rbf").fit(X[:150], cells[:150])
+        expected = average_precision(cells[150:], model.decision_function(X[150:]))
+        found = search.cv_results_["mean_test_average_precision"][place]
+        assert found == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.slow

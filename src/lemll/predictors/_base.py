@@ -34,6 +34,8 @@ _FOLDS = 5
 PARTIAL_LEARNERS = (
     "LEMLL",
     "LEMLLCV",
+    "MSVRClassifier",
+    "MSVRCV",
     "BinaryRelevance",
     "CLR",
     "MLkNN",
@@ -293,7 +295,7 @@ def refuse_confidences(estimator: LabelScorer, weight: FloatArray) -> None:
         raise ValueError(
             f"{type(estimator).__name__} cannot use confidences between 0 and 1; give "
             "label_weight 0 (not observed) or 1, or use a learner that can (LEMLL, LEMLLCV, "
-            "BinaryRelevance, MultilabelForest(per_label=True))."
+            "MSVRClassifier, MSVRCV, BinaryRelevance, MultilabelForest(per_label=True))."
         )
 
 

@@ -173,7 +173,7 @@ class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
             multi_output=True,
             y_numeric=True,
         )
-        _fit_equation10(self, X, y.reshape(len(y), -1), sample_weight)
+        _fit_equation10(self, X, y.reshape(len(y), -1), sample_weight=sample_weight)
         self._one_output = y.ndim == 1
         return self
 
@@ -215,7 +215,9 @@ class MSVRClassifier(MultilabelClassifier):
         \qquad L_\varepsilon(r)=\max(0,r-\varepsilon)^2,
 
     which is the limit of Eq. (9) for a very large :math:`\beta`: then the numerical labels are
-    equal to the logical labels.
+    equal to the logical labels. With unknown cells or confidences, the length of a residual is
+    :math:`(\sum_jc_{ij}r_{ij}^2)^{1/2}` with the weights c of the cells, so an unknown cell costs
+    nothing.
 
     Parameters
     ----------
@@ -294,8 +296,9 @@ class MSVRClassifier(MultilabelClassifier):
 
     Notes
     -----
-    A label that has the same value in all training rows is always predicted with that value: its
-    optimal coefficients are zero, its residual is zero, and it does not influence other labels.
+    A label that has the same value in all training rows in which it was observed is always
+    predicted with that value: its optimal coefficients are zero, its residual is zero, and it does
+    not influence other labels.
 
     References
     ----------
@@ -336,18 +339,29 @@ class MSVRClassifier(MultilabelClassifier):
         self.max_iter = max_iter
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
-        _fit_equation10(self, X, 2.0 * Y - 1.0, None)
+        _fit_equation10(self, X, 2.0 * Y - 1.0)
+
+    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
+        _fit_equation10(self, X, 2.0 * Y - 1.0, cell_weight=weight)
 
     def _score(self, X: Features) -> FloatArray:
         return model_outputs(self, X)
 
 
 def _fit_equation10(
-    estimator: Estimator, X: Features, targets: MatrixLike, sample_weight: MatrixLike
+    estimator: Estimator,
+    X: Features,
+    targets: MatrixLike,
+    sample_weight: MatrixLike = None,
+    cell_weight: FloatArray | None = None,
 ) -> None:
     """Minimise Eq. (10) with the parameters of an estimator and store the solution in it."""
     tol = check_number("tol", estimator.tol, above=0)
-    kernel = choose_kernel(estimator, X, sample_weight)
+    # Rows without an observed cell have no influence, also not on the width of the kernel. The
+    # largest weight of a row bounds what an error of its outputs costs.
+    row_weight = sample_weight if cell_weight is None else cell_weight.max(axis=1)
+    seen = row_weight if cell_weight is None else np.sign(row_weight)
+    kernel = choose_kernel(estimator, X, seen)
     check_fits(X, targets.shape[1], kernel)
     solution = solve_msvr(
         X if kernel is None else kernel.of_training(X, targets.shape[1]),
@@ -355,6 +369,7 @@ def _fit_equation10(
         alpha=check_number("alpha", estimator.alpha, above=0),
         epsilon=check_number("epsilon", estimator.epsilon, above=0, inclusive=True),
         sample_weight=sample_weight,
+        cell_weight=cell_weight,
         tol=tol,
         max_iter=check_whole("max_iter", estimator.max_iter, least=1),
     )
@@ -365,7 +380,7 @@ def _fit_equation10(
         solution,
         tol=tol,
         scale="alpha and the features",
-        weights=sample_weight,
+        weights=row_weight,
     )
     store_model(estimator, kernel, X, solution.coef, solution.intercept)
     estimator.objective_ = solution.objective

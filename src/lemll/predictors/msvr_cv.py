@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lemll._types import Estimator, KernelLike, Thresholds
+from lemll._types import Estimator, FloatArray, KernelLike, Thresholds
 from lemll.predictors.msvr import MSVRClassifier
 from lemll.predictors.search.path_cv import PAPER_GRID, PathCV, check_axis
 from lemll.solvers import GridPoint
@@ -97,6 +97,9 @@ class MSVRCV(PathCV):
 
     def _axes(self) -> list[list[float]]:
         return [check_axis("alphas", self.alphas), *_FIXED_LABELS]
+
+    def _check_partial(self, weight: FloatArray) -> None:
+        """Accept unknown cells: Eq. (10) has a weight per cell."""
 
     def _model(self, point: GridPoint) -> MSVRClassifier:
         return MSVRClassifier(point.alpha)

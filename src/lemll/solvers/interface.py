@@ -134,7 +134,9 @@ def check_size(array: MatrixLike, name: str, precision: Precision) -> None:
     )
 
 
-def check_cell_weight(cell_weight: MatrixLike, shape: tuple[int, ...]) -> Array:
+def check_cell_weight(
+    cell_weight: MatrixLike, shape: tuple[int, ...], *, every_label: bool = True
+) -> Array:
     """Return the weights of the cells of Y in float64, or refuse them.
 
     Parameters
@@ -143,6 +145,8 @@ def check_cell_weight(cell_weight: MatrixLike, shape: tuple[int, ...]) -> Array:
         The weights.
     shape : tuple of int
         Shape of Y.
+    every_label : bool, default=True
+        Whether each label needs a positive weight. Otherwise one label with it is enough.
 
     Returns
     -------
@@ -159,7 +163,7 @@ def check_cell_weight(cell_weight: MatrixLike, shape: tuple[int, ...]) -> Array:
             "nobody observed."
         )
     empty = np.flatnonzero(~(weights > 0).any(axis=0))
-    if len(empty):
+    if len(empty) if every_label else len(empty) == shape[1]:
         raise ValueError(f"label {empty[0]} has no cell with a positive weight; leave it out.")
     return weights
 

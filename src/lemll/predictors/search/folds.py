@@ -198,20 +198,29 @@ class FoldPath:
             for rows in (fold.train, fold.test)
         )
         Y = fold.Y[fold.train]
-        kernel = choose_kernel(space, known)
+        weight = None if fold.weight is None else fold.weight[fold.train]
+        # MSVR does not use rows without an observed cell, also not for the width of the kernel.
+        seen = None
+        if weight is not None and self._n_neighbors is None:
+            seen = np.sign(weight.max(axis=1))
+        kernel = choose_kernel(space, known, seen)
         check_fits(known, Y.shape[1], kernel)
         features = known if kernel is None else kernel.of_training(known, Y.shape[1])
         across = new if kernel is None else kernel.values(new, known)
         if self._n_neighbors is None:
-            return across, partial(_fixed_labels, features, Y, self._options)
+            return across, partial(_fixed_labels, features, Y, weight, self._options)
         W = local_graph(known, kernel, self._n_neighbors, self._reg_policy)
-        weight = None if fold.weight is None else fold.weight[fold.train]
         return across, partial(LogicalPath(features, Y, W, weight).solve, **self._options)
 
 
 def _fixed_labels(
-    features: Features, Y: LabelArray, options: Settings, points: Sequence[GridPoint]
+    features: Features,
+    Y: LabelArray,
+    weight: FloatArray | None,
+    options: Settings,
+    points: Sequence[GridPoint],
 ) -> Iterator[tuple[int, MsvrSolution]]:
     """Solve for the model only, with the numerical labels fixed at the logical labels."""
+    alphas = [point.alpha for point in points]
     # Eq. (9) codes logical labels as -1 and +1.
-    return solve_msvr_path(features, 2.0 * Y - 1.0, [point.alpha for point in points], **options)
+    return solve_msvr_path(features, 2.0 * Y - 1.0, alphas, cell_weight=weight, **options)

@@ -28,9 +28,9 @@ class Curvature(Protocol):
 class NewtonPoint(Protocol):
     """The interface of the point at which a Newton system is built.
 
-    Its `problem` has alpha, features, the factorised model, and `bounded`. `bounded` says whether
-    half the curvature of the loss is at most 1; then the preconditioner is an upper bound of the
-    Hessian.
+    Its `problem` has alpha, features, the factorised model, `intercept_weight` and `bounded`.
+    `bounded` says whether half the curvature of the loss is at most 1; then the preconditioner is
+    an upper bound of the Hessian.
     """
 
     problem: Any
@@ -78,7 +78,7 @@ class NewtonSystem:
         # The features are centred, so P does not couple b with Theta. The block of b in P is the
         # total weight of the rows.
         sums = problem.features.gather(self._force)
-        V[-1] = sums / problem.features.total_weight
+        V[-1] = sums / problem.intercept_weight
         decrement = model.force_inner(right, V, image) + float(sums @ V[-1])
         return MsvrDirection(V, image + problem.features.spread(V[-1])), decrement
 

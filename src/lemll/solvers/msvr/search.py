@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lemll._types import FloatArray
-from lemll.objective import exact_step
+from lemll.objective import exact_step, weighed
 from lemll.solvers.interface import Callback, Progress, Status
 from lemll.solvers.msvr.newton import MsvrDirection, NewtonSystem
 from lemll.solvers.msvr.point import MsvrPoint, MsvrProblem
@@ -190,10 +190,11 @@ class MsvrSearch:
         inner, alpha = problem.model.inner, problem.alpha
         # Along a line every squared residual is a quadratic function of the step. Three numbers per
         # row describe it, so the search costs no more products with X.
+        image = weighed(direction.image, problem.cell_roots)
         found = exact_step(
             np.square(point.norms),
-            np.einsum("ij,ij->i", point.residuals, direction.image),
-            np.einsum("ij,ij->i", direction.image, direction.image),
+            np.einsum("ij,ij->i", point.scaled, image),
+            np.einsum("ij,ij->i", image, image),
             linear=-alpha * inner(point.V, direction.V, direction.image),
             quadratic=alpha * inner(direction.V, direction.V, direction.image),
             epsilon=problem.radii,

@@ -38,6 +38,7 @@ class SignProblem:
     ) -> None:
         self.features = features_for(X, np.float64)
         self.model: Model = model_for(self.features)
+        self.intercept_weight = self.features.total_weight
         self.alpha, self.epsilon, self.cost, self.gain = alpha, epsilon, cost, gain
         self.targets, self.signs = T, np.sign(T)
         self.floor = smallest_objective(T, 1.0)
@@ -83,6 +84,8 @@ class SignPoint:
     ) -> None:
         self.problem, self.V, self.multipliers = problem, V, multipliers
         self.residuals = problem.T - problem.model.image(V) if residuals is None else residuals
+        # The cells have no weights.
+        self.scaled = self.residuals
         self.norms = row_norms(self.residuals)
         self.weights = tube_weights(self.norms, problem.epsilon)
         if problem.epsilon == 0:

@@ -7,6 +7,11 @@ tube, this matrix is the Hessian itself.
 
 Weights of the rows need no special treatment. The residual and the tube are multiplied by the root
 of the weight: ``w max(0, r - epsilon)^2 = max(0, sqrt(w) r - sqrt(w) epsilon)^2``.
+
+Weights c of the cells change the length of a residual: ``r_i^2 = sum_j c_ij xi_ij^2``. The tube
+keeps its radius. With weights 0 and 1, this is the limit of Eq. (9) with the same weights for a
+very large beta and gamma = 0. There, the numerical labels of cells without a weight follow the
+model, and their residuals are zero.
 """
 
 from __future__ import annotations
@@ -17,12 +22,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from lemll._types import Features, FloatArray, MatrixLike
+from lemll._types import BoolArray, Features, FloatArray, MatrixLike
 from lemll._validation import is_sparse
 from lemll.objective import CentredKernel
 from lemll.solvers.interface import (
     Callback,
     as_features,
+    check_cell_weight,
     check_real,
     check_size,
     check_stopping,
@@ -41,14 +47,15 @@ def solve_msvr(
     alpha: float,
     epsilon: float = 0.1,
     sample_weight: MatrixLike = None,
+    cell_weight: MatrixLike = None,
     tol: float = 1e-10,
     max_iter: int = 1000,
     callback: Callback | None = None,
 ) -> MsvrSolution:
     """Minimise Eq. (10) up to a certified gap.
 
-    Minimises ``sum_i w_i L(|t_i - Theta x_i - b|) + alpha |Theta|_F^2`` with
-    ``L(r) = max(0, r - epsilon)^2``.
+    Minimises ``sum_i w_i L(|sqrt(c_i) (t_i - Theta x_i - b)|) + alpha |Theta|_F^2`` with
+    ``L(r) = max(0, r - epsilon)^2``. The weights w of the rows and c of the cells are 1 by default.
 
     Parameters
     ----------
@@ -64,6 +71,9 @@ def solve_msvr(
     sample_weight : ndarray of shape (n_samples,), optional
         Weights of the rows, not negative. By default 1. A weight of 2 has the same effect as
         repeating the row; a weight of 0 has the same effect as removing it.
+    cell_weight : ndarray of shape (n_samples, n_outputs), optional
+        Weights c >= 0 of the cells of the targets. By default 1. Where c is 0, the target is
+        ignored. For an output without any weight, Theta and b are 0.
     tol : float, default=1e-10
         The solver stops when the certified relative gap is at most this. Then a few more Newton
         steps reduce the gap to `tol` squared if rounding allows. The reason is that the error of
@@ -89,26 +99,12 @@ def solve_msvr(
     >>> solution.converged, solution.optimality <= 1e-10
     (True, True)
     """
-    X, T = _check_arrays(X, targets)
+    data = _Data(X, targets, sample_weight, cell_weight)
     check_weights(alpha=alpha, beta=1.0, gamma=0.0, epsilon=epsilon)
     check_stopping(tol=tol, max_iter=max_iter)
-    weights = _check_sample_weight(sample_weight, len(T))
     clock = time.perf_counter()
-    if weights is None or weights.all():
-        problem = MsvrProblem(X, T, weights, alpha, epsilon)
-        return MsvrSearch(problem, tol, max_iter, callback, clock).solution()
-    # Rows with the weight 0 would give 0 / 0, so leave them out.
-    kept = weights > 0
-    by_kernel = isinstance(X, CentredKernel)
-    part = X.rows(kept) if by_kernel else X[kept]
-    problem = MsvrProblem(part, T[kept], weights[kept], alpha, epsilon)
-    solution = MsvrSearch(problem, tol, max_iter, callback, clock).solution()
-    if not by_kernel:
-        return solution
-    # A kernel model has one coefficient per given row, also for the rows that were left out.
-    coef = np.zeros((T.shape[1], len(T)))
-    coef[:, kept] = solution.coef
-    return replace(solution, coef=coef)
+    problem = data.problem(alpha, epsilon)
+    return data.whole(MsvrSearch(problem, tol, max_iter, callback, clock).solution())
 
 
 def solve_msvr_path(
@@ -117,6 +113,7 @@ def solve_msvr_path(
     alphas: Sequence[float],
     *,
     epsilon: float = 0.1,
+    cell_weight: MatrixLike = None,
     tol: float = 1e-10,
     max_iter: int = 1000,
 ) -> Iterator[tuple[int, MsvrSolution]]:
@@ -128,7 +125,7 @@ def solve_msvr_path(
         As in `solve_msvr`.
     alphas : sequence of float
         Weights of ``|Theta|_F^2``, positive.
-    epsilon, tol, max_iter
+    epsilon, cell_weight, tol, max_iter
         As in `solve_msvr`, for each alpha.
 
     Yields
@@ -144,13 +141,13 @@ def solve_msvr_path(
     >>> [float(s.coef[0, 0].round(6)) for _, s in solve_msvr_path(X, 2 * X, [0.5, 2.0], epsilon=0)]
     [1.0, 1.6]
     """
-    X, T = _check_arrays(X, targets)
+    data = _Data(X, targets, None, cell_weight)
     check_stopping(tol=tol, max_iter=max_iter)
     for alpha in alphas:
         check_weights(alpha=alpha, beta=1.0, gamma=0.0, epsilon=epsilon)
     if not len(alphas):
         return
-    problem = MsvrProblem(X, T, None, float(max(alphas)), epsilon)
+    problem = data.problem(float(max(alphas)), epsilon)
     # An eigendecomposition costs more than one factorisation, but it serves every alpha.
     problem.model.expect_many()
     V: FloatArray | None = None
@@ -159,8 +156,58 @@ def solve_msvr_path(
     for place in sorted(range(len(alphas)), key=lambda i: -alphas[i]):
         problem.set_alpha(float(alphas[place]))
         search = MsvrSearch(problem, tol, max_iter, None, time.perf_counter(), start=V)
-        yield place, search.solution()
+        yield place, data.whole(search.solution())
         V = search.point.V
+
+
+class _Data:
+    """The checked arrays of Eq. (10), without the rows that have no weight."""
+
+    def __init__(
+        self,
+        X: Features,
+        targets: MatrixLike,
+        sample_weight: MatrixLike,
+        cell_weight: MatrixLike,
+    ) -> None:
+        cells = None
+        if cell_weight is not None:
+            cells = check_cell_weight(cell_weight, np.shape(targets), every_label=False)
+            targets = np.where(cells > 0, targets, 0.0)
+        self._X, self._T = _check_arrays(X, targets)
+        weights = _check_sample_weight(sample_weight, len(self._T))
+        # Rows with the weight 0 would give 0 / 0, and rows without a weighted cell only cost time.
+        kept = np.ones(len(self._T), dtype=bool) if weights is None else weights > 0
+        if cells is not None:
+            kept &= (cells > 0).any(axis=1)
+        self._kept: BoolArray | None = None if kept.all() else kept
+        self._weights, self._cells = weights, cells
+
+    def problem(self, alpha: float, epsilon: float) -> MsvrProblem:
+        """Return the problem of the rows that have a weight."""
+        kept = self._kept
+        if kept is None:
+            return MsvrProblem(
+                self._X, self._T, self._weights, alpha, epsilon, cell_weight=self._cells
+            )
+        weights, cells = (
+            None if array is None else array[kept] for array in (self._weights, self._cells)
+        )
+        if isinstance(self._X, CentredKernel):
+            X = self._X.rows(kept)
+            # A kernel keeps the centre of all rows. With weights it is moved to those that stay.
+            weights = np.ones(len(X.matrix)) if weights is None else weights
+        else:
+            X = self._X[kept]
+        return MsvrProblem(X, self._T[kept], weights, alpha, epsilon, cell_weight=cells)
+
+    def whole(self, solution: MsvrSolution) -> MsvrSolution:
+        """Return the solution with one coefficient per given row, if it is one of a kernel."""
+        if self._kept is None or not isinstance(self._X, CentredKernel):
+            return solution
+        coef = np.zeros((self._T.shape[1], len(self._T)))
+        coef[:, self._kept] = solution.coef
+        return replace(solution, coef=coef)
 
 
 def _check_arrays(X: Features, targets: MatrixLike) -> tuple[Features, FloatArray]:
