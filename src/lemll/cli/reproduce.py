@@ -28,6 +28,7 @@ from lemll.paper import (
     make_cells_report,
     make_prediction_report,
     make_reconstruction_report,
+    make_unobserved_report,
     paper_prediction,
     paper_reconstruction,
     printed_prediction,
@@ -52,6 +53,13 @@ Output = Annotated[
     Path | None, typer.Option(help="Folder for the tables; by default next to the store.")
 ]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Number of cells to run at the same time.")]
+Collect = Annotated[
+    bool, typer.Option("--collect", help="With --from: first add the cells done in --store.")
+]
+Verify = Annotated[
+    int,
+    typer.Option(min=0, help="With --from: run this number of random cells again and compare."),
+]
 
 _QUICK_THRESHOLDS = (0.1, 0.5)
 _QUICK_SPLITS = 2
@@ -123,23 +131,15 @@ def prediction(
             "the page from it, and run nothing.",
         ),
     ] = None,
-    collect_cells: Annotated[
-        bool, typer.Option("--collect", help="With --from: first add the cells done in --store.")
-    ] = False,
-    verify: Annotated[
-        int,
-        typer.Option(min=0, help="With --from: run this number of random cells again and compare."),
-    ] = 0,
+    collect_cells: Collect = False,
+    verify: Verify = 0,
 ) -> None:
     """Predict labels with every learner (Tables II and III)."""
     console = make_console()
     if source is None and (collect_cells or verify):
         raise ValueError("--collect and --verify need --from FOLDER, the folder of the results.")
     if source is not None:
-        if collect_cells:
-            if not store.is_dir():
-                raise StoreError(f"there is no store {store}; give its folder with --store.")
-            console.print(f"{collect(source, Store(store))} cells are new or changed in {source}")
+        _collect(console, source, store if collect_cells else None)
         _print_committed(console, source, output or source)
         raise typer.Exit(code=_verify(console, source, verify))
     wanted = datasets or (list(QUICK_PREDICTION) if quick else None)
@@ -179,6 +179,44 @@ def _print_prediction(console: Console, report: PredictionReport) -> None:
             soft_wrap=True,
         )
     console.print(report.settings, soft_wrap=True)
+
+
+@app.command()
+def unobserved(
+    *,
+    source: Annotated[
+        Path,
+        typer.Option("--from", help="The folder of the results: protocols and cells.csv."),
+    ] = Path("results/unobserved"),
+    store: Folder = Path("lemll-results/unobserved"),
+    output: Output = None,
+    collect_cells: Collect = False,
+    verify: Verify = 0,
+) -> None:
+    """Write the tables of our experiment on incomplete labels (lemll bench run runs it)."""
+    console = make_console()
+    template_environment()
+    _collect(console, source, store if collect_cells else None)
+    report = make_unobserved_report(source)
+    folder = output or source
+    files = report.write(folder)
+    console.print(report.best(), soft_wrap=True)
+    console.print(report.settings, soft_wrap=True)
+    _print_files(console, files, [])
+    page = write_table(
+        folder / "report.html", report.table, title="Incomplete labels", source=report.settings
+    )
+    _print_page(console, page)
+    raise typer.Exit(code=_verify(console, source, verify))
+
+
+def _collect(console: Console, source: Path, store: Path | None) -> None:
+    """Add the cells of a store to the table of a folder, if there is a store."""
+    if store is None:
+        return
+    if not store.is_dir():
+        raise StoreError(f"there is no store {store}; give its folder with --store.")
+    console.print(f"{collect(source, Store(store))} cells are new or changed in {source}")
 
 
 def _print_committed(console: Console, source: Path, folder: Path) -> None:

@@ -20,6 +20,7 @@ from lemll.paper.reconstruction import (
     paper_reconstruction,
 )
 from lemll.paper.reconstruction_report import ReconstructionReport, make_reconstruction_report
+from lemll.paper.unobserved import UnobservedReport, make_unobserved_report
 
 __all__ = [
     "N_SPLITS",
@@ -31,10 +32,12 @@ __all__ = [
     "ReconstructionAgreement",
     "ReconstructionReport",
     "Repetition",
+    "UnobservedReport",
     "collect",
     "make_cells_report",
     "make_prediction_report",
     "make_reconstruction_report",
+    "make_unobserved_report",
     "paper_prediction",
     "paper_reconstruction",
     "printed_prediction",

@@ -29,7 +29,7 @@ from lemll.paper.prediction_cells import (
 )
 from lemll.paper.ranks import Ranks, block_ranks, rank_lines
 
-__all__ = ["PredictionReport", "make_cells_report", "make_prediction_report"]
+__all__ = ["PredictionReport", "make_cells_report", "make_prediction_report", "shared_halves"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def _rank_table(table: ComparisonTable, methods: Sequence[str], sets: set[str]) 
     """Write the ranks of methods on data sets, with the critical difference of Nemenyi's test."""
     if not sets or len(methods) < 2:
         return ["No data set is complete for all methods."]
-    shared = _shared_halves(table, methods, sets)
+    shared = shared_halves(table, methods, sets)
     lines = [
         f"Data sets on which these methods are complete: {', '.join(shared.panels[0].datasets)}. "
         "The ranks of a data set come from the halves that all of them have.",
@@ -164,10 +164,25 @@ def _rank_table(table: ComparisonTable, methods: Sequence[str], sets: set[str]) 
     return lines
 
 
-def _shared_halves(
+def shared_halves(
     table: ComparisonTable, methods: Sequence[str], sets: set[str]
 ) -> ComparisonTable:
-    """Keep some methods and data sets, and of each data set the halves that all methods have."""
+    """Keep some methods and data sets, and of each data set the halves that all methods have.
+
+    Parameters
+    ----------
+    table : ComparisonTable
+        All panels must have the same condition.
+    methods : sequence of str
+        The methods to keep.
+    sets : set of str
+        The data sets to keep.
+
+    Returns
+    -------
+    ComparisonTable
+        The smaller table.
+    """
     values = {}
     wanted = {}
     for panel in table.panels:
@@ -178,7 +193,13 @@ def _shared_halves(
                 values[panel.metric.name, panel.threshold, dataset, method] = entry.values[:halves]
                 wanted[dataset, method] = halves
     control = table.control if table.control in methods else methods[0]
-    return ComparisonTable.from_values(values, control=control, wanted=wanted, methods=methods)
+    return ComparisonTable.from_values(
+        values,
+        control=control,
+        wanted=wanted,
+        methods=methods,
+        condition=table.panels[0].condition if table.panels else "",
+    )
 
 
 def make_cells_report(folder: Path) -> PredictionReport:
@@ -265,7 +286,7 @@ def _of_the_paper(table: ComparisonTable) -> ComparisonTable:
     kept = [name for name in PAPER_METHODS if table.panels and name in table.panels[0].methods]
     if not kept:
         return ComparisonTable((), table.control)
-    return _shared_halves(table, kept, _complete_on(table, kept))
+    return shared_halves(table, kept, _complete_on(table, kept))
 
 
 def _agreement_lines(found: Sequence[PredictionAgreement]) -> list[str]:

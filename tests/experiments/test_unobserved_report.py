@@ -1,0 +1,188 @@
+"""The report of the experiment on incomplete labels: gains, ranks, and what is missing."""
+
+from __future__ import annotations
+
+import dataclasses
+from statistics import fmean
+
+import pytest
+from typer.testing import CliRunner
+
+from lemll.cli.app import app
+from lemll.exceptions import StoreError
+from lemll.experiments import Store, run
+from lemll.paper import collect, make_unobserved_report, repeat
+from lemll.paper.prediction_cells import (
+    CellKey,
+    MeasuredCell,
+    planned_cells,
+    read_cells,
+    read_protocols,
+    write_cells,
+)
+
+PLAN = """
+experiment = "prediction"
+datasets = [{datasets}]
+control = "BR"
+[splits]
+n_splits = 2
+[[hide]]
+kind = "cells"
+share = [0.6, 0.9]
+[[hide]]
+kind = "rows"
+share = 0.95
+[methods.BR]
+C = 0.1
+[methods."BR (hidden as 0)"]
+method = "BR"
+C = 0.1
+unobserved = "zero"
+[methods.ML-kNN]
+[methods."ML-kNN (hidden as 0)"]
+method = "ML-kNN"
+unobserved = "zero"
+"""
+SETS = ("cal500", "emotions", "enron", "bibtex", "slashdot", "medical", "scene", "yeast")
+
+
+def value(key: CellKey) -> float:
+    """Give every data set, method, half and rule a different figure; skipping gains .05 or .01."""
+    gain = 0.0 if "as 0" in key.method else 0.05 if key.method == "BR" else 0.01
+    return 0.5 + 0.01 * SETS.index(key.dataset) + 0.001 * key.split + gain
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path):
+    plan = PLAN.replace("{datasets}", ", ".join(f'"{name}"' for name in SETS))
+    (tmp_path / "plan.toml").write_text(plan, encoding="utf-8")
+    measures = ("hamming_loss", "ranking_loss", "one_error", "coverage", "average_precision")
+    write_cells(
+        tmp_path,
+        [
+            MeasuredCell(
+                key=key,
+                status="done",
+                chosen="",
+                metrics=dict.fromkeys(measures, value(key)),
+                seconds=1.0,
+                code="c",
+                finished="2026-01-01",
+            )
+            for key in planned_cells(read_protocols(tmp_path))
+        ],
+    )
+    return tmp_path
+
+
+def test_gains_are_differences_of_the_same_halves_with_the_data_set_as_unit(folder):
+    report = make_unobserved_report(folder)
+    assert [table.panels[0].condition for table in report.tables] == [
+        "60 % of the cells hidden",
+        "90 % of the cells hidden",
+        "95 % of the rows hidden",
+    ]
+    for gains in report.gains:
+        assert [gain.learner for gain in gains] == ["BR", "ML-kNN"]
+        assert gains[0].means == pytest.approx([0.05] * 8)
+        assert gains[1].means == pytest.approx([0.01] * 8)
+        assert [gain.halves for gain in gains] == [16, 16]
+        # Eight differences of one sign: p = 2 / 2^8, twice for two learners.
+        assert gains[0].adjusted == pytest.approx(2 * 2 / 2**8)
+        # Sixteen halves of one sign: p = 2 / 2^16.
+        assert gains[0].adjusted_halves < gains[0].adjusted / 20
+
+
+def test_the_summary_names_the_best_and_its_unit(folder):
+    summary = make_unobserved_report(folder).summary()
+    assert "192 of 192 planned cells are done, 0 failed or took too long" in summary
+    assert (
+        "- 60 % of the cells hidden: BR has the best average rank (1.00), before ML-kNN (2.00), "
+        "on 8 data sets." in summary
+    )
+    assert "Over these 3 conditions, BR has the best mean of the average ranks, 1.00." in summary
+    assert "The unit of the test is the data set" in summary
+    assert "| BR | 8 | 8 / 0 | +0.050 | +0.050 | +0.050 | 0.0156 * | 16 |" in summary
+
+
+def test_missing_halves_are_left_out_of_both_variants(folder):
+    cells = read_cells(folder)
+    gone = CellKey("yeast", "BR (hidden as 0)", 1, "cells 0.6")
+    wrong = CellKey("yeast", "BR", 1, "cells 0.6")
+    kept = [
+        dataclasses.replace(cell, metrics=dict.fromkeys(cell.metrics, 0.99))
+        if cell.key == wrong
+        else cell
+        for cell in cells
+        if cell.key != gone
+    ]
+    write_cells(folder, kept)
+    report = make_unobserved_report(folder)
+    assert report.gains[0][0].halves == 15
+    assert report.gains[0][0].means == pytest.approx([0.05] * 8)
+    assert fmean(report.gains[1][0].means) == pytest.approx(0.05)
+
+
+def test_contestants_that_were_not_run_are_named_and_do_not_spoil_the_ranks(folder):
+    cells = [cell for cell in read_cells(folder) if not cell.key.method.startswith("ML-kNN")]
+    write_cells(folder, cells)
+    report = make_unobserved_report(folder)
+    assert "Not run yet: ML-kNN, ML-kNN (hidden as 0)." in report.settings
+    assert "BR has the best average rank (1.00)" in report.best()
+    assert [gain.learner for gain in report.gains[0]] == ["BR"]
+
+
+def test_without_a_complete_data_set_nobody_is_named(folder):
+    cells = [
+        cell
+        for cell in read_cells(folder)
+        if (cell.key.dataset == "yeast") == cell.key.method.startswith("BR")
+        and "as 0" not in cell.key.method
+    ]
+    write_cells(folder, cells)
+    report = make_unobserved_report(folder)
+    assert report.best() == "No data set is complete for all contestants."
+    assert "No learner has both variants on any data set." in report.summary()
+
+
+def test_folders_without_hidden_or_finished_cells_are_refused(folder):
+    plan = folder / "plan.toml"
+    (folder / "cells.csv").unlink()
+    with pytest.raises(StoreError, match=r"cells\.csv has no finished cell of the protocols besid"):
+        make_unobserved_report(folder)
+    plan.write_text(
+        'experiment = "prediction"\ndatasets = ["yeast"]\nmethods = ["BR"]', encoding="utf-8"
+    )
+    with pytest.raises(StoreError, match=r"no protocol in .* hides labels; add \[hide\] to one of"):
+        make_unobserved_report(folder)
+
+
+@pytest.mark.slow
+def test_the_command_collects_writes_and_verifies(tmp_path):
+    folder, store = tmp_path / "results", tmp_path / "store"
+    folder.mkdir()
+    plan = PLAN.replace("{datasets}", '"digit-tags"').replace("n_splits = 2", "n_splits = 1")
+    (folder / "plan.toml").write_text(plan, encoding="utf-8")
+    (protocol,) = read_protocols(folder)
+    run(protocol, Store(store), backend="sequential")
+    command = ["reproduce", "unobserved", "--from", str(folder), "--store", str(store)]
+    done = CliRunner().invoke(app, [*command, "--collect", "--verify", "2"])
+    assert done.exit_code == 0, done.output
+    assert "12 cells are new or changed" in done.output
+    assert "0 of 2 cells differ" in done.output
+    for name in ("summary.md", "tables.md", "tables.csv", "report.html"):
+        assert "hidden" in (folder / name).read_text(encoding="utf-8")
+    assert "hidden" in (folder / "cells.csv").read_text(encoding="utf-8").splitlines()[0]
+    before = (folder / "cells.csv").read_bytes()
+    assert collect(folder, Store(store)) == 0
+    assert (folder / "cells.csv").read_bytes() == before
+    keys = {found.key for found in repeat(folder, 12)}
+    assert keys == {cell.key for cell in read_cells(folder)}
+
+
+def test_the_command_names_a_store_that_is_not_there(folder):
+    command = ["reproduce", "unobserved", "--from", str(folder), "--collect", "--store"]
+    done = CliRunner().invoke(app, [*command, str(folder / "none")])
+    assert isinstance(done.exception, StoreError)
+    assert "there is no store" in str(done.exception)
