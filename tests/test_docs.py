@@ -119,11 +119,20 @@ def test_targets_of_make_exist(page):
 
 
 def test_protocols_in_the_text_are_understood(tmp_path):
-    (block,) = blocks("experiments.md", "toml")
+    block, hiding = blocks("experiments.md", "toml")
     (tmp_path / "text.toml").write_text(block, encoding="utf-8")
     protocol = Protocol.from_toml(tmp_path / "text.toml")
     assert [spec.label for spec in protocol.methods] == ["LEMLL", "LEMLL without graph"]
     assert [source.name for source in protocol.datasets] == ["digit-tags", "yeast", "mine"]
+    head = 'experiment = "prediction"\ndatasets = ["digit-tags"]\n'
+    (tmp_path / "hide.toml").write_text(head + hiding, encoding="utf-8")
+    hidden = Protocol.from_toml(tmp_path / "hide.toml")
+    assert [rule.share for rule in hidden.hide] == [0.3, 0.6, 0.9]
+    assert [spec.options for spec in hidden.methods] == [
+        {},
+        {"unobserved": "zero"},
+        {"features": "scaled"},
+    ]
 
 
 def test_exactly_two_set_up_commands():

@@ -28,7 +28,7 @@ def _run(monkeypatch, tmp_path):
 def test_every_example_is_tested():
     here = Path(__file__).read_text(encoding="utf-8")
     names = sorted(path.stem for path in EXAMPLES.glob("*.py"))
-    assert len(names) == 5
+    assert len(names) == 6
     assert all(f'run("{name}")' in here for name in names)
 
 
@@ -75,4 +75,15 @@ def test_calibrate_the_scale(run):
         widths = [high / low for _, low, high in names["scales"][truth]]
         assert widths[-1] < widths[0]
     assert names["scales"]["flat"][-1][0] < 1 < names["scales"]["steep"][-1][0]
+    assert len(names["shown"]) == 1
+
+
+def test_incomplete_tags(run, capsys):
+    names = run("incomplete_tags")
+    assert names["unknown"][0] == names["as_zero"][0]
+    gains = [honest - zero for honest, zero in zip(names["unknown"], names["as_zero"], strict=True)]
+    assert gains[1:] == sorted(gains[1:])
+    assert gains[1] > 0.01
+    assert names["right"] > names["always_zero"] + 0.2
+    assert "60% hidden" in capsys.readouterr().out
     assert len(names["shown"]) == 1
