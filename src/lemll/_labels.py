@@ -22,6 +22,7 @@ __all__ = [
     "check_same_rows",
     "code_labels",
     "is_frame",
+    "partial_labels_error",
     "read_frame",
     "row_index",
     "weigh_cells",
@@ -134,7 +135,11 @@ def code_labels(
 
 
 def weigh_cells(
-    Y: LabelArray, label_weight: MatrixLike, names: Sequence[str]
+    Y: LabelArray,
+    label_weight: MatrixLike,
+    names: Sequence[str],
+    *,
+    effect: str = "are never predicted",
 ) -> tuple[LabelArray, FloatArray | None]:
     """Combine unknown cells with the confidences of the user.
 
@@ -146,6 +151,8 @@ def weigh_cells(
         Confidences in [0, 1]; 0 means that the cell is unknown.
     names : sequence of str
         Names of the labels, for the messages.
+    effect : str, default="are never predicted"
+        For the warning: what happens to labels without an observed cell.
 
     Returns
     -------
@@ -170,11 +177,39 @@ def weigh_cells(
     if not seen.all():
         unseen = [names[j] for j in np.flatnonzero(~seen)[:5]]
         warn_caller(
-            f"labels without an observed cell are never predicted: {', '.join(unseen)} "
+            f"labels without an observed cell {effect}: {', '.join(unseen)} "
             f"({int((~seen).sum())} of {len(seen)}); leave them out, or tag some rows.",
             UserWarning,
         )
     return Y, weight
+
+
+def partial_labels_error(
+    name: str, weight: FloatArray, kind: str, able: Sequence[str]
+) -> ValueError:
+    """Return the error of an estimator that cannot use labels with unknown cells.
+
+    Parameters
+    ----------
+    name : str
+        Name of its class.
+    weight : ndarray of shape (n_samples, n_labels)
+        The weights of the cells.
+    kind : str
+        What to use instead, for example "a learner".
+    able : sequence of str
+        The names of those that can.
+
+    Returns
+    -------
+    ValueError
+        To be raised.
+    """
+    return ValueError(
+        f"{name} needs all labels, but {int((weight < 1).sum())} cells of y are unknown or not "
+        f"certain; use {kind} that can learn from such labels ({', '.join(able)}), or fill the "
+        "cells."
+    )
 
 
 def _confidences(

@@ -7,8 +7,8 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
-from sklearn.base import is_classifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.base import clone, is_classifier
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -17,13 +17,16 @@ from lemll import (
     ECC,
     LEMLL,
     LEMLLCV,
+    MSVR,
     MSVRCV,
     BinaryRelevance,
     MLkNN,
     MSVRClassifier,
     MultilabelForest,
+    TwoStage,
 )
 from lemll.datasets import load_digit_tags
+from lemll.enhancers import KMEnhancer, LEMLLEnhancer
 from lemll.metrics import average_precision
 from lemll.predictors import PREDICTORS
 from lemll.predictors._base import PARTIAL_LEARNERS
@@ -44,6 +47,8 @@ LONG = [
     CLR(GaussianNB()),
     MLkNN(),
     MLkNN(scale="minmax"),
+    TwoStage(LEMLLEnhancer(), MSVR(16.0)),
+    TwoStage(LEMLLEnhancer(16.0), Ridge(10.0)),
     MultilabelForest(40, per_label=True, random_state=0),
 ]
 
@@ -198,6 +203,7 @@ def test_a_label_that_nobody_observed_is_named_and_never_predicted(data):
         BinaryRelevance(),
         MLkNN(),
         MultilabelForest(5, per_label=True),
+        TwoStage(regressor=Ridge()),
     ]
     for model in able:
         with pytest.warns(UserWarning, match="without an observed cell are never predicted: c "):
@@ -243,6 +249,21 @@ def test_a_learner_that_cannot_names_those_that_can(model, data):
     message = f"{type(model).__name__} needs all labels, but .* \\(LEMLL, LEMLLCV, MSVR"
     with pytest.raises(ValueError, match=message):
         model.fit(X, partial(Y, hidden))
+
+
+def test_two_stages_can_if_the_first_can(data):
+    X, Y, hidden, X_new, _ = data
+    with pytest.raises(ValueError, match=r"KMEnhancer needs .* an enhancer .* \(LEMLLEnhancer\)"):
+        TwoStage(KMEnhancer()).fit(X, partial(Y, hidden))
+    model = TwoStage(regressor=Ridge()).fit(X, partial(Y, hidden))
+    U = LEMLLEnhancer().fit(X, partial(Y, hidden)).numerical_labels_
+    np.testing.assert_array_equal(model.numerical_labels_, U)
+    # A single label has its complement as a second one, and both are unknown together.
+    column = TwoStage(regressor=Ridge()).fit(X, partial(Y, hidden)[:, :1])
+    assert np.isfinite(column.decision_function(X_new)).all()
+    other = np.where(hidden, 1 - Y, Y)[:, :1]
+    again = clone(column).fit(X, other, label_weight=~hidden[:, :1])
+    np.testing.assert_array_equal(again.decision_function(X_new), column.decision_function(X_new))
 
 
 def test_mlknn_counts_the_neighbours_in_which_a_label_was_observed(data):

@@ -12,13 +12,16 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from lemll._labels import check_same_rows, code_labels
+from lemll._labels import check_same_rows, code_labels, partial_labels_error, weigh_cells
 from lemll._types import Estimator, Features, FloatArray, LabelArray, MatrixLike, RandomState
 from lemll._validation import all_or_nothing, check_magnitude, check_number
 from lemll.enhancers._calibrate import check_rated_rows, choose_scale
 from lemll.fitting import Normalization, check_normalization, normalize
 
-__all__ = ["BaseEnhancer"]
+__all__ = ["PARTIAL_ENHANCERS", "BaseEnhancer"]
+
+# Enhancers that accept unknown cells and confidences; a test compares this with the classes.
+PARTIAL_ENHANCERS = ("LEMLLEnhancer",)
 
 
 def _has_model(enhancer: Estimator) -> bool:
@@ -48,6 +51,13 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         """Compute U of shape (n_samples, n_labels) from validated X and 0/1 labels."""
 
+    def _partial_labels(self, X: Features, Y: LabelArray, weight: FloatArray) -> FloatArray:
+        """Compute U from labels of which only some cells are known.
+
+        Y is -1 in unknown cells, and `weight` is 0 there. Enhancers that can do it override this.
+        """
+        raise partial_labels_error(type(self).__name__, weight, "an enhancer", PARTIAL_ENHANCERS)
+
     def make_graph(self, X: Features, n_labels: int) -> Features:
         """Compute the graph, which depends only on the features and can be used many times.
 
@@ -67,7 +77,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         return None
 
     @all_or_nothing
-    def fit(self, X: MatrixLike, y: MatrixLike) -> Self:
+    def fit(self, X: MatrixLike, y: MatrixLike, *, label_weight: MatrixLike = None) -> Self:
         """Recover how much each label matters in each training row.
 
         Parameters
@@ -75,7 +85,11 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Features.
         y : array-like or sparse matrix of shape (n_samples, n_labels)
-            Logical labels, 0/1. Or a 1-D target, which becomes one label per class.
+            Logical labels, 0/1. Or a 1-D target, which becomes one label per class. NaN, None,
+            ``pandas.NA`` and masked cells of a label matrix mean that nobody observed the cell.
+            Enhancers that cannot use such labels refuse them.
+        label_weight : array-like or sparse matrix of shape (n_samples, n_labels), optional
+            How sure each cell of y is, from 0 (not observed) to 1 (certain, the default).
 
         Returns
         -------
@@ -86,20 +100,22 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         scale = check_number("scale", self.scale, above=0)
         check_normalization(self.normalization)
         check_same_rows(X, y)
+        check_same_rows(X, label_weight)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        Y, coding = code_labels(y, one_per_class=True)
+        Y, coding = code_labels(y, one_per_class=True, unobserved=True)
         check_consistent_length(X, Y)
+        Y, weight = weigh_cells(Y, label_weight, coding.names, effect="have the numerical label 0")
         check_magnitude(X)
         if Y.shape[1] < 2:
             raise ValueError(
                 f"a distribution over {Y.shape[1]} class or label says nothing; "
                 "give at least 2 labels."
             )
-        self.numerical_labels_ = self._checked_labels(X, Y)
+        self.numerical_labels_ = self._checked_labels(X, Y, weight)
         self.scale_ = scale
         # An earlier calibration does not apply to the new data.
         self.scale_interval_: tuple[float, float] | None = None
@@ -108,12 +124,16 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         self.label_names_ = np.array(coding.names, dtype=object)
         return self
 
-    def _checked_labels(self, X: Features, Y: LabelArray) -> FloatArray:
+    def _checked_labels(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> FloatArray:
         """Compute U, or raise a ValueError if numbers overflow or a system is singular."""
         try:
             # An overflow makes the result infinite or NaN, which is checked below.
             with np.errstate(over="ignore", invalid="ignore"):
-                found = self._numerical_labels(X, Y)
+                found = (
+                    self._numerical_labels(X, Y)
+                    if weight is None
+                    else self._partial_labels(X, Y, weight)
+                )
         except np.linalg.LinAlgError as error:
             reason = str(error)
         else:
@@ -125,12 +145,14 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
             "centre and rescale the features, or bring the parameters closer to their defaults."
         )
 
-    def fit_enhance(self, X: MatrixLike, y: MatrixLike) -> FloatArray:
+    def fit_enhance(
+        self, X: MatrixLike, y: MatrixLike, *, label_weight: MatrixLike = None
+    ) -> FloatArray:
         """Fit and return the label distribution of the training rows.
 
         Parameters
         ----------
-        X, y : array-like
+        X, y, label_weight : array-like
             As in `fit`.
 
         Returns
@@ -138,7 +160,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         ndarray of shape (n_samples, n_labels)
             The label distribution: non-negative, each row sums to one.
         """
-        return self.fit(X, y).label_distribution_
+        return self.fit(X, y, label_weight=label_weight).label_distribution_
 
     @available_if(_has_model)
     def enhance(self, X: MatrixLike) -> FloatArray:

@@ -20,7 +20,9 @@ class LEMLLEnhancer(BaseEnhancer):
 
     with the logical labels Y in -1/+1, :math:`L_\varepsilon(r)=\max(0,r-\varepsilon)^2` and
     :math:`M=(I-W)^\top(I-W)` from the LLE weights W. The distribution is the logistic function of
-    U, divided by the sum of each row.
+    U, divided by the sum of each row. With unknown cells or confidences, the third term is
+    :math:`\beta\sum_{ij}c_{ij}(U_{ij}-Y_{ij})^2` with the weights c of the cells. So the
+    numerical label of an unknown cell follows the model and the neighbours.
 
     Parameters
     ----------
@@ -164,6 +166,9 @@ class LEMLLEnhancer(BaseEnhancer):
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         return fit_equation9(self, X, Y)
+
+    def _partial_labels(self, X: Features, Y: LabelArray, weight: FloatArray) -> FloatArray:
+        return fit_equation9(self, X, Y, weight)
 
     def make_graph(self, X: Features, n_labels: int) -> Features:  # noqa: D102, in the base
         return make_graph(self, X)

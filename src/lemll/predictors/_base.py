@@ -11,7 +11,13 @@ from sklearn.model_selection import KFold
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from lemll._labels import LabelCoding, check_same_rows, code_labels, weigh_cells
+from lemll._labels import (
+    LabelCoding,
+    check_same_rows,
+    code_labels,
+    partial_labels_error,
+    weigh_cells,
+)
 from lemll._types import Array, Features, FloatArray, LabelArray, MatrixLike, Settings, Thresholds
 from lemll._validation import all_or_nothing, check_whole
 from lemll.fitting import normalize
@@ -40,6 +46,7 @@ PARTIAL_LEARNERS = (
     "CLR",
     "MLkNN",
     "MultilabelForest(per_label=True)",
+    "TwoStage(LEMLLEnhancer())",
 )
 
 Criterion = Literal["f1", "hamming"]
@@ -282,11 +289,7 @@ class MultilabelClassifier(LabelScorer):
 
 def partial_refusal(estimator: LabelScorer, weight: FloatArray) -> ValueError:
     """Return the error of a learner that cannot use labels with unknown cells."""
-    return ValueError(
-        f"{type(estimator).__name__} needs all labels, but {int((weight < 1).sum())} cells of y "
-        "are unknown or not certain; use a learner that can learn from such labels "
-        f"({', '.join(PARTIAL_LEARNERS)}), or fill the cells."
-    )
+    return partial_labels_error(type(estimator).__name__, weight, "a learner", PARTIAL_LEARNERS)
 
 
 def refuse_confidences(estimator: LabelScorer, weight: FloatArray) -> None:
@@ -295,7 +298,8 @@ def refuse_confidences(estimator: LabelScorer, weight: FloatArray) -> None:
         raise ValueError(
             f"{type(estimator).__name__} cannot use confidences between 0 and 1; give "
             "label_weight 0 (not observed) or 1, or use a learner that can (LEMLL, LEMLLCV, "
-            "MSVRClassifier, MSVRCV, BinaryRelevance, MultilabelForest(per_label=True))."
+            "MSVRClassifier, MSVRCV, BinaryRelevance, MultilabelForest(per_label=True), "
+            "TwoStage(LEMLLEnhancer()))."
         )
 
 

@@ -33,7 +33,9 @@ class LEMLL(MultilabelClassifier):
     with the logical labels Y in -1/+1, :math:`L_\varepsilon(r)=\max(0,r-\varepsilon)^2` and
     :math:`M=(I-W)^\top(I-W)` from the LLE weights W (Eq. 6-8). The problem is convex. The solver
     stops when the duality gap is small. Therefore `optimality_` is a proven bound on the distance
-    between `objective_` and the minimum.
+    between `objective_` and the minimum. With unknown cells or confidences, the third term is
+    :math:`\beta\sum_{ij}c_{ij}(U_{ij}-Y_{ij})^2` with the weights c of the cells, 0 for an unknown
+    cell. Rows without any known cell still take part in the other terms.
 
     Parameters
     ----------

@@ -20,7 +20,9 @@ class TwoStage(MultilabelClassifier):
 
     The enhancer turns the logical labels of the training rows into numerical labels U. The
     regressor learns to predict U from the features. A label is predicted if its output is
-    positive. Each stage minimises the objective of its own estimator.
+    positive. Each stage minimises the objective of its own estimator. If the enhancer can use
+    labels with unknown cells, as `LEMLLEnhancer` can, it estimates U in these cells also, and the
+    regressor learns from all of U.
 
     Parameters
     ----------
@@ -95,6 +97,13 @@ class TwoStage(MultilabelClassifier):
         self.memory = memory
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
+        self._learn(X, Y, None)
+
+    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
+        # An enhancer that cannot use such labels refuses them.
+        self._learn(X, Y, weight)
+
+    def _learn(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> None:
         enhancer = LEMLLEnhancer() if self.enhancer is None else self.enhancer
         if not hasattr(enhancer, "fit_enhance"):
             raise TypeError(
@@ -105,7 +114,7 @@ class TwoStage(MultilabelClassifier):
             raise TypeError(
                 f"regressor={regressor!r} must be a regressor, as scikit-learn has them, or None."
             )
-        self.enhancer_, U = fit_enhancer(enhancer, X, Y, self.memory)
+        self.enhancer_, U = fit_enhancer(enhancer, X, Y, self.memory, weight)
         self.numerical_labels_ = U
         self.origin_ = _origin(U, Y)
         self.regressor_ = _fitted(clone(regressor), X, U)
@@ -155,13 +164,16 @@ def _fitted(regressor: Estimator, X: Features, U: FloatArray) -> Features:
 
 
 def _origin(U: FloatArray, Y: LabelArray) -> FloatArray:
-    """Return the numerical value of each label above which it counts as relevant."""
-    having = Y.sum(axis=0)
-    lacking = len(Y) - having
+    """Return the numerical value of each label above which it counts as relevant.
+
+    Only the known cells of Y count.
+    """
+    having, lacking = (Y == 1).sum(axis=0), (Y == 0).sum(axis=0)
     sums = np.array([(U * part).sum(axis=0) for part in (Y == 1, Y == 0)])
-    # Enhancers with signed labels make irrelevant entries negative: then 0 is the right origin.
+    # Enhancers with signed labels make irrelevant entries negative: then 0 is the right origin. U
+    # is 0 for a label that nobody observed, and it is never predicted.
     if sums[1].sum() < 0:
-        return np.zeros(U.shape[1])
+        return np.where(having + lacking == 0, 1.0, 0.0)
     relevant, irrelevant = sums / np.maximum(np.array([having, lacking]), 1)
     # A constant label has only one mean, so there is no middle. Put the origin far enough on one
     # side of it that the regressor always predicts the constant value.

@@ -74,6 +74,7 @@ ENHANCER_CHECKS: tuple[Check, ...] = (
     enhancers.check_inputs_and_parameters_stay,
     enhancers.check_failed_refit_keeps_the_result,
     enhancers.check_refusals,
+    enhancers.check_unknown_cells,
     enhancers.check_new_rows,
     enhancers.check_calibration,
     enhancers.check_no_warnings,

@@ -174,6 +174,27 @@ def check_refusals(enhancer: Estimator) -> None:
     assert_refused(seeded(enhancer).set_params(normalization="max"), X, Y, "normalization='max'")
 
 
+def check_unknown_cells(enhancer: Estimator) -> None:
+    """Check that NaN in Y is refused, or that it means: nobody observed this cell.
+
+    In the second case `fit` takes `label_weight`, and the value of a cell without a weight does not
+    change anything.
+    """
+    X, Y = make_data()
+    hidden = np.zeros(Y.shape, dtype=bool)
+    hidden[::3, 0] = hidden[1::4, 1] = True
+    try:
+        expected = seeded(enhancer).fit_enhance(X, np.where(hidden, np.nan, Y))
+    except ValueError:
+        return
+    assert_distribution(expected, Y.shape)
+    weight = (~hidden).astype(float)
+    for values in (0, 1):
+        filled = np.where(hidden, values, Y)
+        found = seeded(enhancer).fit_enhance(X, filled, label_weight=weight)
+        assert_allclose(found, expected, err_msg="cells without a weight must not matter")
+
+
 def check_new_rows(enhancer: Estimator) -> None:
     """Check that a model enhances new rows, and that calls before `fit` raise an error."""
     X, Y = make_data()

@@ -1,0 +1,85 @@
+"""Enhancement of labels with unknown cells and confidences: who can, and who cannot."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from lemll import LEMLL
+from lemll.datasets import load_digit_tags
+from lemll.enhancers import ENHANCERS, LEMLLEnhancer
+from lemll.enhancers._base import PARTIAL_ENHANCERS
+
+
+@pytest.fixture(name="data", scope="module")
+def _data():
+    digits = load_digit_tags()
+    X, Y = digits.X[:200], digits.Y[:200]
+    return X, Y, np.random.default_rng(0).random(Y.shape) < 0.5
+
+
+def partial(Y, hidden):
+    return np.where(hidden, np.nan, Y)
+
+
+@pytest.mark.parametrize("kind", ENHANCERS, ids=lambda kind: kind.__name__)
+def test_an_enhancer_can_or_names_those_that_can(kind, data):
+    X, Y, hidden = data
+    if kind.__name__ in PARTIAL_ENHANCERS:
+        assert np.isfinite(kind().fit_enhance(X, partial(Y, hidden))).all()
+        return
+    message = (
+        f"{kind.__name__} needs all labels, but {hidden.sum()} cells of y are unknown or not "
+        r"certain; use an enhancer that can learn from such labels \(LEMLLEnhancer\), or fill"
+    )
+    with pytest.raises(ValueError, match=message):
+        kind().fit(X, partial(Y, hidden))
+    with pytest.raises(ValueError, match="needs all labels, but 1600 cells"):
+        kind().fit(X, Y, label_weight=np.full(Y.shape, 0.5))
+    # Weights of 1 are the ordinary fit.
+    np.testing.assert_array_equal(
+        kind().fit(X, Y, label_weight=np.ones(Y.shape)).label_distribution_.shape, Y.shape
+    )
+
+
+def test_hidden_values_never_influence_anything(data):
+    X, Y, hidden = data
+    expected = LEMLLEnhancer().fit(X, partial(Y, hidden))
+    weight = (~hidden).astype(float)
+    for other in (Y, 1 - Y):
+        found = LEMLLEnhancer().fit(X, np.where(hidden, other, Y), label_weight=weight)
+        np.testing.assert_array_equal(found.numerical_labels_, expected.numerical_labels_)
+        np.testing.assert_array_equal(found.label_distribution_, expected.label_distribution_)
+        np.testing.assert_array_equal(found.enhance(X[:5]), expected.enhance(X[:5]))
+    by_sparse = LEMLLEnhancer().fit(X, sparse.csr_array(Y), label_weight=sparse.csr_array(weight))
+    np.testing.assert_array_equal(by_sparse.numerical_labels_, expected.numerical_labels_)
+
+
+def test_it_is_the_optimum_that_the_classifier_finds(data):
+    X, Y, hidden = data
+    weight = np.where(hidden, 0.25, 1.0)
+    weight[:20] = 0
+    enhancer = LEMLLEnhancer(4.0).fit(X, Y, label_weight=weight)
+    model = LEMLL(4.0).fit(X, Y, label_weight=weight)
+    assert enhancer.optimality_ <= 1e-4
+    np.testing.assert_array_equal(enhancer.numerical_labels_, model.numerical_labels_)
+
+
+def test_a_label_that_nobody_observed_is_named(data):
+    X, Y, hidden = data
+    hidden = hidden.copy()
+    hidden[:, 1] = True
+    frame = pd.DataFrame(partial(Y, hidden), columns=list("abcdefgh"))
+    with pytest.warns(UserWarning, match="without an observed cell have the numerical label 0: b "):
+        enhancer = LEMLLEnhancer().fit(X, frame)
+    assert not enhancer.numerical_labels_[:, 1].any()
+
+
+def test_weights_belong_to_the_rows(data):
+    X, Y, hidden = data
+    rows = pd.DataFrame(X).rename(columns=str)
+    weight = pd.DataFrame((~hidden).astype(float))[::-1]
+    with pytest.raises(ValueError, match="the index of y must be that of X"):
+        LEMLLEnhancer().fit(rows, Y, label_weight=weight)
