@@ -17,9 +17,13 @@ from lemll import (
     ECC,
     LEMLL,
     LEMLLCV,
+    ML2,
+    MLFE,
     MSVR,
     MSVRCV,
+    RELIAB,
     BinaryRelevance,
+    LabelChain,
     MLkNN,
     MSVRClassifier,
     MultilabelForest,
@@ -46,6 +50,9 @@ LONG = [
     CLR(C=0.01),
     CLR(GaussianNB()),
     MLkNN(),
+    ECC(n_estimators=5, C=0.01, random_state=0),
+    ECC(GaussianNB(), 3, sampling="subset", random_state=0),
+    LabelChain(C=0.01, random_state=0),
     MLkNN(scale="minmax"),
     TwoStage(LEMLLEnhancer(), MSVR(16.0)),
     TwoStage(LEMLLEnhancer(16.0), Ridge(10.0)),
@@ -181,6 +188,33 @@ def test_each_label_of_br_sees_its_observed_rows(data):
         )
 
 
+@pytest.mark.parametrize("estimator", [None, LogisticRegression(C=0.1, tol=1e-8, max_iter=1000)])
+def test_a_link_of_a_chain_sees_its_observed_rows_and_guesses_of_earlier_labels(estimator, data):
+    X, Y, hidden, *_ = data
+    Y, hidden = Y[:, :3], hidden[:, :3]
+    chain = LabelChain(estimator, order=[2, 0, 1], C=0.1, tol=1e-8).fit(X, partial(Y, hidden))
+    alone = BinaryRelevance(C=0.1, tol=1e-8).fit(X, partial(Y, hidden))
+    given = np.where(hidden, alone.predict(X), Y)
+    # The scores of the last link in the training rows, by decisions of the two links before it.
+    scores = chain.decision_function(X)
+    rows = ~hidden[:, 1]
+    link = LogisticRegression(C=0.1, tol=1e-8, max_iter=1000)
+    link.fit(np.column_stack([X, given[:, [2, 0]]])[rows], Y[rows, 1])
+    decided = np.column_stack([X, scores[:, [2, 0]] >= 0])
+    np.testing.assert_allclose(scores[:, 1], link.decision_function(decided), atol=1e-3)
+
+
+@pytest.mark.slow
+def test_confidences_reach_the_chains(data):
+    X, Y, hidden, X_new, _ = data
+    weight = np.where(hidden, 0.25, 1.0)
+    own = LabelChain(order=range(8), C=0.1, tol=1e-8).fit(X, Y, label_weight=weight)
+    member = LogisticRegression(C=0.1, tol=1e-8, max_iter=1000)
+    other = LabelChain(member, order=range(8)).fit(X, Y, label_weight=weight)
+    found, expected = own.decision_function(X_new), other.decision_function(X_new)
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
 @pytest.mark.slow
 def test_confidences_reach_the_members_of_br(data):
     X, Y, hidden, X_new, _ = data
@@ -203,6 +237,8 @@ def test_a_label_that_nobody_observed_is_named_and_never_predicted(data):
         BinaryRelevance(),
         MLkNN(),
         MultilabelForest(5, per_label=True),
+        ECC(n_estimators=3),
+        ECC(GaussianNB(), 3),
         TwoStage(regressor=Ridge()),
     ]
     for model in able:
@@ -243,7 +279,7 @@ def test_refusals(options, message, data):
         LEMLL().fit(X, Y, **options)
 
 
-@pytest.mark.parametrize("model", [ECC()])
+@pytest.mark.parametrize("model", [ML2(), MLFE(), RELIAB()])
 def test_a_learner_that_cannot_names_those_that_can(model, data):
     X, Y, hidden, *_ = data
     message = f"{type(model).__name__} needs all labels, but .* \\(LEMLL, LEMLLCV, MSVR"

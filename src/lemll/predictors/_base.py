@@ -44,6 +44,8 @@ PARTIAL_LEARNERS = (
     "MSVRCV",
     "BinaryRelevance",
     "CLR",
+    "ECC",
+    "LabelChain",
     "MLkNN",
     "MultilabelForest(per_label=True)",
     "TwoStage(LEMLLEnhancer())",
@@ -298,8 +300,8 @@ def refuse_confidences(estimator: LabelScorer, weight: FloatArray) -> None:
         raise ValueError(
             f"{type(estimator).__name__} cannot use confidences between 0 and 1; give "
             "label_weight 0 (not observed) or 1, or use a learner that can (LEMLL, LEMLLCV, "
-            "MSVRClassifier, MSVRCV, BinaryRelevance, MultilabelForest(per_label=True), "
-            "TwoStage(LEMLLEnhancer()))."
+            "MSVRClassifier, MSVRCV, BinaryRelevance, ECC, LabelChain, "
+            "MultilabelForest(per_label=True), TwoStage(LEMLLEnhancer()))."
         )
 
 

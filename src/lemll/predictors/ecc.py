@@ -17,6 +17,7 @@ from lemll._types import (
     Thresholds,
 )
 from lemll._validation import check_whole
+from lemll.predictors.binary_relevance import BinaryRelevance
 from lemll.predictors.logistic.chains import ChainClassifier, by_content, mean_probabilities
 from lemll.predictors.logistic.probability import log_odds
 
@@ -32,6 +33,10 @@ class LabelChain(ChainClassifier):
     :math:`[x,y_{\pi(1)},\dots,y_{\pi(s-1)}]`. It is trained with the true labels. In prediction it
     receives the predicted labels of the earlier models [1]_. Each model minimises the logistic
     loss plus :math:`\|\theta\|^2/(2C)`. All models of a chain are trained together.
+
+    If labels have unknown cells, the model of a label is trained on the rows in which the label was
+    observed. If an earlier label is unknown in such a row, the decision of a model of that label
+    alone (`BinaryRelevance`) takes its place. Confidences are weights of the loss.
 
     Parameters
     ----------
@@ -121,16 +126,37 @@ class LabelChain(ChainClassifier):
         self.random_state = random_state
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
+        self._learn(X, Y, None)
+
+    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
+        self._learn(X, Y, weight)
+
+    def _learn(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> None:
         n_labels = Y.shape[1]
         if isinstance(self.order, str) and self.order == "random":
             random = check_random_state(self.random_state)
             self.order_ = by_content(Y)[random.permutation(n_labels)]
         else:
             self.order_ = _checked_order(self.order, n_labels)
-        self.chain_ = self._fit_chains(X, Y, [self.order_], None)[0]
+        given = _given_labels(self, X, Y, weight)
+        self.chain_ = self._fit_chains(X, given, [self.order_], None, weight)[0]
 
     def _score(self, X: Features) -> FloatArray:
         return self.chain_.log_odds(X)
+
+
+def _given_labels(
+    chain: LabelChain | ECC, X: Features, Y: LabelArray, weight: FloatArray | None
+) -> LabelArray:
+    """Return the labels that later models get: those observed, and guesses of the others."""
+    if weight is None:
+        return Y
+    # The models of a chain get decisions in prediction, so they are trained with decisions also.
+    alone = BinaryRelevance(
+        chain.estimator, C=chain.C, tol=chain.tol, max_iter=chain.max_iter, n_jobs=chain.n_jobs
+    )
+    alone._fit_partial(X, Y, weight)
+    return np.where(Y < 0, alone._score(X) >= 0, Y).astype(np.int8)
 
 
 def _checked_order(order: Any, n_labels: int) -> IndexArray:
@@ -155,7 +181,8 @@ class ECC(ChainClassifier):
     Each member is a `LabelChain` with a random order, trained on a random sample of the rows. The
     probabilities, or the decisions, of the members are averaged. A label is predicted if the
     average is at least 1/2 [1]_. Each model minimises the logistic loss plus
-    :math:`\|\theta\|^2/(2C)`. All models of all chains are trained together.
+    :math:`\|\theta\|^2/(2C)`. All models of all chains are trained together. Unknown cells are
+    used as in `LabelChain`.
 
     Parameters
     ----------
@@ -256,6 +283,12 @@ class ECC(ChainClassifier):
         self.random_state = random_state
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
+        self._learn(X, Y, None)
+
+    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
+        self._learn(X, Y, weight)
+
+    def _learn(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> None:
         n_estimators = check_whole("n_estimators", self.n_estimators, least=1)
         if self.sampling not in ("bootstrap", "subset"):
             raise ValueError(f"sampling={self.sampling!r} must be 'bootstrap' or 'subset'.")
@@ -267,7 +300,8 @@ class ECC(ChainClassifier):
         for _ in range(n_estimators):
             orders.append(content[random.permutation(len(content))])
             counts.append(self._sample(random, len(Y)))
-        self.chains_ = self._fit_chains(X, Y, orders, counts)
+        given = _given_labels(self, X, Y, weight)
+        self.chains_ = self._fit_chains(X, given, orders, counts, weight)
 
     def _sample(self, random: Any, n_samples: int) -> IndexArray:
         """Return how often each row is drawn."""

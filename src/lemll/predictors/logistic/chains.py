@@ -11,7 +11,15 @@ from joblib import Parallel, delayed
 from scipy import sparse
 from scipy.special import expit
 
-from lemll._types import Estimator, Features, FloatArray, IndexArray, LabelArray, MatrixLike
+from lemll._types import (
+    Array,
+    Estimator,
+    Features,
+    FloatArray,
+    IndexArray,
+    LabelArray,
+    MatrixLike,
+)
 from lemll._validation import is_sparse
 from lemll.predictors.logistic.members import built_in, fit_member, member_log_odds
 from lemll.predictors.logistic.probability import SURE, ProbabilityClassifier, TiesAreRelevant
@@ -99,27 +107,39 @@ class ChainClassifier(TiesAreRelevant, ProbabilityClassifier):
     n_jobs: int | None
 
     def _fit_chains(
-        self, X: Features, Y: LabelArray, orders: list[IndexArray], counts: list[IndexArray] | None
+        self,
+        X: Features,
+        Y: LabelArray,
+        orders: list[IndexArray],
+        counts: list[IndexArray] | None,
+        weight: FloatArray | None = None,
     ) -> list[Chain]:
-        """Train the chains; `counts` says how often each chain uses each row."""
+        """Train the chains.
+
+        `counts` says how often each chain uses each row. `weight` has the weights of the cells. A
+        cell without a weight does not train the model of its label, but later models get its
+        value.
+        """
         own = built_in(self, X)
         self.n_iter_ = 1
         if own is None:
             samples = [None] * len(orders) if counts is None else counts
             chains: list[Chain] = Parallel(n_jobs=self.n_jobs)(
-                delayed(_fit_by_member)(self.estimator, X, Y, order, count)
+                delayed(_fit_by_member)(self.estimator, X, Y, order, count=count, weight=weight)
                 for order, count in zip(orders, samples, strict=True)
             )
             return chains
         n_labels = Y.shape[1]
-        weights = None
+        labels = np.concatenate(orders)
+        weights: Array | None = None if weight is None else weight[:, labels]
         if counts is not None:
             # One weight per row and model is a large array, so use the smallest integer type.
             drawn = np.array(counts).T
-            weights = np.repeat(drawn.astype(np.min_scalar_type(drawn.max())), n_labels, axis=1)
+            drawn = np.repeat(drawn.astype(np.min_scalar_type(drawn.max())), n_labels, axis=1)
+            weights = drawn if weights is None else weights * drawn
         solution = solve_logistic(
             own.scaled(X),
-            Y[:, np.concatenate(orders)],
+            Y[:, labels],
             sample_weight=weights,
             extra=Y,
             allowed=np.vstack([_earlier(order) for order in orders]),
@@ -129,6 +149,9 @@ class ChainClassifier(TiesAreRelevant, ProbabilityClassifier):
         self.n_iter_ = max(1, int(solution.n_iter.max()))
         # A constant label has an infinite intercept, but scores must be finite.
         intercept = np.nan_to_num(solution.intercept, posinf=SURE, neginf=-SURE)
+        if weights is not None:
+            # A label without an observed row is never predicted; its model would say one half.
+            intercept[~weights.any(axis=0)] = -SURE
         coef = own.unscaled(solution.coef)
         # The extra coefficients have the labels in their original order. In the order of the chain
         # they form a lower triangle, which the prediction uses in blocks.
@@ -147,13 +170,24 @@ def _earlier(order: IndexArray) -> npt.NDArray[np.bool_]:
 
 
 def _fit_by_member(
-    estimator: Estimator, X: Features, Y: LabelArray, order: IndexArray, count: IndexArray | None
+    estimator: Estimator,
+    X: Features,
+    Y: LabelArray,
+    order: IndexArray,
+    *,
+    count: IndexArray | None,
+    weight: FloatArray | None,
 ) -> Chain:
     if count is not None:
         rows = np.repeat(np.arange(len(count)), count)
-        X, Y = X[rows], Y[rows]
+        X, Y, weight = X[rows], Y[rows], None if weight is None else weight[rows]
     members = [
-        fit_member(estimator, with_labels(X, Y[:, order[:place]].astype(X.dtype)), Y[:, label])
+        fit_member(
+            estimator,
+            with_labels(X, Y[:, order[:place]].astype(X.dtype)),
+            Y[:, label],
+            None if weight is None else weight[:, label],
+        )
         for place, label in enumerate(order)
     ]
     return Chain(order, members=members)
