@@ -101,9 +101,20 @@ def test_the_summary_names_the_best_and_its_unit(folder):
         "- 60 % of the cells hidden: BR has the best average rank (1.00), before ML-kNN (2.00), "
         "on 8 data sets." in summary
     )
-    assert "Over these 3 conditions, BR has the best mean of the average ranks, 1.00." in summary
+    assert "- In the mean of these 3 conditions: BR has the best average rank (1.00)" in summary
     assert "The unit of the test is the data set" in summary
     assert "| BR | 8 | 8 / 0 | +0.050 | +0.050 | +0.050 | 0.0156 * | 16 |" in summary
+
+
+def test_contestants_with_equal_ranks_share_the_first_place(folder):
+    cells = read_cells(folder)
+    equal = [dataclasses.replace(c, metrics=dict.fromkeys(c.metrics, 0.5)) for c in cells]
+    write_cells(folder, equal)
+    names = "BR and BR (hidden as 0) and ML-kNN and ML-kNN (hidden as 0)"
+    text = f"- 60 % of the cells hidden: {names} have the best average rank (2.50), on 8 data sets."
+    report = make_unobserved_report(folder)
+    assert text in report.best()
+    assert "| BR | 8 | 0 / 0 | +0.000 | +0.000 | +0.000 | 1 | 16 | 1 |" in report.summary()
 
 
 def test_missing_halves_are_left_out_of_both_variants(folder):

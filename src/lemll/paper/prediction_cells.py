@@ -328,7 +328,7 @@ def cells_table(
     Returns
     -------
     ComparisonTable
-        The paper's data sets and methods first, in its order.
+        The paper's data sets first, in its order, and its methods if no labels are hidden.
     """
     hidden = "" if hide is None else hide.key
     by_entry: dict[tuple[str, str], list[int]] = {}
@@ -337,7 +337,8 @@ def cells_table(
             by_entry.setdefault((key.dataset, key.method), []).append(key.split)
     done = {cell.key: cell.metrics for cell in cells if cell.status == "done"}
     datasets = _in_order((d for d, _ in by_entry), [info.name for info in list_datasets()])
-    methods = _in_order((m for _, m in by_entry), PAPER_METHODS)
+    # The paper has no incomplete labels, so their contestants have the order of the protocol.
+    methods = _in_order((m for _, m in by_entry), PAPER_METHODS if hide is None else ())
     values: dict[tuple[str, float | None, str, str], list[float]] = {}
     wanted = {}
     for (dataset, method), splits in by_entry.items():

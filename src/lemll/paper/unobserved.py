@@ -7,7 +7,7 @@ Every learner takes part twice: with the hidden labels unknown, and with the hid
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -102,20 +102,14 @@ class UnobservedReport:
             if not panel.ranked:
                 continue
             ranks = dict(zip(panel.methods, panel.ranks(), strict=True))
-            first, second = sorted(ranks, key=lambda name: ranks[name])[:2]
             lines.append(
-                f"- {panel.condition}: {first} has the best average rank ({ranks[first]:.2f}), "
-                f"before {second} ({ranks[second]:.2f}), on {_count(panel.ranked, 'data set')}."
+                f"- {panel.condition}: {_winners(ranks)}, on {_count(panel.ranked, 'data set')}."
             )
             found.append(ranks)
         if not found:
             return "No data set is complete for all contestants."
         over_all = {name: fmean(ranks[name] for ranks in found) for name in found[0]}
-        winner = min(over_all, key=lambda name: over_all[name])
-        lines.append(
-            f"- Over these {len(found)} conditions, {winner} has the best mean of the average "
-            f"ranks, {over_all[winner]:.2f}."
-        )
+        lines.append(f"- In the mean of these {len(found)} conditions: {_winners(over_all)}.")
         return "\n".join(lines)
 
     def summary(self) -> str:
@@ -315,6 +309,18 @@ def _rank_lines(tables: Sequence[ComparisonTable]) -> list[str]:
         limit = f"{critical_difference(len(methods), sets):.2f}" if sets > 1 else ""
         lines.append(f"| {_condition(table)} | {sets} | {' | '.join(ranks)} | {limit} |")
     return lines
+
+
+def _winners(ranks: Mapping[str, float]) -> str:
+    """Name the contestants with the best average rank, and those that follow."""
+    first, *others = sorted(set(ranks.values()))
+    best = [name for name in ranks if ranks[name] == first]
+    text = f"{' and '.join(best)} {'has' if len(best) == 1 else 'have'} the best average rank"
+    text += f" ({first:.2f})"
+    if not others:
+        return text
+    following = [name for name in ranks if ranks[name] == others[0]]
+    return f"{text}, before {' and '.join(following)} ({others[0]:.2f})"
 
 
 def _count(names: Sequence[str], noun: str) -> str:
