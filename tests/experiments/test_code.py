@@ -55,6 +55,7 @@ def versions():
         ("metrics/multilabel.py", set(METHODS)),
         ("model_selection/halves.py", set(METHODS)),
         ("experiments/execution/execute.py", set(METHODS)),
+        ("experiments/protocols/hiding.py", set(METHODS)),
         ("experiments/stores/store.py", set()),
         ("comparison/tables.py", set()),
         ("paper/prediction.py", set()),
