@@ -12,7 +12,7 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from lemll._types import Array, Features, FloatArray, LabelArray, MatrixLike
-from lemll._validation import UNOBSERVED, check_logical_labels, is_sparse
+from lemll._validation import UNOBSERVED, check_logical_labels, is_sparse, read_degrees
 from lemll._warnings import warn_caller
 from lemll.exceptions import import_extra
 
@@ -20,6 +20,7 @@ __all__ = [
     "FrameKind",
     "LabelCoding",
     "check_same_rows",
+    "code_degrees",
     "code_labels",
     "is_frame",
     "partial_labels_error",
@@ -30,6 +31,8 @@ __all__ = [
 
 # Characters that users put between the tags of one row.
 SEPARATORS = (";", "|", ",")
+# Estimators with the method `fit_degrees`; a test compares this with the classes.
+DEGREE_LEARNERS = "LEMLL, MSVRClassifier or LEMLLEnhancer"
 # A smaller confidence is refused.
 SMALLEST_WEIGHT = 1e-9
 
@@ -123,15 +126,55 @@ def code_labels(
                 "matrix, where a masked cell means that nobody observed it."
             )
         return _code_target(column_or_1d(given, warn=True), one_per_class)
+    remedy = f", or learn from degrees between 0 and 1 with fit_degrees of {DEGREE_LEARNERS}"
+    Y = check_logical_labels(given, unobserved=unobserved, remedy=remedy)
+    return Y, _matrix_coding(given, frame)
+
+
+def _matrix_coding(given: MatrixLike, frame: FrameKind | None) -> LabelCoding:
     numbers = np.arange(given.shape[1])
-    coding = LabelCoding(
+    return LabelCoding(
         classes=numbers,
         names=tuple(f"y{j}" for j in numbers) if frame is None else frame.names,
         multilabel=True,
         sparse=is_sparse(given),
         frame=frame,
     )
-    return check_logical_labels(given, unobserved=unobserved), coding
+
+
+def code_degrees(
+    degrees: MatrixLike, label_weight: MatrixLike, *, effect: str = "are never predicted"
+) -> tuple[FloatArray, FloatArray | None, LabelCoding]:
+    """Read labels that may also be relevant in part.
+
+    Parameters
+    ----------
+    degrees : array-like, sparse matrix or frame of shape (n_samples, n_labels)
+        Degrees from 0 (not relevant) to 1 (relevant). NaN, None, ``pandas.NA`` and masked cells
+        mean that nobody observed the cell.
+    label_weight : array-like or sparse matrix of shape (n_samples, n_labels), or None
+        Confidences in [0, 1]; 0 means that the cell is unknown.
+    effect : str, default="are never predicted"
+        As in `weigh_cells`.
+
+    Returns
+    -------
+    D : ndarray of shape (n_samples, n_labels)
+        The degrees, 0 in unknown cells.
+    weight : ndarray of shape (n_samples, n_labels) or None
+        The weights of the cells, 0 in unknown cells. None if all weights are 1.
+    coding : LabelCoding
+        The information that converts predictions back.
+    """
+    frame = None
+    given: MatrixLike = degrees
+    if is_frame(degrees):
+        given, frame = read_frame(degrees)
+    values = read_degrees(given)
+    coding = _matrix_coding(given if is_sparse(given) else values, frame)
+    hidden = np.where(np.isnan(values), UNOBSERVED, 0).astype(np.int8)
+    _, weight = weigh_cells(hidden, label_weight, coding.names, effect=effect)
+    return np.nan_to_num(values, nan=0.0), weight, coding
 
 
 def weigh_cells(

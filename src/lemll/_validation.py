@@ -36,6 +36,7 @@ __all__ = [
     "check_number",
     "check_whole",
     "is_sparse",
+    "read_degrees",
 ]
 
 # The value of a cell of Y that nobody observed.
@@ -65,7 +66,9 @@ def is_sparse(X: Features) -> bool:
     return bool(sparse.issparse(X))
 
 
-def check_logical_labels(Y: MatrixLike, *, name: str = "Y", unobserved: bool = False) -> LabelArray:
+def check_logical_labels(
+    Y: MatrixLike, *, name: str = "Y", unobserved: bool = False, remedy: str = ""
+) -> LabelArray:
     """Return logical labels as a dense 0/1 array of ``int8``, or raise a ValueError.
 
     Parameters
@@ -76,6 +79,8 @@ def check_logical_labels(Y: MatrixLike, *, name: str = "Y", unobserved: bool = F
         Name of this matrix, for the error message.
     unobserved : bool, default=False
         Whether cells may be unknown: NaN, None, ``pandas.NA`` or masked.
+    remedy : str, default=""
+        What the user can do with other numbers than 0 and 1, except to binarise them.
 
     Returns
     -------
@@ -117,7 +122,8 @@ def check_logical_labels(Y: MatrixLike, *, name: str = "Y", unobserved: bool = F
             )
         raise ValueError(
             f"{name} must hold only 0 and 1, got {values[wrong].flat[0]}{_place(given, wrong)}; "
-            "binarise it first (lemll.datasets.binarize_distribution does it for distributions)."
+            "binarise it first (lemll.datasets.binarize_distribution does it for distributions)"
+            f"{remedy}."
         )
     check_memory(
         int(np.prod(given.shape, dtype=object)),
@@ -134,6 +140,50 @@ def check_logical_labels(Y: MatrixLike, *, name: str = "Y", unobserved: bool = F
     dense = np.zeros(given.shape, dtype=np.int8)
     dense[coo.row, coo.col] = coo.data != 0
     return dense
+
+
+def read_degrees(D: MatrixLike, *, name: str = "degrees") -> FloatArray:
+    """Return degrees in [0, 1] as a dense array with NaN in unknown cells, or raise a ValueError.
+
+    Parameters
+    ----------
+    D : array-like or sparse matrix of shape (n_samples, n_labels)
+        The degrees. NaN, None, ``pandas.NA`` and masked cells are unknown.
+    name : str, default="degrees"
+        Name of this matrix, for the error message.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_labels), float64
+        A new array.
+    """
+    given = D.toarray() if is_sparse(D) else np.asarray(D)
+    if given.ndim != 2 or 0 in given.shape:
+        raise ValueError(
+            f"{name} must be 2-D (rows x labels) and not empty, got shape {given.shape}; for a "
+            "single label pass a column, D.reshape(-1, 1)."
+        )
+    hidden = _unknown_cells(D, given)
+    values = given if hidden is None else np.where(hidden, 0, given)
+    if values.dtype.kind == "O":
+        values = _plain_numbers(values)
+    if values.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must hold numbers from 0 to 1, got dtype {values.dtype}; convert it first, "
+            "for example with D.astype(float)."
+        )
+    # Written so that NaN is also wrong.
+    wrong = ~((values >= 0) & (values <= 1))
+    if wrong.any():
+        raise ValueError(
+            f"{name} must be from 0 (not relevant) to 1 (relevant), got "
+            f"{values[wrong].flat[0]}{_place(values, wrong)}; degrees are no targets of a "
+            "regression, for which lemll.MSVR is made."
+        )
+    degrees: FloatArray = values.astype(np.float64)
+    if hidden is not None:
+        degrees[hidden] = np.nan
+    return degrees
 
 
 def _canonical(Y: MatrixLike) -> Features:

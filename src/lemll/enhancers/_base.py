@@ -12,16 +12,32 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from lemll._labels import check_same_rows, code_labels, partial_labels_error, weigh_cells
-from lemll._types import Estimator, Features, FloatArray, LabelArray, MatrixLike, RandomState
+from lemll._labels import (
+    LabelCoding,
+    check_same_rows,
+    code_labels,
+    partial_labels_error,
+    weigh_cells,
+)
+from lemll._types import (
+    Array,
+    Estimator,
+    Features,
+    FloatArray,
+    LabelArray,
+    MatrixLike,
+    RandomState,
+)
 from lemll._validation import all_or_nothing, check_magnitude, check_number
 from lemll.enhancers._calibrate import check_rated_rows, choose_scale
 from lemll.fitting import Normalization, check_normalization, normalize
 
-__all__ = ["PARTIAL_ENHANCERS", "BaseEnhancer"]
+__all__ = ["PARTIAL_ENHANCERS", "UNSEEN_EFFECT", "BaseEnhancer"]
 
 # Enhancers that accept unknown cells and confidences; a test compares this with the classes.
 PARTIAL_ENHANCERS = ("LEMLLEnhancer",)
+# What happens to a label without an observed cell, for the warning.
+UNSEEN_EFFECT = "have the numerical label 0"
 
 
 def _has_model(enhancer: Estimator) -> bool:
@@ -97,18 +113,28 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
             The fitted enhancer, with `numerical_labels_`, `label_distribution_`, `scale_` and
             `label_names_`.
         """
-        scale = check_number("scale", self.scale, above=0)
-        check_normalization(self.normalization)
-        check_same_rows(X, y)
-        check_same_rows(X, label_weight)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = self._validated_rows(X, y, label_weight)
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         Y, coding = code_labels(y, one_per_class=True, unobserved=True)
         check_consistent_length(X, Y)
-        Y, weight = weigh_cells(Y, label_weight, coding.names, effect="have the numerical label 0")
+        Y, weight = weigh_cells(Y, label_weight, coding.names, effect=UNSEEN_EFFECT)
+        return self._enhance(X, Y, weight, coding)
+
+    def _validated_rows(self, X: MatrixLike, y: MatrixLike, label_weight: MatrixLike) -> Features:
+        """Check the parameters and the features; return the features."""
+        check_number("scale", self.scale, above=0)
+        check_normalization(self.normalization)
+        check_same_rows(X, y)
+        check_same_rows(X, label_weight)
+        return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+
+    def _enhance(
+        self, X: Features, Y: Array, weight: FloatArray | None, coding: LabelCoding
+    ) -> Self:
+        """Compute and store the numerical labels and the distribution."""
         check_magnitude(X)
         if Y.shape[1] < 2:
             raise ValueError(
@@ -116,7 +142,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
                 "give at least 2 labels."
             )
         self.numerical_labels_ = self._checked_labels(X, Y, weight)
-        self.scale_ = scale
+        self.scale_ = float(self.scale)
         # An earlier calibration does not apply to the new data.
         self.scale_interval_: tuple[float, float] | None = None
         self.label_distribution_ = self._distribution(self.numerical_labels_)
@@ -124,7 +150,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         self.label_names_ = np.array(coding.names, dtype=object)
         return self
 
-    def _checked_labels(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> FloatArray:
+    def _checked_labels(self, X: Features, Y: Array, weight: FloatArray | None) -> FloatArray:
         """Compute U, or raise a ValueError if numbers overflow or a system is singular."""
         try:
             # An overflow makes the result infinite or NaN, which is checked below.

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from lemll._types import Features, FloatArray, KernelLike, LabelArray, SparseMatrix
-from lemll.enhancers._base import BaseEnhancer
+from typing import Self
+
+from sklearn.utils.validation import check_consistent_length
+
+from lemll._labels import code_degrees
+from lemll._types import (
+    Features,
+    FloatArray,
+    KernelLike,
+    LabelArray,
+    MatrixLike,
+    SparseMatrix,
+)
+from lemll._validation import all_or_nothing
+from lemll.enhancers._base import UNSEEN_EFFECT, BaseEnhancer
 from lemll.fitting import Normalization, fit_equation9, make_graph, model_outputs
 
 __all__ = ["LEMLLEnhancer"]
@@ -169,6 +182,35 @@ class LEMLLEnhancer(BaseEnhancer):
 
     def _partial_labels(self, X: Features, Y: LabelArray, weight: FloatArray) -> FloatArray:
         return fit_equation9(self, X, Y, weight)
+
+    @all_or_nothing
+    def fit_degrees(
+        self, X: MatrixLike, degrees: MatrixLike, *, label_weight: MatrixLike = None
+    ) -> Self:
+        """Enhance labels that are relevant in part, for example the share of votes for a label.
+
+        A degree d becomes the target ``2 d - 1`` of Eq. (9), where a label 0/1 becomes -1/+1. This
+        is a method of its own because `fit` refuses such a matrix, which is often a mistake.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        degrees : array-like, sparse matrix or frame of shape (n_samples, n_labels)
+            Degrees from 0 (not relevant) to 1 (relevant). NaN, None, ``pandas.NA`` and masked
+            cells mean that nobody observed the cell.
+        label_weight : array-like or sparse matrix of shape (n_samples, n_labels), optional
+            How sure each degree is, from 0 (not observed) to 1 (certain, the default).
+
+        Returns
+        -------
+        self
+            The fitted enhancer.
+        """
+        X = self._validated_rows(X, degrees, label_weight)
+        D, weight, coding = code_degrees(degrees, label_weight, effect=UNSEEN_EFFECT)
+        check_consistent_length(X, D)
+        return self._enhance(X, D, weight, coding)
 
     def make_graph(self, X: Features, n_labels: int) -> Features:  # noqa: D102, in the base
         return make_graph(self, X)

@@ -33,7 +33,10 @@ _PARAMETERS = (
 
 
 def fit_equation9(
-    estimator: Estimator, X: Features, Y: LabelArray, cell_weight: FloatArray | None = None
+    estimator: Estimator,
+    X: Features,
+    Y: LabelArray | FloatArray,
+    cell_weight: FloatArray | None = None,
 ) -> FloatArray:
     """Minimise Eq. (9) with the parameters of an estimator and store the solution in it.
 
@@ -47,7 +50,7 @@ def fit_equation9(
     X : ndarray or csr_array of shape (n_samples, n_features)
         Validated features.
     Y : ndarray of shape (n_samples, n_labels)
-        Logical labels, 0/1.
+        Logical labels, 0/1, or degrees in [0, 1].
     cell_weight : ndarray of shape (n_samples, n_labels), optional
         The weights of the cells of Y; by default 1.
 
@@ -70,7 +73,7 @@ def fit_equation9(
 
 def _solve(
     X: Features,
-    Y: LabelArray,
+    Y: LabelArray | FloatArray,
     kernel: Kernel | None,
     cell_weight: FloatArray | None,
     *,

@@ -14,12 +14,12 @@ from lemll._types import (
     Thresholds,
 )
 from lemll.fitting import fit_equation9, model_outputs, normalize
-from lemll.predictors._base import MultilabelClassifier
+from lemll.predictors.degrees import DegreeClassifier
 
 __all__ = ["LEMLL"]
 
 
-class LEMLL(MultilabelClassifier):
+class LEMLL(DegreeClassifier):
     r"""Multi-label learning with label enhancement, solved to a certified global optimum.
 
     LEMLL learns two things together. The first is a linear model of the features, or of the
@@ -102,7 +102,8 @@ class LEMLL(MultilabelClassifier):
         U of the training rows.
     completed_labels_ : ndarray of shape (n_samples, n_labels), int8
         The labels of the training rows. In cells that nobody observed: whether the label is
-        probably relevant, that is, whether its numerical label is positive.
+        probably relevant, that is, whether its numerical label is positive. For degrees: whether
+        they are above 1/2.
     label_distribution_ : ndarray of shape (n_samples, n_labels)
         The logistic function of U, divided by the sum of each row.
     dual_coef_ : ndarray of shape (n_labels, n_samples)
@@ -210,6 +211,12 @@ class LEMLL(MultilabelClassifier):
         U = fit_equation9(self, X, Y, weight)
         self.label_distribution_ = normalize(U)
         self.completed_labels_ = np.where(Y < 0, U > 0, Y).astype(np.int8)
+
+    def _fit_degrees(self, X: Features, D: FloatArray, weight: FloatArray | None) -> None:
+        U = fit_equation9(self, X, D, weight)
+        self.label_distribution_ = normalize(U)
+        relevant = D > 0.5 if weight is None else np.where(weight > 0, D > 0.5, U > 0)
+        self.completed_labels_ = relevant.astype(np.int8)
 
     def _score(self, X: Features) -> FloatArray:
         return model_outputs(self, X)

@@ -21,7 +21,7 @@ from lemll._types import (
 )
 from lemll._validation import all_or_nothing, check_number, check_whole
 from lemll.fitting import check_fits, choose_kernel, model_outputs, settle_optimality, store_model
-from lemll.predictors._base import MultilabelClassifier
+from lemll.predictors.degrees import DegreeClassifier
 from lemll.solvers import solve_msvr
 
 __all__ = ["MSVR", "MSVRClassifier"]
@@ -204,7 +204,7 @@ class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return tags
 
 
-class MSVRClassifier(MultilabelClassifier):
+class MSVRClassifier(DegreeClassifier):
     r"""Multi-label classification by support vector regression: LEMLL without label enhancement.
 
     The model is linear in the features, or in the features of a kernel. It is fitted to the labels
@@ -343,6 +343,9 @@ class MSVRClassifier(MultilabelClassifier):
 
     def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
         _fit_equation10(self, X, 2.0 * Y - 1.0, cell_weight=weight)
+
+    def _fit_degrees(self, X: Features, D: FloatArray, weight: FloatArray | None) -> None:
+        _fit_equation10(self, X, 2.0 * D - 1.0, cell_weight=weight)
 
     def _score(self, X: Features) -> FloatArray:
         return model_outputs(self, X)

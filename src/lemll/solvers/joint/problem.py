@@ -278,20 +278,22 @@ class JointProblem:
         return LemllPoint(U, np.zeros((U.shape[1], self.X.shape[1])), U.mean(axis=0))
 
 
-def code_logical(Y: LabelArray, cell_weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+def code_logical(
+    Y: LabelArray | FloatArray, cell_weight: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
     """Code logical labels as -1/+1, and find the constant ones.
 
     Parameters
     ----------
     Y : ndarray of shape (n_samples, n_labels)
-        Logical labels, 0/1.
+        Logical labels, 0/1, or degrees between them.
     cell_weight : ndarray of shape (n_samples, n_labels) or None
         The weights of the cells.
 
     Returns
     -------
     coded : ndarray of shape (n_samples, n_labels)
-        -1 or +1; 0 in cells without a weight.
+        -1 or +1, or between them for degrees; 0 in cells without a weight.
     constant : ndarray of shape (n_labels,)
         The value of a label that is the same in all observed cells, 0 for a label without such a
         cell, and NaN for all other labels.
@@ -327,7 +329,7 @@ def constant_point(coded: FloatArray, constant: FloatArray, n_features: int) -> 
 
 def solve_logical(
     X: Features,
-    Y: LabelArray,
+    Y: LabelArray | FloatArray,
     W: SparseMatrix,
     *,
     alpha: float,
@@ -350,8 +352,8 @@ def solve_logical(
     ----------
     X, W : arrays
         As in `lemll.solvers.solve_joint`.
-    Y : ndarray of shape (n_samples, n_labels), int8
-        Logical labels, 0/1.
+    Y : ndarray of shape (n_samples, n_labels)
+        Logical labels, 0/1, or degrees between them.
     alpha, beta, gamma, epsilon, tol : float
         As in `lemll.solvers.solve_joint`.
     cell_weight : ndarray of shape (n_samples, n_labels), optional
