@@ -15,6 +15,7 @@ from lemll.predictors import (
     MLkNN,
     MSVRClassifier,
     MultilabelForest,
+    TagPredictor,
     TwoStage,
 )
 
@@ -35,6 +36,7 @@ __all__ = [
     "MLkNN",
     "MSVRClassifier",
     "MultilabelForest",
+    "TagPredictor",
     "TwoStage",
     "__version__",
 ]

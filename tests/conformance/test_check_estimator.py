@@ -24,6 +24,7 @@ from lemll import (
     MLkNN,
     MSVRClassifier,
     MultilabelForest,
+    TagPredictor,
     TwoStage,
     enhancers,
     predictors,
@@ -44,6 +45,7 @@ CLASSICAL = [
     CLR(voting="soft"),
     MultilabelForest(10),
     MultilabelForest(10, trees="random", per_label=True),
+    TagPredictor(n_estimators=5, cv=2),
 ]
 WITH_KERNEL = [clone(made).set_params(kernel="rbf") for made in (*LINEAR, LEMLLEnhancer())]
 SEARCHES = [

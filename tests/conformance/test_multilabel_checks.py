@@ -22,6 +22,7 @@ from lemll import (
     MLkNN,
     MSVRClassifier,
     MultilabelForest,
+    TagPredictor,
     TwoStage,
 )
 from lemll.enhancers import KMEnhancer
@@ -52,6 +53,7 @@ CLASSIFIERS = [
     CLR(LogisticRegression()),
     MultilabelForest(10, random_state=0),
     MultilabelForest(10, trees="random", per_label=True, random_state=0),
+    TagPredictor(n_estimators=5, cv=2),
     ML2(),
     ML2(kernel="rbf"),
     MLFE(),

@@ -68,7 +68,7 @@ def test_msvr_scores_are_those_of_a_loop(labelled):
     ]
     np.testing.assert_allclose(model.cv_results_["mean_test_average_precision"], expected, 1e-6)
     assert model.best_params_["alpha"] == AXIS[int(np.argmax(expected))]
-    assert set(model.best_params_) == {"alpha", "kernel", "kernel_gamma", "normalize_rows"}
+    assert set(model.best_params_) == {"alpha", "kernel", "kernel_gamma", "normalize_rows", "scale"}
     assert isinstance(model.best_estimator_, MSVRClassifier)
     np.testing.assert_array_equal(model.predict(X), model.best_estimator_.predict(X))
 

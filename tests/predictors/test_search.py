@@ -76,7 +76,7 @@ def test_a_fold_is_prepared_once_a_kernel(labelled, monkeypatch):
     monkeypatch.setattr(
         trials.FoldPath, "_prepare", lambda self: prepared.append(self) or prepare(self)
     )
-    settings = {"search": "coarse", "kernel": "auto", "cv": 2, "tol_final": 1e-3}
+    settings = {"search": "coarse", "kernel": "auto", "scale": "none", "cv": 2, "tol_final": 1e-3}
     LEMLLCV(**settings).fit(X, Y)
     assert len(prepared) == 4 * 2
     # Without memory to keep it in, it is prepared again, to the same result.
@@ -92,7 +92,9 @@ def test_a_fold_is_prepared_once_a_kernel(labelled, monkeypatch):
 @pytest.mark.slow
 def test_auto_tries_kernels_and_scaled_rows(labelled):
     X, Y = labelled
-    model = LEMLLCV(**SMALL, kernel="auto", normalize_rows="auto").fit(X, Y)
+    model = LEMLLCV(**SMALL, kernel="auto", normalize_rows="auto", scale="none", search="grid").fit(
+        X, Y
+    )
     table = pd.DataFrame(model.cv_results_)
     tried = table.groupby(["param_kernel", "param_kernel_gamma", "param_normalize_rows"]).size()
     assert (tried == 18).all()
@@ -101,7 +103,9 @@ def test_auto_tries_kernels_and_scaled_rows(labelled):
     middle = 1 / X.var(axis=0).sum()
     np.testing.assert_allclose(sorted(widths[1:]), [middle / 4, middle, 4 * middle])
     best = model.best_params_
-    alone = LEMLL(**{name: best[name] for name in best if name != "normalize_rows"}, tol=1e-6)
+    alone = LEMLL(
+        **{name: best[name] for name in best if name not in ("normalize_rows", "scale")}, tol=1e-6
+    )
     rows = normalize(X) if best["normalize_rows"] else X
     np.testing.assert_array_equal(
         model.decision_function(X), alone.fit(rows, Y).decision_function(rows)
@@ -227,7 +231,12 @@ def test_progress_is_reported(labelled, search, n_points):
     X, Y = labelled
     reports = []
     model = LEMLLCV(
-        **SMALL, search=search, kernel="auto", tol_final=1e-3, callback=reports.append
+        **SMALL,
+        search=search,
+        kernel="auto",
+        scale="none",
+        tol_final=1e-3,
+        callback=reports.append,
     ).fit(X, Y)
     done = [report.done for report in reports]
     assert done == sorted(set(done))
@@ -309,7 +318,7 @@ def test_points_that_miss_the_tolerance_are_counted(labelled):
         ),
         ({"scoring": []}, "scoring must name at least one measure, got none"),
         ({"scoring": None}, "scoring=None must be one of"),
-        ({"search": "random"}, "search='random' must be 'grid' or 'coarse'"),
+        ({"search": "random"}, "search='random' must be 'auto', 'grid', 'coarse' or 'halving'"),
         ({"cv": 1}, "cv must be a whole number >= 2, got 1"),
         ({"cv": []}, r"cv=\[\] must give at least one split, got none"),
         ({"cv": "many"}, "Expected .*cv.* as an integer"),
@@ -332,5 +341,5 @@ def test_bad_settings_are_named(labelled, wrong, message):
 
 def test_rows_of_a_precomputed_kernel_are_not_scaled(labelled):
     X, Y = labelled
-    with pytest.raises(ValueError, match="normalize_rows must be False with a precomputed kernel"):
+    with pytest.raises(ValueError, match="normalize_rows must be False and scale .none. with a"):
         MSVRCV(cv=2, kernel="precomputed", normalize_rows="auto").fit(X @ X.T, Y)

@@ -25,19 +25,23 @@ from lemll.fitting.normalization import (
     check_normalization,
     normalize,
 )
+from lemll.fitting.scaling import SCALES, check_scale, fit_scaling, usual_scale
 
 __all__ = [
     "KERNELS",
     "NORMALIZATIONS",
+    "SCALES",
     "Kernel",
     "Normalization",
     "check_fits",
     "check_gamma",
     "check_normalization",
+    "check_scale",
     "check_two_rows",
     "choose_gamma",
     "choose_kernel",
     "fit_equation9",
+    "fit_scaling",
     "gamma_of_distance",
     "inverse_variance",
     "local_graph",
@@ -49,4 +53,5 @@ __all__ = [
     "squared_distances",
     "squared_lengths",
     "store_model",
+    "usual_scale",
 ]

@@ -13,6 +13,7 @@ from lemll.predictors.msvr import MSVR, MSVRClassifier
 from lemll.predictors.msvr_cv import MSVRCV
 from lemll.predictors.reliab import RELIAB
 from lemll.predictors.search.trials import SearchProgress
+from lemll.predictors.tag_predictor import BlendProgress, TagPredictor
 from lemll.predictors.two_stage import TwoStage
 
 # Every learner, once: the conformance checks read this, and a test compares it with `__all__`.
@@ -32,6 +33,7 @@ PREDICTORS: tuple[type, ...] = (
     RELIAB,
     TwoStage,
     MultilabelForest,
+    TagPredictor,
 )
 
 __all__ = [
@@ -46,10 +48,12 @@ __all__ = [
     "PREDICTORS",
     "RELIAB",
     "BinaryRelevance",
+    "BlendProgress",
     "LabelChain",
     "MLkNN",
     "MSVRClassifier",
     "MultilabelForest",
     "SearchProgress",
+    "TagPredictor",
     "TwoStage",
 ]

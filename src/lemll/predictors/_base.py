@@ -48,6 +48,7 @@ PARTIAL_LEARNERS = (
     "LabelChain",
     "MLkNN",
     "MultilabelForest(per_label=True)",
+    "TagPredictor",
     "TwoStage(LEMLLEnhancer())",
 )
 

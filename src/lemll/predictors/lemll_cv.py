@@ -30,10 +30,15 @@ class LEMLLCV(PathCV):
     cv : int, splitter or iterable, default=5
         The number of folds, which are then stratified for all labels together. Or a splitter, or
         pairs of training and test rows, as in scikit-learn.
-    search : {"grid", "coarse"}, default="grid"
+    search : {"auto", "grid", "coarse", "halving"}, default="auto"
         "grid" tries all combinations. "coarse" first tries every third value of each parameter.
         Then it tries the neighbours of the best combination, until no neighbour is better. This
-        takes about a quarter of the work.
+        takes about a quarter of the work. "halving" first compares all kernels and scalings on
+        two folds of at most 600 rows, with three values of alpha; then the better half of them on
+        all rows. From the best combination it walks: it multiplies or divides one parameter by 4,
+        the width of an RBF kernel included, until the score does not improve. So it can leave the
+        given values: alpha from 4**-8 to 4**8, beta and gamma from 4**-4 to 4**4. "auto" is
+        "halving" if `kernel` is "auto", otherwise "grid".
     one_standard_error : bool, default=False
         Whether to choose the simplest model that is almost as good as the best. Candidates have
         the same kernel as the best, and a mean score within one standard error of it. Among them
@@ -43,7 +48,13 @@ class LEMLLCV(PathCV):
     kernel_gamma, degree, coef0 : object
         Parameters of the kernel, as in :class:`LEMLL`.
     normalize_rows : bool or "auto", default=False
-        Whether each row is divided by its length. "auto" tries both.
+        Whether each row is divided by its length, after the scaling. "auto" tries both.
+    scale : {"auto", "standard", "maxabs", "none"}, optional
+        The scaling of the columns, learned on the training rows of each fold. "standard" subtracts
+        the mean and divides by the standard deviation; sparse features are only divided. "maxabs"
+        divides by the largest absolute value. "none" changes nothing, as in the paper. "auto"
+        tries "none", and "standard" ("maxabs" for sparse features). By default "auto" if `kernel`
+        is "auto", otherwise "none".
     epsilon, n_neighbors, reg_policy, max_iter
         As in :class:`LEMLL`.
     thresholds : {"zero", "f1", "hamming"}, default="zero"
@@ -55,6 +66,9 @@ class LEMLLCV(PathCV):
         Floating-point precision of the iterates during the search.
     refit : bool, default=True
         Whether to fit the final model. Without it, the object cannot predict.
+    max_seconds : float, optional
+        Wall time after which no further combinations are tried. At least one space is tried, and
+        the final model is always fitted.
     n_jobs : int, optional
         Number of folds that run at the same time, in threads, as in joblib. The result does not
         depend on it.
@@ -64,7 +78,7 @@ class LEMLLCV(PathCV):
     Attributes
     ----------
     best_params_ : dict
-        alpha, beta, gamma, kernel, kernel_gamma and normalize_rows of the final model.
+        alpha, beta, gamma, kernel, kernel_gamma, normalize_rows and scale of the final model.
     best_score_ : float
         Mean of the first measure over the folds. Greater is better.
     best_index_ : int
@@ -75,7 +89,7 @@ class LEMLLCV(PathCV):
         are negated. ``optimality`` is the largest certified gap over the folds.
     best_estimator_ : LEMLL
         The final model. Its attributes (``coef_``, ``label_distribution_``, ...) are also
-        available on this object. If `normalize_rows` was chosen, it expects rows of length 1.
+        available on this object. It expects rows that are already scaled.
     n_splits_ : int
         Number of folds.
 
@@ -91,7 +105,7 @@ class LEMLLCV(PathCV):
     >>> digits = load_digit_tags()
     >>> model = LEMLLCV(search="coarse", cv=2).fit(digits.X[:300], digits.Y[:300])
     >>> sorted(model.best_params_)
-    ['alpha', 'beta', 'gamma', 'kernel', 'kernel_gamma', 'normalize_rows']
+    ['alpha', 'beta', 'gamma', 'kernel', 'kernel_gamma', 'normalize_rows', 'scale']
     >>> model.predict(digits.X[300:]).shape
     (1497, 8)
     """
@@ -104,13 +118,14 @@ class LEMLLCV(PathCV):
         *,
         scoring: Any = "average_precision",
         cv: Estimator = 5,
-        search: str = "grid",
+        search: str = "auto",
         one_standard_error: bool = False,
         kernel: KernelLike = "linear",
         kernel_gamma: str | float = "variance",
         degree: int = 3,
         coef0: float = 1.0,
         normalize_rows: Any = False,
+        scale: str | None = None,
         epsilon: float = 0.1,
         n_neighbors: int = 10,
         reg_policy: str = "always",
@@ -120,6 +135,7 @@ class LEMLLCV(PathCV):
         max_iter: int = 1000,
         precision: str = "float64",
         refit: bool = True,
+        max_seconds: float | None = None,
         n_jobs: int | None = None,
         callback: Any = None,
     ) -> None:
@@ -135,6 +151,7 @@ class LEMLLCV(PathCV):
         self.degree = degree
         self.coef0 = coef0
         self.normalize_rows = normalize_rows
+        self.scale = scale
         self.epsilon = epsilon
         self.n_neighbors = n_neighbors
         self.reg_policy = reg_policy
@@ -144,6 +161,7 @@ class LEMLLCV(PathCV):
         self.max_iter = max_iter
         self.precision = precision
         self.refit = refit
+        self.max_seconds = max_seconds
         self.n_jobs = n_jobs
         self.callback = callback
 

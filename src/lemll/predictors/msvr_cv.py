@@ -26,13 +26,13 @@ class MSVRCV(PathCV):
     ----------
     alphas : sequence of float, default={1/64, 1/16, 1/4, 1, 4, 16, 64}
         Values to try.
-    scoring, cv, one_standard_error, kernel, kernel_gamma, degree, coef0, normalize_rows
-        As in :class:`LEMLLCV`.
+    scoring, cv, one_standard_error, kernel, kernel_gamma, degree, coef0, normalize_rows, scale
+        As in :class:`LEMLLCV`. With ``kernel="auto"`` it searches by halving.
     epsilon, thresholds, max_iter
         As in :class:`MSVRClassifier`.
     tol_search, tol_final : float, default=1e-3, 1e-10
         As in :class:`LEMLLCV`.
-    refit, n_jobs, callback
+    refit, max_seconds, n_jobs, callback
         As in :class:`LEMLLCV`.
 
     Attributes
@@ -53,7 +53,7 @@ class MSVRCV(PathCV):
     >>> digits = load_digit_tags()
     >>> model = MSVRCV(cv=2).fit(digits.X[:300], digits.Y[:300])
     >>> sorted(model.best_params_)
-    ['alpha', 'kernel', 'kernel_gamma', 'normalize_rows']
+    ['alpha', 'kernel', 'kernel_gamma', 'normalize_rows', 'scale']
     """
 
     def __init__(
@@ -68,12 +68,14 @@ class MSVRCV(PathCV):
         degree: int = 3,
         coef0: float = 1.0,
         normalize_rows: Any = False,
+        scale: str | None = None,
         epsilon: float = 0.1,
         thresholds: Thresholds = "zero",
         tol_search: float = 1e-3,
         tol_final: float = 1e-10,
         max_iter: int = 1000,
         refit: bool = True,
+        max_seconds: float | None = None,
         n_jobs: int | None = None,
         callback: Any = None,
     ) -> None:
@@ -86,12 +88,14 @@ class MSVRCV(PathCV):
         self.degree = degree
         self.coef0 = coef0
         self.normalize_rows = normalize_rows
+        self.scale = scale
         self.epsilon = epsilon
         self.thresholds = thresholds
         self.tol_search = tol_search
         self.tol_final = tol_final
         self.max_iter = max_iter
         self.refit = refit
+        self.max_seconds = max_seconds
         self.n_jobs = n_jobs
         self.callback = callback
 

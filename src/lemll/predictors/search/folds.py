@@ -12,27 +12,37 @@ import numpy.typing as npt
 from sklearn.preprocessing import normalize as normalize_rows
 
 from lemll._types import Features, FloatArray, KernelLike, LabelArray, Settings, SettingsView
-from lemll.fitting import check_fits, choose_kernel, local_graph
+from lemll.fitting import check_fits, choose_kernel, fit_scaling, local_graph
 from lemll.metrics import METRICS, Metric, MetricScorer
 from lemll.solvers import GridPoint, LogicalPath, MsvrSolution, solve_msvr_path
 
-__all__ = ["Fold", "FoldPath", "FoldScores", "Measure", "Space", "measures_of"]
+__all__ = [
+    "Fold",
+    "FoldPath",
+    "FoldScores",
+    "Measure",
+    "Space",
+    "SpaceRows",
+    "measures_of",
+]
 
 Measure = Callable[[LabelArray, FloatArray], float]
 _Path = Callable[[Sequence[GridPoint]], Iterator[tuple[int, Any]]]
 
 
 class Space(NamedTuple):
-    """The feature space of the model: a kernel, and whether rows are scaled to length 1 first.
+    """The feature space of the model: how columns and rows are scaled, and a kernel.
 
     Attributes
     ----------
     kernel, kernel_gamma : object
         As in `lemll.LEMLL`.
     normalize_rows : bool
-        Whether each row is divided by its length.
+        Whether each row is divided by its length, after the scaling of the columns.
     degree, coef0 : number
         As in `lemll.LEMLL`.
+    scale : str
+        The scaling of the columns, as in `lemll.LEMLL`.
     """
 
     kernel: KernelLike
@@ -40,10 +50,37 @@ class Space(NamedTuple):
     normalize_rows: bool
     degree: int = 3
     coef0: float = 1.0
+    scale: str = "none"
 
-    def rows(self, X: Features) -> Features:
-        """Return the rows to which the kernel is applied."""
-        return normalize_rows(X) if self.normalize_rows else X
+    def fit(self, X: Features) -> SpaceRows:
+        """Return the function that turns rows into those to which the kernel is applied.
+
+        Parameters
+        ----------
+        X : ndarray or csr_array of shape (n_samples, n_features)
+            Training rows, which determine the scaling of the columns.
+        """
+        return SpaceRows(fit_scaling(self.scale, X), self.normalize_rows)
+
+
+class SpaceRows(NamedTuple):
+    """Turn rows into those to which the kernel is applied.
+
+    Attributes
+    ----------
+    scaling : callable
+        Scales the columns.
+    normalize : bool
+        Whether each row is then divided by its length.
+    """
+
+    scaling: Callable[[Features], Features]
+    normalize: bool
+
+    def __call__(self, X: Features) -> Features:
+        """Return the scaled rows."""
+        rows = self.scaling(X)
+        return normalize_rows(rows) if self.normalize else rows
 
 
 @dataclass(frozen=True)
@@ -188,15 +225,34 @@ class FoldPath:
             optimality[place] = solution.optimality
         return FoldScores(values, optimality)
 
+    def unseen_scores(self, point: GridPoint) -> FloatArray:
+        """Fit one point on the training rows and return the scores of the test rows.
+
+        Parameters
+        ----------
+        point : GridPoint
+            The weights.
+
+        Returns
+        -------
+        ndarray of shape (n_test, n_labels)
+            The scores.
+        """
+        across, path = self._prepare()
+        ((_, solution),) = path([point])
+        return np.asarray(across @ solution.coef.T + solution.intercept)
+
     def _prepare(self) -> tuple[Any, _Path]:
         """Return the features (or kernel values) of the test rows, and the path to solve."""
         fold, space = self._fold, self._space
         pairwise = space.kernel == "precomputed"
         # The columns of a precomputed kernel are rows too, and the test rows must stay unknown.
         known, new = (
-            space.rows(fold.X[rows][:, fold.train] if pairwise else fold.X[rows])
+            fold.X[rows][:, fold.train] if pairwise else fold.X[rows]
             for rows in (fold.train, fold.test)
         )
+        rows = space.fit(known)
+        known, new = rows(known), rows(new)
         Y = fold.Y[fold.train]
         weight = None if fold.weight is None else fold.weight[fold.train]
         # MSVR does not use rows without an observed cell, also not for the width of the kernel.

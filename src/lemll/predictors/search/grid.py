@@ -10,7 +10,10 @@ from lemll._types import Array, FloatArray
 from lemll.predictors.search.folds import FoldScores, Space
 from lemll.solvers import GridPoint
 
-__all__ = ["coarse_to_fine", "one_standard_error", "results_table"]
+__all__ = ["SPACE_PARAMETERS", "coarse_to_fine", "one_standard_error", "results_table"]
+
+# What a search reports about the space of a combination.
+SPACE_PARAMETERS = ("kernel", "kernel_gamma", "normalize_rows", "scale")
 
 Place = tuple[int, int, int]
 
@@ -113,7 +116,7 @@ def results_table(
         f"param_{name}": np.array([getattr(point, name) for _, point in tried])
         for name in GridPoint._fields
     }
-    for name in ("kernel", "kernel_gamma", "normalize_rows"):
+    for name in SPACE_PARAMETERS:
         # A kernel may be a name or a function, and np.array would convert mixed types to text.
         column = np.empty(len(tried), dtype=object)
         column[:] = [getattr(space, name) for space, _ in tried]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
+from collections.abc import Sequence
 from functools import partial
 from numbers import Integral
 from typing import Any, Self
@@ -11,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import check_cv
+from threadpoolctl import threadpool_limits
 
 from lemll._labels import LabelCoding, check_same_rows, weigh_cells
 from lemll._types import (
@@ -24,11 +26,17 @@ from lemll._types import (
 )
 from lemll._validation import all_or_nothing, check_n_jobs, check_number, check_whole
 from lemll._warnings import warn_caller
-from lemll.fitting import inverse_variance
+from lemll.fitting import check_scale, inverse_variance, usual_scale
 from lemll.model_selection import IterativeStratifiedKFold
 from lemll.predictors._base import LabelScorer, partial_refusal
 from lemll.predictors.search.folds import Fold, Space, measures_of
-from lemll.predictors.search.grid import coarse_to_fine, one_standard_error, results_table
+from lemll.predictors.search.grid import (
+    SPACE_PARAMETERS,
+    coarse_to_fine,
+    one_standard_error,
+    results_table,
+)
+from lemll.predictors.search.halving import first_round_folds, halve_and_walk
 from lemll.predictors.search.trials import Trials
 from lemll.solvers import GridPoint
 
@@ -39,6 +47,8 @@ PAPER_GRID = tuple(4.0**power for power in range(-3, 4))
 _WIDTHS = (0.25, 1.0, 4.0)
 # This many of the best combinations are solved again to `tol_final` before one is chosen.
 _FINALISTS = 10
+# With fewer rows, products are too small to be worth several threads.
+_ROWS_FOR_THREADS = 3000
 
 
 class PathCV(LabelScorer):
@@ -49,13 +59,15 @@ class PathCV(LabelScorer):
 
     scoring: Any
     cv: Estimator
-    search: str = "grid"
+    search: str = "auto"
     one_standard_error: Any
     kernel: KernelLike
     kernel_gamma: str | float
     degree: Any
     coef0: Any
     normalize_rows: Any
+    scale: str | None
+    max_seconds: float | None
     epsilon: float
     tol_search: Any
     tol_final: Any
@@ -75,6 +87,15 @@ class PathCV(LabelScorer):
     def _graph_options(self) -> Settings:
         """Return the options of the path that only some models have."""
         return {}
+
+    def _path_options(self) -> Settings:
+        """Return the options of `FoldPath`."""
+        return {
+            **self._graph_options(),
+            "epsilon": check_number("epsilon", self.epsilon, above=0, inclusive=True),
+            "tol": check_number("tol_search", self.tol_search, above=0),
+            "max_iter": check_whole("max_iter", self.max_iter, least=1),
+        }
 
     @all_or_nothing
     def fit(
@@ -113,7 +134,7 @@ class PathCV(LabelScorer):
         if weight is not None:
             self._check_partial(weight)
         found = self._search(X, Y, weight, groups)
-        self._learn(X, Y, weight, found.pop("_best"), coding)
+        self._learn(X, Y, weight, found["_combination"], coding)
         self.__dict__.update(found)
         return self
 
@@ -126,46 +147,83 @@ class PathCV(LabelScorer):
     ) -> Settings:
         """Try the parameters; return the attributes to set and the best combination."""
         measures = measures_of(self.scoring)
-        if self.search not in ("grid", "coarse"):
-            raise ValueError(f"search={self.search!r} must be 'grid' or 'coarse'.")
+        search = self._chosen_search()
         axes = self._axes()
-        options = {
-            **self._graph_options(),
-            "epsilon": check_number("epsilon", self.epsilon, above=0, inclusive=True),
-            "tol": check_number("tol_search", self.tol_search, above=0),
-            "max_iter": check_whole("max_iter", self.max_iter, least=1),
-        }
+        options = self._path_options()
         n_jobs = check_n_jobs(self.n_jobs)
         folds, spaces = self._folds(X, Y, weight, groups), self._spaces(X)
-        trials = Trials(folds, measures, options, n_jobs=n_jobs, callback=self.callback)
-        grid = [GridPoint(*point) for point in itertools.product(*axes)]
-        for number, space in enumerate(spaces):
-            if self.search == "grid":
-                trials.expect(len(grid), len(spaces) - number)
-                trials.evaluate(space, grid)
+        make_trials = partial(
+            Trials,
+            measures=measures,
+            options=options,
+            n_jobs=n_jobs,
+            max_seconds=self._budget(),
+        )
+        trials = make_trials(folds, callback=self.callback)
+        # Threads of BLAS wait for each other in small products, most of all on a busy machine.
+        with threadpool_limits(1 if len(Y) < _ROWS_FOR_THREADS else None, user_api="blas"):
+            if search == "halving":
+                trials.expect(None, 1)
+                first = make_trials(first_round_folds(folds), callback=None)
+                halve_and_walk(spaces, axes, first, trials)
             else:
-                trials.expect(None, len(spaces) - number)
-                coarse_to_fine(axes, partial(trials.evaluate, space, keep=True))
-            trials.forget()
-        self._warn(trials)
-        best = self._final(trials)
+                self._all_spaces(search, spaces, axes, trials)
+            self._warn(trials)
+            best = self._final(trials)
         results = results_table(trials.tried, trials.scores, list(measures))
         if self.one_standard_error:
             best = one_standard_error(trials.tried, [s.values[:, 0] for s in trials.scores])
         space, point = trials.tried[best]
         return {
-            "_best": trials.tried[best],
-            "_space": space,
+            "_combination": trials.tried[best],
             "cv_results_": results,
             "best_index_": best,
             "best_score_": float(trials.means()[best]),
             # Only parameters that the class searches: MSVRCV has `alphas`, but no `betas`.
             "best_params_": {
                 **{n: value for n, value in point._asdict().items() if hasattr(self, n + "s")},
-                **{n: getattr(space, n) for n in ("kernel", "kernel_gamma", "normalize_rows")},
+                **{n: getattr(space, n) for n in SPACE_PARAMETERS},
             },
             "n_splits_": len(folds),
         }
+
+    def _chosen_search(self) -> str:
+        if self.search not in ("auto", "grid", "coarse", "halving"):
+            raise ValueError(
+                f"search={self.search!r} must be 'auto', 'grid', 'coarse' or 'halving'."
+            )
+        if self.search != "auto":
+            return self.search
+        return "halving" if self._searches_kernels else "grid"
+
+    @property
+    def _searches_kernels(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "auto"
+
+    def _budget(self) -> float:
+        if self.max_seconds is None:
+            return float("inf")
+        return check_number("max_seconds", self.max_seconds, above=0)
+
+    def _all_spaces(
+        self,
+        search: str,
+        spaces: Sequence[Space],
+        axes: Sequence[Sequence[float]],
+        trials: Trials,
+    ) -> None:
+        """Search every space by itself, on the given axes."""
+        grid = [GridPoint(*point) for point in itertools.product(*axes)]
+        for number, space in enumerate(spaces):
+            if number and trials.out_of_time():
+                return
+            if search == "grid":
+                trials.expect(len(grid), len(spaces) - number)
+                trials.evaluate(space, grid)
+            else:
+                trials.expect(None, len(spaces) - number)
+                coarse_to_fine(axes, partial(trials.evaluate, space, keep=True))
+            trials.forget()
 
     def _final(self, trials: Trials) -> int:
         """Return the index of the best combination, after solving it to `tol_final`.
@@ -178,7 +236,7 @@ class PathCV(LabelScorer):
         while True:
             means = trials.means()
             best = int(means.argmax())
-            if best in exact:
+            if best in exact or trials.out_of_time():
                 return best
             order = np.argsort(-means, kind="stable").tolist()
             # The scores change when they are refined, so another combination may lead now. Go on
@@ -202,22 +260,34 @@ class PathCV(LabelScorer):
     def _spaces(self, X: Features) -> list[Space]:
         if self.normalize_rows not in (True, False, "auto"):
             raise ValueError(f"normalize_rows={self.normalize_rows!r} must be a bool or 'auto'.")
+        scales = self._scales(X)
+        if self._pairwise and (self.normalize_rows or scales != ["none"]):
+            raise ValueError(
+                "normalize_rows must be False and scale 'none' with a precomputed kernel, whose "
+                "rows are not features."
+            )
+        lengths = (False, True) if self.normalize_rows == "auto" else (self.normalize_rows,)
         spaces = []
-        for scaled in (False, True) if self.normalize_rows == "auto" else (self.normalize_rows,):
-            plain = Space(self.kernel, self.kernel_gamma, scaled, self.degree, self.coef0)
-            if not (isinstance(self.kernel, str) and self.kernel == "auto"):
+        for scale, to_length_1 in itertools.product(scales, lengths):
+            plain = Space(
+                self.kernel, self.kernel_gamma, to_length_1, self.degree, self.coef0, scale
+            )
+            if not self._searches_kernels:
                 spaces.append(plain)
                 continue
-            # The variance changes when rows are scaled to length 1, and so do useful widths.
+            # The variance changes with the scaling of rows and columns, and so do useful widths.
             spaces.append(plain._replace(kernel="linear"))
-            middle = inverse_variance(plain.rows(X))
+            middle = inverse_variance(plain.fit(X)(X))
             spaces += [plain._replace(kernel="rbf", kernel_gamma=middle * w) for w in _WIDTHS]
-        if self._pairwise and self.normalize_rows:
-            raise ValueError(
-                "normalize_rows must be False with a precomputed kernel, whose rows are not "
-                "features."
-            )
         return spaces
+
+    def _scales(self, X: Features) -> list[str]:
+        """Return the scalings of the columns to try."""
+        if self.scale is None and not self._searches_kernels:
+            return ["none"]
+        if self.scale is None or check_scale(self.scale) == "auto":
+            return ["none", usual_scale(X)]
+        return [self.scale]
 
     def _folds(
         self, X: Features, Y: LabelArray, weight: FloatArray | None, groups: MatrixLike
@@ -267,7 +337,8 @@ class PathCV(LabelScorer):
             max_iter=self.max_iter,
         )
         labels = Y if weight is None else np.where(Y < 0, np.nan, Y)
-        self.best_estimator_ = model.fit(space.rows(X), labels, label_weight=weight)
+        self._rows = space.fit(X)
+        self.best_estimator_ = model.fit(self._rows(X), labels, label_weight=weight)
         self._store(coding, model.thresholds_)
 
     def _score(self, X: Features) -> FloatArray:
@@ -276,7 +347,7 @@ class PathCV(LabelScorer):
                 f"this {type(self).__name__} was fitted with refit=False, so there is no model to "
                 "predict with; fit it with refit=True, or a model of your own with best_params_."
             )
-        scores: FloatArray = self.best_estimator_._score(self._space.rows(X))
+        scores: FloatArray = self.best_estimator_._score(self._rows(X))
         return scores
 
     def __getattr__(self, name: str) -> Features:

@@ -58,6 +58,8 @@ class Trials:
         Number of folds that run at the same time, as in joblib.
     callback : callable or None
         Called with a `SearchProgress` after each path through a fold.
+    max_seconds : float, default=inf
+        Time after which `out_of_time` is true.
 
     Attributes
     ----------
@@ -75,6 +77,7 @@ class Trials:
         *,
         n_jobs: int | None,
         callback: Callable[[SearchProgress], None] | None,
+        max_seconds: float = float("inf"),
     ) -> None:
         self.tried: list[tuple[Space, GridPoint]] = []
         self.scores: list[FoldScores] = []
@@ -84,6 +87,15 @@ class Trials:
         self._best_score = float("nan")
         self._done = self._expected = 0
         self._clock = time.perf_counter()
+        self._max_seconds = max_seconds
+
+    def out_of_time(self) -> bool:
+        """Whether no further combinations should be tried."""
+        return time.perf_counter() - self._clock > self._max_seconds
+
+    def best(self) -> tuple[Space, GridPoint]:
+        """Return the best combination so far."""
+        return self.tried[int(self.means().argmax())]
 
     def expect(self, n_points: int | None, n_spaces: int) -> None:
         """Set how many points each remaining space will try; None if this is not known."""

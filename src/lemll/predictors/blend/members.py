@@ -1,0 +1,268 @@
+"""The members of a blend: each gives out-of-fold scores, and can then be fitted to all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from sklearn.preprocessing import normalize as to_length_1
+
+from lemll._types import Features, FloatArray, IndexArray, LabelArray
+from lemll._validation import is_sparse
+from lemll.fitting import fit_scaling
+from lemll.predictors._base import MultilabelClassifier
+from lemll.predictors.binary_relevance import BinaryRelevance
+from lemll.predictors.forest import MultilabelForest, Trees
+from lemll.predictors.lemll_cv import LEMLLCV
+from lemll.predictors.logistic.probability import log_odds
+from lemll.predictors.search.folds import Fold, FoldPath
+
+__all__ = ["ForestMember", "Learned", "LemllMember", "LogisticMember", "Member", "Scorer", "Task"]
+
+# A function that scores rows, label by label.
+Scorer = Callable[[Features], FloatArray]
+
+# Inverse strengths of the penalty of the logistic regressions, from strong to weak.
+_STRENGTHS = tuple(4.0**power for power in range(-7, 5))
+# A kernel matrix of more rows takes minutes; with more rows LEMLL is linear.
+_LARGEST_KERNEL = 5000
+# Certified gap of the models of LEMLL.
+_TOL = 1e-4
+# Bound of the log-odds of a member. The leaves of a forest are often pure, and a label without a
+# relevant row in a fold has infinite log-odds; neither is that sure.
+_SUREST = 7.0
+
+
+class Task(NamedTuple):
+    """What a blend learns from.
+
+    Attributes
+    ----------
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Features.
+    Y : ndarray of shape (n_samples, n_labels)
+        Labels, 0/1; unknown cells are -1.
+    weight : ndarray of shape (n_samples, n_labels) or None
+        The weights of the cells; None if all are 1.
+    folds : sequence of (train, test)
+        Rows to fit and rows to score. Each row is scored once.
+    seconds_left : callable
+        Seconds until the time budget is used up.
+    """
+
+    X: Features
+    Y: LabelArray
+    weight: FloatArray | None
+    folds: Sequence[tuple[IndexArray, IndexArray]]
+    seconds_left: Callable[[], float]
+
+    def labels(self, rows: IndexArray) -> FloatArray:
+        """Return the labels of rows as a user gives them, with NaN in unknown cells."""
+        Y = self.Y[rows]
+        return Y.astype(np.float64) if self.weight is None else np.where(Y < 0, np.nan, Y)
+
+    def fit(self, model: MultilabelClassifier, X: Features, rows: IndexArray) -> Scorer:
+        """Fit a model to rows of X, with their labels and weights; return its scores."""
+        weight = None if self.weight is None else self.weight[rows]
+        return model.fit(X[rows], self.labels(rows), label_weight=weight)._score
+
+
+class Learned(NamedTuple):
+    """What a member has learned.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_samples, n_labels)
+        Scores of every training row by a model that did not see its labels.
+    fit : callable
+        Fits the member to all rows and returns the function that scores new rows.
+    chosen : str
+        The parameters chosen, for a reader.
+    """
+
+    scores: FloatArray
+    fit: Callable[[], Scorer]
+    chosen: str
+
+
+class Member(Protocol):
+    """A learner that can take part in a blend."""
+
+    def learn(self, task: Task) -> Learned:
+        """Score the training rows out of fold."""
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """Scores of rows after a change of the features."""
+
+    rows: Callable[[Features], Features]
+    score: Scorer
+
+    def __call__(self, X: Features) -> FloatArray:
+        return self.score(self.rows(X))
+
+
+@dataclass(frozen=True)
+class _Bounded:
+    """Log-odds within bounds."""
+
+    score: Scorer
+
+    def __call__(self, X: Features) -> FloatArray:
+        return np.clip(self.score(X), -_SUREST, _SUREST)
+
+
+@dataclass(frozen=True)
+class LemllMember:
+    """LEMLL, linear or with an RBF kernel, with searched scaling and weights.
+
+    Attributes
+    ----------
+    scoring : str
+        The measure that chooses the parameters.
+    """
+
+    scoring: str
+
+    def learn(self, task: Task) -> Learned:
+        """Search the parameters in the folds, and score the rows with the best ones."""
+        X, sparse = task.X, is_sparse(task.X)
+        search = LEMLLCV(
+            scoring=self.scoring,
+            cv=task.folds,
+            kernel="auto" if X.shape[0] <= _LARGEST_KERNEL else "linear",
+            search="halving",
+            # Dense columns have units, which must not matter. Sparse columns are often counts or
+            # weights of words, whose sizes matter, so there the search decides.
+            scale="auto" if sparse else "standard",
+            normalize_rows="auto" if sparse else False,
+            tol_final=1e-3,
+            max_seconds=_budget(task.seconds_left()),
+            refit=False,
+        )
+        everything = np.arange(X.shape[0])
+        search.fit(X, task.labels(everything), label_weight=task.weight)
+        space, point = search._combination
+        options = {**search._path_options(), "tol": _TOL}
+        scores = np.empty(task.Y.shape)
+        for train, test in task.folds:
+            fold = Fold(X, task.Y, train, test, task.weight)
+            scores[test] = FoldPath(fold, space, options).unseen_scores(point)
+
+        def fit() -> Scorer:
+            rows = space.fit(X)
+            model = search._model(point).set_params(
+                kernel=space.kernel, kernel_gamma=space.kernel_gamma, tol=_TOL
+            )
+            return _Prepared(rows, task.fit(model, rows(X), everything))
+
+        found = search.best_params_
+        width = f" of width {found['kernel_gamma']:.3g}" if found["kernel"] == "rbf" else ""
+        chosen = (
+            f"{found['kernel']} kernel{width}, scale {found['scale']}, alpha {point.alpha:.3g}, "
+            f"beta {point.beta:.3g}, gamma {point.gamma:.3g}"
+        )
+        return Learned(scores, fit, chosen)
+
+
+def _budget(seconds: float) -> float | None:
+    """Return the budget of a search, which must not be zero; None if there is no limit."""
+    return None if np.isinf(seconds) else max(1e-3, seconds)
+
+
+@dataclass(frozen=True)
+class LogisticMember:
+    """One logistic regression per label, with the strength of the penalty chosen by log loss."""
+
+    def learn(self, task: Task) -> Learned:
+        """Try the strengths, from strong to weak, until the log loss of unseen rows has turned."""
+        best = (np.inf, np.zeros(task.Y.shape), 0, 1.0)
+        candidates = _logistic_features(task.X)
+        for number, (_, X) in enumerate(candidates):
+            lowest = np.inf
+            for C in _STRENGTHS:
+                scores = np.empty(task.Y.shape)
+                for train, test in task.folds:
+                    scores[test] = _Bounded(task.fit(BinaryRelevance(C=C), X, train))(X[test])
+                loss = _log_loss(scores, task)
+                if loss < best[0]:
+                    best = (loss, scores, number, C)
+                if loss > 1.01 * lowest or task.seconds_left() <= 0:
+                    break
+                lowest = min(lowest, loss)
+        _, scores, number, C = best
+        rows, X = candidates[number]
+
+        def fit() -> Scorer:
+            model = task.fit(BinaryRelevance(C=C), X, np.arange(X.shape[0]))
+            return _Prepared(rows, _Bounded(model))
+
+        return Learned(scores, fit, f"C {C:.3g}")
+
+
+def _logistic_features(X: Features) -> list[tuple[Callable[[Features], Features], Features]]:
+    """Return the scalings to try, each with the scaled training rows."""
+    found: list[Callable[[Features], Features]] = [fit_scaling("auto", X)]
+    if is_sparse(X):
+        found.append(to_length_1)
+    return [(rows, rows(X)) for rows in found]
+
+
+def _log_loss(scores: FloatArray, task: Task) -> float:
+    """Return the log loss in the observed cells."""
+    margin = np.where(task.Y > 0, 1.0, -1.0) * scores
+    loss = np.logaddexp(0, -margin)
+    return float(loss.mean() if task.weight is None else (loss * task.weight).sum())
+
+
+@dataclass(frozen=True)
+class ForestMember:
+    """A forest of scikit-learn.
+
+    Attributes
+    ----------
+    trees : {"extra", "random"}
+        The kind of trees.
+    n_estimators : int
+        Number of trees.
+    n_jobs : int or None
+        Number of threads.
+    seed : int
+        Seed of the trees.
+    """
+
+    trees: Trees
+    n_estimators: int
+    n_jobs: int | None
+    seed: int
+
+    def learn(self, task: Task) -> Learned:
+        """Score the rows by forests of the other folds, or by the trees that did not see them."""
+        everything = np.arange(task.X.shape[0])
+        # Trees that all labels share need all labels.
+        model = MultilabelForest(
+            self.n_estimators,
+            trees=self.trees,
+            per_label=task.weight is not None,
+            n_jobs=self.n_jobs,
+            random_state=self.seed,
+        )
+        if self.trees == "random" and task.weight is None:
+            model.fit(task.X, task.Y)
+            shares = model.oob_proba_
+            assert shares is not None
+            # With few trees, all of them may have seen a row. Then the mean is the best guess.
+            shares = np.where(np.isnan(shares), task.Y.mean(axis=0), shares)
+            scores = np.clip(log_odds(shares), -_SUREST, _SUREST)
+            return Learned(scores, lambda: _Bounded(model._score), "out of bag")
+        scores = np.empty(task.Y.shape)
+        for train, test in task.folds:
+            scores[test] = _Bounded(task.fit(model, task.X, train))(task.X[test])
+
+        def fit() -> Scorer:
+            return _Bounded(task.fit(model, task.X, everything))
+
+        return Learned(scores, fit, "out of fold")

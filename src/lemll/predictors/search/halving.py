@@ -1,0 +1,152 @@
+"""Search that leaves bad feature spaces early and walks on until the score turns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from lemll.predictors.search.folds import Fold, Space
+from lemll.predictors.search.trials import Trials
+from lemll.solvers import GridPoint
+
+__all__ = ["LIMITS", "first_round_folds", "halve_and_walk"]
+
+# Smallest and largest values that the walk may reach.
+LIMITS = {
+    "alpha": (4.0**-8, 4.0**8),
+    "beta": (4.0**-4, 4.0**4),
+    "gamma": (4.0**-4, 4.0**4),
+}
+_STEP = 4.0
+# The walk may make the kernel this many steps wider or narrower than the widths it starts from.
+_WIDTH_STEPS = 3
+# The first round compares the spaces on two folds of at most this many rows.
+_FIRST_ROWS = 600
+_FIRST_FOLDS = 2
+
+
+def first_round_folds(folds: Sequence[Fold]) -> list[Fold]:
+    """Return the folds of the first round: two folds, with at most 600 rows if there are more.
+
+    Parameters
+    ----------
+    folds : sequence of Fold
+        All folds.
+
+    Returns
+    -------
+    list of Fold
+        The rows are drawn with a fixed seed.
+    """
+    random = np.random.RandomState(0)
+    small = []
+    for fold in folds[:_FIRST_FOLDS]:
+        n_rows = len(fold.train) + len(fold.test)
+        share = min(1.0, _FIRST_ROWS / n_rows)
+        train, test = (
+            np.sort(random.choice(rows, math.ceil(share * len(rows)), replace=False))
+            for rows in (fold.train, fold.test)
+        )
+        small.append(Fold(fold.X, fold.Y, train, test, fold.weight))
+    return small
+
+
+def halve_and_walk(
+    spaces: Sequence[Space], axes: Sequence[Sequence[float]], first: Trials, trials: Trials
+) -> None:
+    """Compare the spaces on few rows, the better half on all rows, and improve the best one.
+
+    The spaces are compared by their best score at the smallest, the middle and the largest alpha.
+    In the best space the search walks: it multiplies or divides one parameter by 4, the width of
+    an RBF kernel included, as long as the score improves. It may leave the given axes, up to
+    `LIMITS`.
+
+    Parameters
+    ----------
+    spaces : sequence of Space
+        The candidates.
+    axes : sequence of three sequences of float
+        Ascending values of alpha, beta and gamma to start from.
+    first : Trials
+        The trials of the first round, on the folds of `first_round_folds`.
+    trials : Trials
+        The trials on all rows. They hold the results.
+    """
+    alphas, betas, gammas = axes
+    ends = dict.fromkeys((alphas[0], alphas[len(alphas) // 2], alphas[-1]))
+    points = [GridPoint(a, betas[len(betas) // 2], gammas[len(gammas) // 2]) for a in ends]
+    kept = list(spaces)
+    if len(kept) > 1:
+        scores = [_evaluate(first, space, points) for space in kept]
+        order = np.argsort(-np.array(scores), kind="stable")
+        kept = [kept[i] for i in order[: math.ceil(len(kept) / 2)]]
+    for space in kept:
+        if trials.tried and trials.out_of_time():
+            break
+        _evaluate(trials, space, points)
+    _walk(trials)
+
+
+def _evaluate(trials: Trials, space: Space, points: Sequence[GridPoint]) -> float:
+    best = float(trials.evaluate(space, points).max())
+    trials.forget()
+    return best
+
+
+def _walk(trials: Trials) -> None:
+    """Move from the best combination to better neighbours until there is none, or no time."""
+    start = trials.best()[0]
+    while not trials.out_of_time():
+        before = trials.best()
+        _walk_in_space(trials)
+        space, point = trials.best()
+        for wider in _other_widths(space, start):
+            if trials.out_of_time():
+                return
+            # Another width wants another alpha, so the next values of alpha are tried with it.
+            around = [p for p in (point, *_neighbours(point)) if p[1:] == point[1:]]
+            new = [p for p in around if (wider, p) not in trials.tried]
+            if new:
+                _evaluate(trials, wider, new)
+        if trials.best() == before:
+            return
+
+
+def _walk_in_space(trials: Trials) -> None:
+    space, point = trials.best()
+    while not trials.out_of_time():
+        new = [p for p in _neighbours(point) if (space, p) not in trials.tried]
+        if new:
+            trials.evaluate(space, new, keep=True)
+        if trials.best() == (space, point):
+            break
+        space, point = trials.best()
+    trials.forget()
+
+
+def _neighbours(point: GridPoint) -> list[GridPoint]:
+    """Return the points with one weight multiplied or divided by 4, within the limits."""
+    found = []
+    for name, (low, high) in LIMITS.items():
+        value = getattr(point, name)
+        # MSVR has an infinite beta, and gamma = 0 has no neighbours by multiplication.
+        if not math.isfinite(value) or value == 0:
+            continue
+        for moved in (value / _STEP, value * _STEP):
+            if low <= moved <= high:
+                found.append(point._replace(**{name: moved}))
+    return found
+
+
+def _other_widths(space: Space, start: Space) -> list[Space]:
+    """Return the next wider and the next narrower RBF kernel."""
+    if space.kernel != "rbf" or isinstance(space.kernel_gamma, str):
+        return []
+    middle = float(start.kernel_gamma)
+    return [
+        space._replace(kernel_gamma=moved)
+        for moved in (space.kernel_gamma / _STEP, space.kernel_gamma * _STEP)
+        if abs(math.log(moved / middle, _STEP)) <= _WIDTH_STEPS + 0.5
+    ]

@@ -1,0 +1,353 @@
+"""The recommended predictor: several learners, blended by their out-of-fold scores."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from scipy import sparse
+from scipy.special import expit
+from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
+
+from lemll._labels import LabelCoding
+from lemll._types import Features, FloatArray, LabelArray, RandomState
+from lemll._validation import check_magnitude, check_n_jobs, check_number, check_whole, is_sparse
+from lemll.model_selection import IterativeStratifiedKFold
+from lemll.predictors.blend.calibration import Calibration, fit_calibration
+from lemll.predictors.blend.members import (
+    ForestMember,
+    Learned,
+    LemllMember,
+    LogisticMember,
+    Member,
+    Scorer,
+    Task,
+)
+from lemll.predictors.blend.thresholds import expected_f1_threshold
+from lemll.predictors.blend.weights import BlendLoss, blend_weights
+from lemll.predictors.logistic.chains import by_content
+from lemll.predictors.logistic.probability import SURE, ProbabilityClassifier
+
+__all__ = ["BlendProgress", "TagPredictor"]
+
+Optimize = Literal[
+    "average_precision",
+    "ranking_loss",
+    "one_error",
+    "coverage",
+    "hamming",
+    "f1",
+    "micro_f1",
+    "log_loss",
+]
+# Measures of the order of the labels in a row. The others judge each label by itself.
+_RANKINGS = ("average_precision", "ranking_loss", "one_error", "coverage")
+# A member with a smaller share of the weights is not worth its time in `predict`.
+_SMALLEST_SHARE = 0.03
+# Features with a smaller share of values other than zero are stored as sparse and not centred. The
+# model must not depend on how the user stored them.
+_DENSE = 0.3
+# With fewer rows, products are too small to be worth several threads.
+_ROWS_FOR_THREADS = 3000
+
+
+class BlendProgress(NamedTuple):
+    """The progress of a fit.
+
+    Attributes
+    ----------
+    step : str
+        What begins now, for example "extra trees: out-of-fold scores".
+    done, expected : int
+        Number of steps done, and in total.
+    elapsed : float
+        Seconds since the fit began.
+    """
+
+    step: str
+    done: int
+    expected: int
+    elapsed: float
+
+
+class _Part(NamedTuple):
+    """A member in the final model."""
+
+    score: Scorer
+    calibration: Calibration
+    weight: float
+
+
+class TagPredictor(ProbabilityClassifier):
+    r"""The recommended predictor: LEMLL, logistic regressions and forests, blended and calibrated.
+
+    1. Each member scores every training row with a model that did not see the row: LEMLL, linear or
+       with an RBF kernel, with searched scaling and weights; one logistic regression per label; and
+       two forests, of extra trees and of random trees.
+    2. The scores of each member become log-odds by one line per label, which is pulled towards a
+       line that all labels share. So labels with few relevant rows are calibrated too.
+    3. The weights of the members minimise a convex loss of the blended log-odds (the logistic loss
+       of pairs of labels for a ranking measure, otherwise the logistic loss of the labels), with a
+       small pull to equal weights.
+    4. The blend is calibrated in the same way, which gives the probabilities, and the thresholds
+       are chosen for the measure to optimise.
+
+    Parameters
+    ----------
+    optimize : str, default="average_precision"
+        The measure that matters most: "average_precision", "ranking_loss", "one_error",
+        "coverage", "hamming", "f1" (the mean over the labels), "micro_f1" or "log_loss". It decides
+        the loss of the weights, the scoring of the search of LEMLL, and the thresholds: with
+        "f1" one per label and with "micro_f1" one for all, each with the highest F1 to be expected
+        from the probabilities; otherwise a probability of one half.
+    n_estimators : int, default=300
+        Number of trees of each forest.
+    cv : int, default=5
+        Number of folds of the out-of-fold scores.
+    max_seconds : float, optional
+        Wall time for learning. When it is used up, the search of LEMLL stops, and members that
+        have not begun are left out. There is always at least one member. The final fits of the
+        members come after it.
+    n_jobs : int, optional
+        Number of threads of the forests, as in joblib.
+    random_state : int, RandomState or None, default=0
+        Seed of the trees. The default gives the same model for the same data.
+    callback : callable, optional
+        Called with a `BlendProgress` (step, done, expected, elapsed) before each step.
+
+    Attributes
+    ----------
+    contributions_ : dict of str to float
+        The share of each member in the weights. Members with less than 3 % were dropped and have
+        the share 0.
+    chosen_ : dict of str to str
+        What each member chose, for a reader.
+    out_of_fold_proba_ : ndarray of shape (n_samples, n_labels)
+        Probabilities of the training rows by models that did not see them. The weights and the
+        calibration were chosen on them, which are few numbers.
+    classes_ : ndarray
+        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
+    label_names_ : ndarray of str
+        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
+    thresholds_ : ndarray of shape (n_labels,)
+        One threshold per label. A label is predicted if its log-odds are above it.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the features, if X has names.
+
+    See Also
+    --------
+    LEMLLCV : LEMLL alone, with a certified solution and label distributions.
+    MultilabelForest : A forest alone.
+
+    Notes
+    -----
+    If at least 30 % of the features are not zero, they are stored as dense and their columns are
+    standardised. Otherwise they are stored as sparse, and the members choose the scaling. So the
+    model does not depend on how the user stored the features.
+
+    Unknown cells of y and weights are used by all members; the forests then have one forest per
+    label, and there is no random forest. If a label has the same value in all rows, this value is
+    always predicted.
+
+    Examples
+    --------
+    >>> from lemll import TagPredictor
+    >>> from lemll.datasets import load_digit_tags
+    >>> digits = load_digit_tags()
+    >>> model = TagPredictor(n_estimators=20, cv=3).fit(digits.X[:200], digits.Y[:200])
+    >>> model.predict_proba(digits.X[200:]).shape
+    (1597, 8)
+    >>> sorted(model.contributions_)
+    ['LEMLL', 'extra trees', 'logistic', 'random forest']
+    """
+
+    thresholds: Literal["zero"] = "zero"
+
+    def __init__(
+        self,
+        optimize: Optimize = "average_precision",
+        *,
+        n_estimators: int = 300,
+        cv: int = 5,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = 0,
+        callback: Callable[[BlendProgress], None] | None = None,
+    ) -> None:
+        self.optimize = optimize
+        self.n_estimators = n_estimators
+        self.cv = cv
+        self.max_seconds = max_seconds
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.callback = callback
+
+    def _fit(self, X: Features, Y: LabelArray) -> None:
+        self._learn(X, Y, None)
+
+    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
+        self._learn(X, Y, weight)
+
+    def _learn(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> None:
+        members = self._members(weight is not None)
+        check_magnitude(X)
+        self._sparse = _mostly_zero(X)
+        X = _stored(X, self._sparse)
+        clock = _Clock(self.max_seconds, self.callback, 2 * len(members))
+        task = Task(X, Y, weight, self._folds(X, Y), clock.seconds_left)
+        self._constant = _constant_labels(Y, weight)
+        # Threads of BLAS wait for each other in small products, most of all on a busy machine.
+        with threadpool_limits(1 if len(Y) < _ROWS_FOR_THREADS else None, user_api="blas"):
+            learned: dict[str, Learned] = {}
+            for name, member in members.items():
+                if learned and clock.seconds_left() <= 0:
+                    break
+                clock.report(f"{name}: out-of-fold scores")
+                learned[name] = member.learn(task)
+            self._blend(learned, Y, weight)
+            self._parts = []
+            for name, found in learned.items():
+                clock.report(f"{name}: final fit")
+                if self._weights[name] > 0:
+                    part = _Part(found.fit(), self._calibrations[name], self._weights[name])
+                    self._parts.append(part)
+
+    def _members(self, partial: bool) -> dict[str, Member]:
+        """Return the members, the fastest first, so that a time budget is well used."""
+        if not isinstance(self.optimize, str) or self.optimize not in get_args(Optimize):
+            raise ValueError(
+                f"optimize={self.optimize!r} must be one of {', '.join(get_args(Optimize))}."
+            )
+        n_estimators = check_whole("n_estimators", self.n_estimators, least=1)
+        n_jobs = check_n_jobs(self.n_jobs)
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        scoring = self.optimize if self.optimize in _RANKINGS else "average_precision"
+        members: dict[str, Member] = {
+            "logistic": LogisticMember(),
+            "extra trees": ForestMember("extra", n_estimators, n_jobs, seed),
+            "LEMLL": LemllMember(scoring),
+        }
+        # A random forest gets its scores from the trees that did not see a row. With unknown cells
+        # there are none, and the forests per label are slow.
+        if not partial:
+            members["random forest"] = ForestMember("random", n_estimators, n_jobs, seed)
+        return members
+
+    def _folds(self, X: Features, Y: LabelArray) -> list[Any]:
+        n_splits = check_whole("cv", self.cv, least=2)
+        if len(Y) < n_splits:
+            raise ValueError(
+                f"cv={self.cv} folds need at least as many rows, got n_samples={len(Y)}."
+            )
+        # Stratification looks at one label after the other. Their order must not matter.
+        labels = np.maximum(Y, 0)[:, by_content(Y)]
+        return list(IterativeStratifiedKFold(n_splits).split(X, labels))
+
+    def _blend(self, learned: dict[str, Learned], Y: LabelArray, weight: FloatArray | None) -> None:
+        """Calibrate the members, weigh them, drop those that do not pay, calibrate the blend."""
+        self._calibrations = {
+            name: fit_calibration(found.scores, Y, weight) for name, found in learned.items()
+        }
+        loss: BlendLoss = "ranking" if self.optimize in _RANKINGS and Y.shape[1] > 1 else "log"
+        log_odds = {
+            name: self._calibrations[name].log_odds(found.scores) for name, found in learned.items()
+        }
+        weights = _weights(log_odds, Y, weight, loss)
+        total = sum(weights.values())
+        kept = {name for name, w in weights.items() if w >= _SMALLEST_SHARE * total}
+        weights = _weights({name: log_odds[name] for name in kept}, Y, weight, loss)
+        blend = sum(w * log_odds[name] for name, w in weights.items())
+        self._calibration = fit_calibration(np.asarray(blend), Y, weight)
+        final = self._with_constants(self._calibration.log_odds(np.asarray(blend)))
+        self.out_of_fold_proba_ = expit(final)
+        total = sum(weights.values())
+        self._weights = {name: weights.get(name, 0.0) for name in learned}
+        self.contributions_ = {name: w / total for name, w in self._weights.items()}
+        self.chosen_ = {name: found.chosen for name, found in learned.items()}
+
+    def _with_constants(self, log_odds: FloatArray) -> FloatArray:
+        return np.where(self._constant == 0, log_odds, self._constant * SURE)
+
+    def _score(self, X: Features) -> FloatArray:
+        total: Any = 0.0
+        X = _stored(X, self._sparse)
+        for part in self._parts:
+            total = total + part.weight * part.calibration.log_odds(part.score(X))
+        return self._with_constants(self._calibration.log_odds(total))
+
+    def _store(self, coding: LabelCoding, thresholds: FloatArray) -> None:
+        if coding.multilabel:
+            thresholds = self._chosen_thresholds()
+        super()._store(coding, thresholds)
+
+    def _chosen_thresholds(self) -> FloatArray:
+        p = self.out_of_fold_proba_
+        n_labels = p.shape[1]
+        if self.optimize == "micro_f1":
+            return np.full(n_labels, expected_f1_threshold(p.ravel()))
+        if self.optimize == "f1":
+            return np.array([expected_f1_threshold(p[:, j]) for j in range(n_labels)])
+        return np.zeros(n_labels)
+
+
+def _mostly_zero(X: Features) -> bool:
+    n_values = X.nnz if is_sparse(X) else np.count_nonzero(X)
+    return bool(n_values < _DENSE * X.shape[0] * X.shape[1])
+
+
+def _stored(X: Features, as_sparse: bool) -> Features:
+    """Return features in the other form, if they are not in this one."""
+    if is_sparse(X) == as_sparse:
+        return X
+    return sparse.csr_array(X) if as_sparse else X.toarray()
+
+
+def _weights(
+    log_odds: dict[str, FloatArray], Y: LabelArray, weight: FloatArray | None, loss: BlendLoss
+) -> dict[str, float]:
+    # The order of the members must not depend on the order of a set.
+    names = sorted(log_odds)
+    found = blend_weights(np.stack([log_odds[name] for name in names]), Y, weight, loss)
+    # Weights of zero mean that the members say nothing; then their mean says the same.
+    if not found.any():
+        found = np.full(len(names), 1 / len(names))
+    return dict(zip(names, found.tolist(), strict=True))
+
+
+def _constant_labels(Y: LabelArray, weight: FloatArray | None) -> FloatArray:
+    """Return +1 or -1 for labels with only this value in the observed cells, else 0."""
+    observed = Y >= 0 if weight is None else weight > 0
+    relevant = ((Y == 1) & observed).any(axis=0)
+    other = ((Y == 0) & observed).any(axis=0)
+    # A label that nobody observed is not predicted.
+    return np.where(relevant & other, 0.0, np.where(relevant, 1.0, -1.0))
+
+
+class _Clock:
+    """The time budget and the progress of a fit."""
+
+    def __init__(
+        self,
+        max_seconds: float | None,
+        callback: Callable[[BlendProgress], None] | None,
+        expected: int,
+    ) -> None:
+        self._begin = time.perf_counter()
+        self._limit = float("inf")
+        if max_seconds is not None:
+            self._limit = check_number("max_seconds", max_seconds, above=0)
+        self._callback, self._expected, self._done = callback, expected, 0
+
+    def seconds_left(self) -> float:
+        return self._limit - (time.perf_counter() - self._begin)
+
+    def report(self, step: str) -> None:
+        if self._callback is not None:
+            elapsed = time.perf_counter() - self._begin
+            self._callback(BlendProgress(step, self._done, self._expected, elapsed))
+        self._done += 1

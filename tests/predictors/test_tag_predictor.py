@@ -1,0 +1,222 @@
+"""TagPredictor: members, calibration, weights, thresholds, budget, leaks."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from lemll import TagPredictor
+from lemll.datasets import load_digit_tags
+from lemll.metrics import average_precision
+from lemll.predictors.blend.calibration import fit_calibration
+from lemll.predictors.blend.thresholds import expected_f1_threshold
+from lemll.predictors.blend.weights import blend_weights
+
+FAST = {"n_estimators": 30, "cv": 3}
+
+
+@pytest.fixture(name="digits", scope="module")
+def _digits():
+    digits = load_digit_tags()
+    rows = np.random.RandomState(1).permutation(len(digits.X))
+    X, Y = np.asarray(digits.X)[rows], np.asarray(digits.Y)[rows]
+    return X[:250], Y[:250], X[250:], Y[250:]
+
+
+@pytest.fixture(name="fitted", scope="module")
+def _fitted(digits):
+    X, Y, *_ = digits
+    return TagPredictor(**FAST).fit(X, Y)
+
+
+def random_members(seed, n_members=3, n_rows=80, n_labels=4):
+    rng = np.random.RandomState(seed)
+    truth = rng.randn(n_rows, n_labels)
+    Y = (rng.rand(n_rows, n_labels) < expit(2 * truth)).astype(np.int8)
+    members = np.stack([truth + (m + 0.5) * rng.randn(n_rows, n_labels) for m in range(n_members)])
+    return members, Y
+
+
+def log_loss(z, y):
+    return np.log1p(np.exp(-np.where(y == 1, z, -z)))
+
+
+@pytest.mark.parametrize("loss", ["log", "ranking"])
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_minimise_the_stated_loss(loss, seed):
+    members, Y = random_members(seed)
+
+    def objective(w):
+        z = np.tensordot(w, members, axes=1)
+        total = 1.5 * ((w - 1 / 3) ** 2).sum()
+        for row, y in zip(z, Y, strict=True):
+            if loss == "log":
+                total += log_loss(row, y).mean()
+                continue
+            pairs = [np.log1p(np.exp(q - p)) for p in row[y == 1] for q in row[y == 0]]
+            total += np.mean(pairs) if pairs else 0.0
+        return total
+
+    found = blend_weights(members, Y, None, loss)
+    best = minimize(objective, np.full(3, 1 / 3), bounds=[(0, None)] * 3, tol=1e-12)
+    np.testing.assert_allclose(found, best.x, atol=2e-3)
+    assert objective(found) <= best.fun + 1e-5
+
+
+def test_unknown_cells_and_weights_count_as_stated():
+    members, Y = random_members(0)
+    hidden = np.random.RandomState(2).rand(*Y.shape) < 0.4
+    weight = np.where(hidden, 0.0, 1.0)
+    coded = np.where(hidden, -1, Y).astype(np.int8)
+    poisoned = np.where(hidden, 50.0, members)
+    for loss in ("log", "ranking"):
+        expected = blend_weights(members, coded, weight, loss)
+        np.testing.assert_allclose(blend_weights(poisoned, coded, weight, loss), expected)
+    # Weights of 1 are the same as none.
+    one = fit_calibration(members[0], Y, None)
+    np.testing.assert_allclose(fit_calibration(members[0], Y, np.ones(Y.shape)).slope, one.slope)
+
+
+def test_calibration_recovers_lines_and_pools_rare_labels():
+    rng = np.random.RandomState(0)
+    scores = rng.randn(20_000, 2)
+    Y = (rng.rand(20_000, 2) < expit(scores * [1.0, 3.0] + [0.5, -1.0])).astype(np.int8)
+    found = fit_calibration(scores, Y, None)
+    np.testing.assert_allclose(found.slope, [1.0, 3.0], atol=0.12)
+    np.testing.assert_allclose(found.intercept, [0.5, -1.0], atol=0.12)
+    # With one relevant row, a label of its own would get an infinite slope.
+    rare = np.zeros((200, 1), dtype=np.int8)
+    rare[0] = 1
+    few = fit_calibration(scores[:200], np.hstack([Y[:200, :1], rare]), None)
+    assert np.isfinite(few.slope).all()
+    assert (few.slope >= 0).all()
+
+
+def test_calibration_never_turns_scores_around():
+    rng = np.random.RandomState(0)
+    scores = rng.randn(500, 1)
+    Y = (scores < 0).astype(np.int8)
+    assert fit_calibration(scores, Y, None).slope[0] == 0
+
+
+def test_the_threshold_has_the_best_expected_f1():
+    p = np.random.RandomState(0).beta(0.4, 2, 300)
+    cut = expit(expected_f1_threshold(p))
+
+    def expected_f1(threshold):
+        chosen = p > threshold
+        return 2 * p[chosen].sum() / (chosen.sum() + p.sum())
+
+    assert expected_f1(cut) == pytest.approx(max(expected_f1(t) for t in [0, *p[:-1]]), abs=1e-12)
+
+
+def test_it_is_better_than_its_members_and_says_who_contributed(digits, fitted):
+    _, _, X_new, Y_new = digits
+    assert sum(fitted.contributions_.values()) == pytest.approx(1)
+    assert set(fitted.contributions_) == set(fitted.chosen_)
+    alone = [average_precision(Y_new, part.score(X_new)) for part in fitted._parts]
+    assert average_precision(Y_new, fitted.decision_function(X_new)) > max(alone) - 0.002
+
+
+def test_probabilities_are_calibrated(digits, fitted):
+    _, _, X_new, Y_new = digits
+    p = fitted.predict_proba(X_new)
+    groups = np.digitize(p.ravel(), np.linspace(0, 1, 6)[1:-1])
+    for group in range(5):
+        here = groups == group
+        assert abs(p.ravel()[here].mean() - Y_new.ravel()[here].mean()) < 0.1
+
+
+@pytest.mark.slow
+def test_fits_are_deterministic_and_survive_pickling(digits, fitted):
+    X, Y, X_new, _ = digits
+    again = TagPredictor(**FAST).fit(X, Y)
+    np.testing.assert_array_equal(again.decision_function(X_new), fitted.decision_function(X_new))
+    loaded = pickle.loads(pickle.dumps(fitted))  # noqa: S301
+    np.testing.assert_array_equal(loaded.decision_function(X_new), fitted.decision_function(X_new))
+
+
+@pytest.mark.slow
+def test_units_of_the_columns_do_not_matter(digits, fitted):
+    X, Y, X_new, Y_new = digits
+    units = 10.0 ** np.random.RandomState(0).uniform(-4, 4, X.shape[1])
+    spoiled = TagPredictor(**FAST).fit(X * units, Y)
+    before = average_precision(Y_new, fitted.decision_function(X_new))
+    assert average_precision(Y_new, spoiled.decision_function(X_new * units)) == pytest.approx(
+        before, abs=0.005
+    )
+
+
+@pytest.mark.slow
+def test_shuffled_labels_give_chance_level_out_of_fold(digits):
+    X, Y, *_ = digits
+    found, chance = [], []
+    for seed in range(3):
+        shuffled = Y[np.random.RandomState(seed).permutation(len(Y))]
+        model = TagPredictor(n_estimators=20, cv=3).fit(X, shuffled)
+        found.append(average_precision(shuffled, model.out_of_fold_proba_))
+        frequency = np.broadcast_to(shuffled.mean(axis=0), Y.shape)
+        chance.append(average_precision(shuffled, frequency))
+    assert np.mean(found) == pytest.approx(np.mean(chance), abs=0.02)
+
+
+@pytest.mark.slow
+def test_f1_thresholds_predict_more_relevant_labels(digits, fitted):
+    X, Y, X_new, _ = digits
+    macro = TagPredictor("f1", **FAST).fit(X, Y)
+    micro = TagPredictor("micro_f1", **FAST).fit(X, Y)
+    assert macro.predict(X_new).sum() > fitted.predict(X_new).sum()
+    assert len(set(micro.thresholds_)) == 1
+    assert (fitted.thresholds_ == 0).all()
+
+
+def test_a_used_up_budget_gives_a_usable_model(digits):
+    X, Y, X_new, Y_new = digits
+    steps = []
+    model = TagPredictor(**FAST, max_seconds=1e-6, callback=steps.append).fit(X, Y)
+    assert list(model.contributions_) == ["logistic"]
+    assert average_precision(Y_new, model.decision_function(X_new)) > 0.8
+    assert [step.step for step in steps] == ["logistic: out-of-fold scores", "logistic: final fit"]
+
+
+@pytest.mark.slow
+def test_unknown_cells_are_learned_from(digits):
+    X, Y, X_new, Y_new = digits
+    hidden = np.random.RandomState(0).rand(*Y.shape) < 0.5
+    model = TagPredictor(n_estimators=20, cv=3).fit(X, np.where(hidden, np.nan, Y))
+    assert "random forest" not in model.contributions_
+    as_zero = TagPredictor(n_estimators=20, cv=3).fit(X, np.where(hidden, 0, Y))
+    scores = [average_precision(Y_new, m.decision_function(X_new)) for m in (model, as_zero)]
+    assert scores[0] > scores[1]
+
+
+@pytest.mark.slow
+def test_the_storage_of_text_features_does_not_matter():
+    rng = np.random.RandomState(0)
+    X = sparse.random_array((150, 400), density=0.03, rng=rng, format="csr")
+    Y = (X[:, :5].toarray() > 0).astype(int)
+    Y[:3] = 1
+    model = TagPredictor(n_estimators=10, cv=2).fit(X, Y)
+    dense = TagPredictor(n_estimators=10, cv=2).fit(X.toarray(), Y)
+    np.testing.assert_allclose(model.decision_function(X), dense.decision_function(X), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ({"optimize": "accuracy"}, "optimize='accuracy' must be one of average_precision, ranking"),
+        ({"cv": 1}, "cv must be a whole number >= 2, got 1"),
+        ({"cv": 300}, "cv=300 folds need at least as many rows, got n_samples=250"),
+        ({"n_estimators": 0}, "n_estimators must be a whole number >= 1, got 0"),
+        ({"max_seconds": 0}, "max_seconds must be finite and > 0, got 0"),
+    ],
+)
+def test_refusals(digits, wrong, text):
+    X, Y, *_ = digits
+    with pytest.raises(ValueError, match=text):
+        TagPredictor(**wrong).fit(X, Y)
