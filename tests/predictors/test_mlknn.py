@@ -136,7 +136,7 @@ def test_equals_mulan(name, figures, data_dir):
         ({"n_neighbors": 0}, "n_neighbors must be a whole number >= 1, got 0"),
         ({"smoothing": 0}, "smoothing must be finite and > 0, got 0"),
         ({"smoothing": 1e300}, r"smoothing must lie between 1e-100 and 1e\+100, got 1e\+300"),
-        ({"scale": "max"}, "scale='max' must be 'none' or 'minmax'"),
+        ({"scale": "max"}, "scale='max' must be 'minmax' or one of 'auto', 'standard'"),
     ],
 )
 def test_refusals(options, message):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
+from collections.abc import Callable
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -18,9 +19,18 @@ from lemll._labels import (
     partial_labels_error,
     weigh_cells,
 )
-from lemll._types import Array, Features, FloatArray, LabelArray, MatrixLike, Settings, Thresholds
+from lemll._types import (
+    Array,
+    Features,
+    FloatArray,
+    KernelLike,
+    LabelArray,
+    MatrixLike,
+    Settings,
+    Thresholds,
+)
 from lemll._validation import all_or_nothing, check_whole
-from lemll.fitting import normalize
+from lemll.fitting import fit_scaling, normalize
 
 __all__ = [
     "CRITERIA",
@@ -28,6 +38,7 @@ __all__ = [
     "Criterion",
     "LabelScorer",
     "MultilabelClassifier",
+    "ScalesColumns",
     "best_thresholds",
     "partial_refusal",
     "refuse_confidences",
@@ -54,6 +65,30 @@ PARTIAL_LEARNERS = (
 
 Criterion = Literal["f1", "hamming"]
 CRITERIA = ("f1", "hamming")
+
+
+class ScalesColumns:
+    """Part of estimators with the parameter `scale`, the scaling of the columns of X."""
+
+    scale: str
+    kernel: KernelLike
+    _scaling: Callable[[Features], Features] | None
+
+    def _learn_scaling(self, X: Features) -> Features:
+        """Learn the scaling from training rows, and return the scaled rows."""
+        self._scaling = None
+        # Also an unknown name is not "none", and is refused by `fit_scaling`.
+        if not (isinstance(self.scale, str) and self.scale == "none"):
+            if isinstance(self.kernel, str) and self.kernel == "precomputed":
+                raise ValueError(
+                    f"scale={self.scale!r} must be 'none' with a precomputed kernel, whose columns "
+                    "are not features."
+                )
+            self._scaling = fit_scaling(self.scale, X)
+        return self._scaled(X)
+
+    def _scaled(self, X: Features) -> Features:
+        return X if self._scaling is None else self._scaling(X)
 
 
 class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):

@@ -14,12 +14,13 @@ from lemll._types import (
     Thresholds,
 )
 from lemll.fitting import fit_equation9, model_outputs, normalize
+from lemll.predictors._base import ScalesColumns
 from lemll.predictors.degrees import DegreeClassifier
 
 __all__ = ["LEMLL"]
 
 
-class LEMLL(DegreeClassifier):
+class LEMLL(ScalesColumns, DegreeClassifier):
     r"""Multi-label learning with label enhancement, solved to a certified global optimum.
 
     LEMLL learns two things together. The first is a linear model of the features, or of the
@@ -68,6 +69,11 @@ class LEMLL(DegreeClassifier):
         Degree of the polynomial kernel.
     coef0 : float, default=1.0
         Constant c of the polynomial and the sigmoid kernel.
+    scale : {"none", "standard", "maxabs", "auto"}, default="none"
+        Scaling of the columns of X, learned from the training rows. "none" changes nothing, as in
+        the paper. "standard" subtracts the mean and divides by the standard deviation; sparse
+        features are only divided. "maxabs" divides by the largest absolute value. "auto" is
+        "standard", or "maxabs" for sparse features. Use it if columns have different units.
     n_neighbors : int, default=10
         Number of neighbours that rebuild a row. If there are fewer rows, all other rows are used.
     reg_policy : {"always", "auto"}, default="always"
@@ -95,7 +101,7 @@ class LEMLL(DegreeClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (n_labels, n_features)
-        :math:`\Theta`.
+        :math:`\Theta`, for the scaled columns.
     intercept_ : ndarray of shape (n_labels,)
         b.
     numerical_labels_ : ndarray of shape (n_samples, n_labels)
@@ -177,6 +183,7 @@ class LEMLL(DegreeClassifier):
         kernel_gamma: str | float = "variance",
         degree: int = 3,
         coef0: float = 1.0,
+        scale: str = "none",
         n_neighbors: int = 10,
         reg_policy: str = "always",
         graph: SparseMatrix = None,
@@ -194,6 +201,7 @@ class LEMLL(DegreeClassifier):
         self.kernel_gamma = kernel_gamma
         self.degree = degree
         self.coef0 = coef0
+        self.scale = scale
         self.n_neighbors = n_neighbors
         self.reg_policy = reg_policy
         self.graph = graph
@@ -204,22 +212,22 @@ class LEMLL(DegreeClassifier):
         self.verbose = verbose
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
-        self.label_distribution_ = normalize(fit_equation9(self, X, Y))
+        self.label_distribution_ = normalize(fit_equation9(self, self._learn_scaling(X), Y))
         self.completed_labels_ = Y
 
     def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
-        U = fit_equation9(self, X, Y, weight)
+        U = fit_equation9(self, self._learn_scaling(X), Y, weight)
         self.label_distribution_ = normalize(U)
         self.completed_labels_ = np.where(Y < 0, U > 0, Y).astype(np.int8)
 
     def _fit_degrees(self, X: Features, D: FloatArray, weight: FloatArray | None) -> None:
-        U = fit_equation9(self, X, D, weight)
+        U = fit_equation9(self, self._learn_scaling(X), D, weight)
         self.label_distribution_ = normalize(U)
         relevant = D > 0.5 if weight is None else np.where(weight > 0, D > 0.5, U > 0)
         self.completed_labels_ = relevant.astype(np.int8)
 
     def _score(self, X: Features) -> FloatArray:
-        return model_outputs(self, X)
+        return model_outputs(self, self._scaled(X))
 
     def _fold_parameters(self) -> Settings:
         if self.graph is not None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
@@ -9,6 +12,7 @@ from scipy import sparse
 from lemll._sparse import dense, lighter
 from lemll._types import Features, FloatArray, IndexArray, LabelArray, Thresholds
 from lemll._validation import check_magnitude, check_number, check_whole, is_sparse
+from lemll.fitting import SCALES, fit_scaling
 from lemll.predictors._base import refuse_confidences
 from lemll.predictors.logistic.probability import SURE, ProbabilityClassifier, TiesAreRelevant
 from lemll.topology import nearest_neighbors
@@ -44,9 +48,9 @@ class MLkNN(TiesAreRelevant, ProbabilityClassifier):
         k. If there are fewer other rows, all of them are used.
     smoothing : float, default=1.0
         s, from 1e-100 to 1e100: every event is counted s times in addition to its real count.
-    scale : {"none", "minmax"}, default="none"
+    scale : {"none", "minmax", "standard", "maxabs", "auto"}, default="none"
         "none" uses the features without change. "minmax" divides each feature by its range in the
-        training rows, as Weka and therefore Mulan do.
+        training rows, as Weka and therefore Mulan do. The others are those of :class:`LEMLL`.
     thresholds : {"zero", "f1", "hamming"}, default="zero"
         A label is predicted if its log-odds reach its threshold. "zero" uses 0 for all labels, as
         in the paper. "f1" and "hamming" choose one threshold per label: the one with the best F1,
@@ -111,7 +115,7 @@ class MLkNN(TiesAreRelevant, ProbabilityClassifier):
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
         s = self._remember(X, Y)
-        self._members: list[MLkNN | None] | None = None
+        self._members: list[MLkNN | float] | None = None
         counts = _counts(nearest_neighbors(self.X_fit_, self.n_neighbors_), Y)
         self.log_odds_ = _log_odds(counts, Y, self.n_neighbors_, s)
 
@@ -131,26 +135,26 @@ class MLkNN(TiesAreRelevant, ProbabilityClassifier):
                 f"smoothing must lie between 1e-100 and 1e+100, got {s!r}; products of three "
                 "numbers of its size would leave the range of floating-point numbers."
             )
-        if self.scale not in ("none", "minmax"):
-            raise ValueError(f"scale={self.scale!r} must be 'none' or 'minmax'.")
         n_samples = X.shape[0]
         if n_samples < 2:
             raise ValueError(
                 f"MLkNN needs a row and a neighbour of it, got n_samples={n_samples}; add rows."
             )
         check_magnitude(X)
-        self._scale = _inverse_ranges(X) if self.scale == "minmax" else None
+        self._scaling = self._learned_scaling(X)
         self.n_neighbors_ = min(wanted, n_samples - 1)
-        self.X_fit_, self.Y_fit_ = self._scaled(X).copy(), Y
+        self.X_fit_, self.Y_fit_ = self._scaling(X).copy(), Y
         return s
 
     def _score(self, X: Features) -> FloatArray:
-        rows = self._scaled(X)
+        rows = self._scaling(X)
         check_magnitude(rows)
         if self._members is not None:
             return np.column_stack(
                 [
-                    np.full(rows.shape[0], -SURE) if member is None else member._score(rows)[:, 0]
+                    np.full(rows.shape[0], member)
+                    if isinstance(member, float)
+                    else member._score(rows)[:, 0]
                     for member in self._members
                 ]
             )
@@ -158,18 +162,27 @@ class MLkNN(TiesAreRelevant, ProbabilityClassifier):
         counts = _counts(near, self.Y_fit_)
         return np.asarray(self.log_odds_[np.arange(counts.shape[1]), counts])
 
-    def _scaled(self, X: Features) -> Features:
-        # Do not subtract the minimum: distances do not depend on it, and sparse rows stay sparse.
-        if self._scale is None:
-            return X
-        return X.multiply(self._scale).tocsr() if is_sparse(X) else X * self._scale
+    def _learned_scaling(self, X: Features) -> Callable[[Features], Features]:
+        if isinstance(self.scale, str) and self.scale == "minmax":
+            return partial(_multiplied, _inverse_ranges(X))
+        if not isinstance(self.scale, str) or self.scale not in SCALES:
+            raise ValueError(
+                f"scale={self.scale!r} must be 'minmax' or one of {', '.join(map(repr, SCALES))}."
+            )
+        return fit_scaling(self.scale, X)
 
 
-def _label_member(model: MLkNN, X: Features, y: LabelArray) -> MLkNN | None:
-    """Fit one label to the rows in which it was observed; None if there are fewer than two."""
+def _multiplied(factors: FloatArray, X: Features) -> Features:
+    # Do not subtract the minimum: distances do not depend on it, and sparse rows stay sparse.
+    return X.multiply(factors).tocsr() if is_sparse(X) else X * factors
+
+
+def _label_member(model: MLkNN, X: Features, y: LabelArray) -> MLkNN | float:
+    """Fit one label to the rows in which it was observed; if they are equal, return log-odds."""
     rows = np.flatnonzero(y >= 0)
     if len(rows) < 2:
-        return None
+        # A single row has no neighbour. As a label with equal values in all rows, it is constant.
+        return SURE if (y == 1).any() else -SURE
     member = MLkNN(model.n_neighbors, model.smoothing)
     member._fit(X[rows], y[rows, None])
     return member

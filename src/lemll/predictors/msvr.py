@@ -21,13 +21,14 @@ from lemll._types import (
 )
 from lemll._validation import all_or_nothing, check_number, check_whole
 from lemll.fitting import check_fits, choose_kernel, model_outputs, settle_optimality, store_model
+from lemll.predictors._base import ScalesColumns
 from lemll.predictors.degrees import DegreeClassifier
 from lemll.solvers import solve_msvr
 
 __all__ = ["MSVR", "MSVRClassifier"]
 
 
-class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class MSVR(ScalesColumns, MultiOutputMixin, RegressorMixin, BaseEstimator):
     r"""Multi-output support vector regression, solved to a certified global optimum.
 
     MSVR learns one linear model for all outputs together, on the features or on the features of a
@@ -66,6 +67,11 @@ class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Degree of the polynomial kernel.
     coef0 : float, default=1.0
         Constant c of the polynomial and the sigmoid kernel.
+    scale : {"none", "standard", "maxabs", "auto"}, default="none"
+        Scaling of the columns of X, learned from the training rows. "none" changes nothing, as in
+        the paper. "standard" subtracts the mean and divides by the standard deviation; sparse
+        features are only divided. "maxabs" divides by the largest absolute value. "auto" is
+        "standard", or "maxabs" for sparse features. Use it if columns have different units.
     tol : float, default=1e-10
         The solver stops when the certified relative duality gap is at most this.
     max_iter : int, default=1000
@@ -133,6 +139,7 @@ class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
         kernel_gamma: str | float = "variance",
         degree: int = 3,
         coef0: float = 1.0,
+        scale: str = "none",
         tol: float = 1e-10,
         max_iter: int = 1000,
     ) -> None:
@@ -142,6 +149,7 @@ class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.kernel_gamma = kernel_gamma
         self.degree = degree
         self.coef0 = coef0
+        self.scale = scale
         self.tol = tol
         self.max_iter = max_iter
 
@@ -194,7 +202,7 @@ class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
         rows = validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )
-        outputs = model_outputs(self, rows)
+        outputs = model_outputs(self, self._scaled(rows))
         return outputs[:, 0] if self._one_output else outputs
 
     def __sklearn_tags__(self) -> Tags:
@@ -204,7 +212,7 @@ class MSVR(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return tags
 
 
-class MSVRClassifier(DegreeClassifier):
+class MSVRClassifier(ScalesColumns, DegreeClassifier):
     r"""Multi-label classification by support vector regression: LEMLL without label enhancement.
 
     The model is linear in the features, or in the features of a kernel. It is fitted to the labels
@@ -244,6 +252,11 @@ class MSVRClassifier(DegreeClassifier):
         Degree of the polynomial kernel.
     coef0 : float, default=1.0
         Constant c of the polynomial and the sigmoid kernel.
+    scale : {"none", "standard", "maxabs", "auto"}, default="none"
+        Scaling of the columns of X, learned from the training rows. "none" changes nothing, as in
+        the paper. "standard" subtracts the mean and divides by the standard deviation; sparse
+        features are only divided. "maxabs" divides by the largest absolute value. "auto" is
+        "standard", or "maxabs" for sparse features. Use it if columns have different units.
     thresholds : {"zero", "f1", "hamming"}, default="zero"
         A label is predicted if its score is above its threshold. "zero" uses 0 for all labels, as
         in the paper. "f1" and "hamming" choose one threshold per label: the one with the best F1,
@@ -324,6 +337,7 @@ class MSVRClassifier(DegreeClassifier):
         kernel_gamma: str | float = "variance",
         degree: int = 3,
         coef0: float = 1.0,
+        scale: str = "none",
         thresholds: Thresholds = "zero",
         tol: float = 1e-10,
         max_iter: int = 1000,
@@ -334,6 +348,7 @@ class MSVRClassifier(DegreeClassifier):
         self.kernel_gamma = kernel_gamma
         self.degree = degree
         self.coef0 = coef0
+        self.scale = scale
         self.thresholds = thresholds
         self.tol = tol
         self.max_iter = max_iter
@@ -348,7 +363,7 @@ class MSVRClassifier(DegreeClassifier):
         _fit_equation10(self, X, 2.0 * D - 1.0, cell_weight=weight)
 
     def _score(self, X: Features) -> FloatArray:
-        return model_outputs(self, X)
+        return model_outputs(self, self._scaled(X))
 
 
 def _fit_equation10(
@@ -360,6 +375,7 @@ def _fit_equation10(
 ) -> None:
     """Minimise Eq. (10) with the parameters of an estimator and store the solution in it."""
     tol = check_number("tol", estimator.tol, above=0)
+    X = estimator._learn_scaling(X)
     # Rows without an observed cell have no influence, also not on the width of the kernel. The
     # largest weight of a row bounds what an error of its outputs costs.
     row_weight = sample_weight if cell_weight is None else cell_weight.max(axis=1)

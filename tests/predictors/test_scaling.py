@@ -1,0 +1,136 @@
+"""The scaling of columns, in the learners and in the searches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+from lemll import LEMLL, LEMLLCV, MSVR, MSVRCV, MLkNN, MSVRClassifier
+from lemll.metrics import average_precision
+from lemll.predictors.search.folds import Fold, FoldPath, Space, measures_of
+from lemll.predictors.search.halving import LIMITS, first_round_folds
+from lemll.solvers import GridPoint
+
+LEARNERS = [LEMLL(), LEMLL(kernel="rbf"), MSVRClassifier(), MSVRClassifier(kernel="rbf"), MLkNN()]
+
+
+@pytest.fixture(name="data")
+def _data():
+    rng = np.random.RandomState(0)
+    X = rng.randn(90, 5) * 10.0 ** np.array([-3, 0, 3, -2, 2]) + [0, 5, 0, 1, 0]
+    scores = StandardScaler().fit_transform(X) @ rng.randn(5, 4)
+    return X[:60], (scores[:60] > 0).astype(int), X[60:], (scores[60:] > 0).astype(int)
+
+
+@pytest.mark.parametrize("model", LEARNERS, ids=str)
+@pytest.mark.parametrize("scale", ["standard", "maxabs", "auto"])
+def test_scaled_is_the_same_as_a_pipeline(model, scale, data):
+    X, Y, X_new, _ = data
+    scaler = (MaxAbsScaler() if scale == "maxabs" else StandardScaler()).fit(X)
+    expected = model.fit(scaler.transform(X), Y).decision_function(scaler.transform(X_new))
+    before = X.copy()
+    found = model.set_params(scale=scale).fit(X, Y).decision_function(X_new)
+    np.testing.assert_allclose(found, expected, atol=1e-8)
+    np.testing.assert_array_equal(X, before)
+    model.set_params(scale="none")
+
+
+@pytest.mark.parametrize("model", LEARNERS, ids=str)
+def test_sparse_columns_stay_sparse(model, data):
+    X, Y, X_new, _ = data
+    X, X_new = np.where(X > 0, X, 0), np.where(X_new > 0, X_new, 0)
+    scaler = MaxAbsScaler().fit(X)
+    expected = model.fit(scaler.transform(X), Y).decision_function(scaler.transform(X_new))
+    sparse_X = sparse.csr_array(X)
+    found = model.set_params(scale="auto").fit(sparse_X, Y).decision_function(X_new)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert sparse.issparse(getattr(model, "X_fit_", sparse_X))
+    model.set_params(scale="none")
+
+
+def test_regressions_scale_too(data):
+    X, Y, X_new, _ = data
+    scaler = StandardScaler().fit(X)
+    expected = MSVR().fit(scaler.transform(X), Y).predict(scaler.transform(X_new))
+    np.testing.assert_allclose(MSVR(scale="standard").fit(X, Y).predict(X_new), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("search", [LEMLLCV, MSVRCV])
+def test_a_search_learns_the_scaling_in_each_fold(search, data):
+    X, Y, X_new, Y_new = data
+    halves = [(np.arange(30), np.arange(30, 60)), (np.arange(30, 60), np.arange(30))]
+    model = search((0.25, 4.0), cv=halves, scale="standard").fit(X, Y)
+    point = GridPoint(*(model.cv_results_[f"param_{name}"][0] for name in GridPoint._fields))
+    options = {"epsilon": 0.1, "tol": 1e-3, "max_iter": 1000, **model._graph_options()}
+    for number, (train, test) in enumerate(halves):
+        scaler = StandardScaler().fit(X[train])
+        fold = Fold(scaler.transform(X), Y, train, test)
+        plain = FoldPath(fold, Space("linear", "variance", False), options)
+        expected = plain.score([point], measures_of("average_precision")).values[0, 0]
+        found = model.cv_results_[f"split{number}_test_average_precision"][0]
+        assert found == pytest.approx(expected, abs=1e-6)
+    assert average_precision(Y_new, model.decision_function(X_new)) > 0.9
+
+
+@pytest.mark.slow
+def test_auto_finds_that_units_matter(data):
+    X, Y, X_new, Y_new = data
+    model = LEMLLCV(kernel="rbf", scale="auto", search="coarse", cv=2).fit(X, Y)
+    assert model.best_params_["scale"] == "standard"
+    raw = LEMLLCV(kernel="rbf", search="coarse", cv=2).fit(X, Y)
+    assert raw.best_params_["scale"] == "none"
+    scores = [average_precision(Y_new, m.decision_function(X_new)) for m in (model, raw)]
+    assert scores[0] > scores[1]
+
+
+def test_the_walk_leaves_the_grid_until_the_score_turns(data):
+    X, Y, *_ = data
+    model = LEMLLCV((64.0, 256.0, 1024.0), kernel="rbf", kernel_gamma=0.1, scale="standard", cv=2)
+    model.set_params(search="halving").fit(X, Y)
+    best = model.best_params_["alpha"]
+    assert best < 64.0
+    tried = model.cv_results_
+    means = tried["mean_test_average_precision"]
+    assert tried["param_alpha"].min() <= max(best / 4, LIMITS["alpha"][0])
+    # No neighbour of the best combination is better.
+    assert model.best_score_ == means.max()
+
+
+def test_a_budget_stops_the_walk_but_not_the_model(data):
+    X, Y, X_new, _ = data
+    model = LEMLLCV(kernel="auto", cv=2, max_seconds=1e-9).fit(X, Y)
+    assert len(model.cv_results_["optimality"]) == 3
+    assert model.decision_function(X_new).shape == (30, 4)
+
+
+def test_the_first_round_has_few_rows():
+    X, Y = np.zeros((5000, 2)), np.zeros((5000, 3), dtype=np.int8)
+    rows = np.arange(5000)
+    folds = [Fold(X, Y, rows[1000:], rows[:1000])] * 5
+    small = first_round_folds(folds)
+    assert len(small) == 2
+    for fold in small:
+        assert len(fold.train) + len(fold.test) == 600
+        assert not set(fold.train) & set(fold.test)
+
+
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [
+        (LEMLL(scale="minmax"), "scale='minmax' must be one of 'auto', 'standard', 'maxabs', 'non"),
+        (MSVRClassifier(scale=None), "scale=None must be one of 'auto', 'standard'"),
+        (LEMLLCV(scale="max"), "scale='max' must be one of 'auto', 'standard'"),
+        (LEMLLCV(max_seconds=-1), "max_seconds must be finite and > 0, got -1"),
+        (
+            LEMLL(kernel="precomputed", scale="standard"),
+            "scale='standard' must be 'none' with a precomputed kernel",
+        ),
+    ],
+)
+def test_refusals(model, text, data):
+    X, Y, *_ = data
+    X = X @ X.T if getattr(model, "kernel", "") == "precomputed" else X
+    with pytest.raises(ValueError, match=text):
+        model.fit(X, Y)
