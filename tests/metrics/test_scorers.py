@@ -64,6 +64,13 @@ def test_the_table_names_every_metric():
         "one_error",
         "coverage",
         "average_precision",
+        "micro_f1",
+        "macro_f1",
+        "example_f1",
+        "subset_accuracy",
+        "log_loss",
+        "brier_score",
+        "calibration_error",
     ]
     assert set(DISTRIBUTION) == {
         "chebyshev",
@@ -111,7 +118,8 @@ def test_the_table_cannot_be_changed():
 def test_every_multilabel_scorer_scores(name, problem):
     X, Y = problem
     model = OneVsRestClassifier(LogisticRegression(max_iter=1000)).fit(X, Y)
-    prediction = model.predict(X) if name == "hamming_loss" else model.decision_function(X)
+    method = {"labels": "predict", "scores": "decision_function", "probabilities": "predict_proba"}
+    prediction = getattr(model, method[METRICS[name].prediction])(X)
     value = METRICS[name](Y, prediction)
     sign = 1 if METRICS[name].greater_is_better else -1
     assert get_scorer(name)(model, X, Y) == sign * value

@@ -2,10 +2,12 @@
 
 **Multi-label**: :func:`hamming_loss` of 0/1 predictions; :func:`ranking_loss`, :func:`one_error`,
 :func:`coverage` and :func:`average_precision` of scores. **Distribution**: :func:`chebyshev`,
-:func:`clark`, :func:`canberra`, :func:`kl_divergence`, :func:`cosine`, :func:`intersection`. All
-are means over rows. With ``average=False`` they return one value per row. :data:`METRICS` lists
-them with their direction. :func:`get_scorer` returns the scorer of a metric, for the model
-selection of scikit-learn.
+:func:`clark`, :func:`canberra`, :func:`kl_divergence`, :func:`cosine`, :func:`intersection`. All of
+these are means over rows. With ``average=False`` they return one value per row. **Decisions**:
+:func:`micro_f1`, :func:`macro_f1`, :func:`example_f1` and :func:`subset_accuracy` of 0/1
+predictions. **Probabilities**: :func:`log_loss`, :func:`brier_score` and
+:func:`calibration_error`. :data:`METRICS` lists all of them with their direction.
+:func:`get_scorer` returns the scorer of a metric, for the model selection of scikit-learn.
 
 Notes
 -----
@@ -55,6 +57,7 @@ call it ``"kl_divergence_pred_true"``; ``"kl_divergence"`` is the other directio
 
 from __future__ import annotations
 
+from lemll.metrics.decisions import example_f1, macro_f1, micro_f1, subset_accuracy
 from lemll.metrics.distribution import (
     canberra,
     chebyshev,
@@ -70,7 +73,14 @@ from lemll.metrics.multilabel import (
     one_error,
     ranking_loss,
 )
-from lemll.metrics.scorers import MetricScorer, get_scorer, label_scores, scorer_names
+from lemll.metrics.probabilities import brier_score, calibration_error, log_loss
+from lemll.metrics.scorers import (
+    MetricScorer,
+    get_scorer,
+    label_probabilities,
+    label_scores,
+    scorer_names,
+)
 from lemll.metrics.table import METRICS, Metric
 
 __all__ = [
@@ -78,17 +88,25 @@ __all__ = [
     "Metric",
     "MetricScorer",
     "average_precision",
+    "brier_score",
+    "calibration_error",
     "canberra",
     "chebyshev",
     "clark",
     "cosine",
     "coverage",
+    "example_f1",
     "get_scorer",
     "hamming_loss",
     "intersection",
     "kl_divergence",
+    "label_probabilities",
     "label_scores",
+    "log_loss",
+    "macro_f1",
+    "micro_f1",
     "one_error",
     "ranking_loss",
     "scorer_names",
+    "subset_accuracy",
 ]

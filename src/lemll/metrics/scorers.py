@@ -10,7 +10,7 @@ from sklearn.base import is_regressor
 from lemll._types import Estimator, FloatArray, MatrixLike, Settings
 from lemll.metrics.table import METRICS, Metric
 
-__all__ = ["MetricScorer", "get_scorer", "label_scores", "scorer_names"]
+__all__ = ["MetricScorer", "get_scorer", "label_probabilities", "label_scores", "scorer_names"]
 
 
 class MetricScorer:
@@ -49,6 +49,8 @@ class MetricScorer:
             prediction = estimator.predict(X)
         elif self.metric.prediction == "scores":
             prediction = label_scores(estimator, X, self.metric.name)
+        elif self.metric.prediction == "probabilities":
+            prediction = label_probabilities(estimator, X, self.metric.name)
         else:
             prediction = _distribution(estimator, X, self.metric.name)
         value = float(self.metric(y, prediction, **self.options))
@@ -83,8 +85,9 @@ def get_scorer(name: str, **options: Any) -> MetricScorer:
     better.
 
     Ranking metrics use ``decision_function``. If it does not exist, they use ``predict_proba``,
-    which may also return a list of arrays, one per label. The Hamming loss uses ``predict``.
-    Distribution metrics use ``predict_distribution``, or ``predict`` for a regressor without it.
+    which may also return a list of arrays, one per label. The Hamming loss and F1 use ``predict``.
+    The log loss, the Brier score and the calibration error use ``predict_proba``. Distribution
+    metrics use ``predict_distribution``, or ``predict`` for a regressor without it.
 
     Parameters
     ----------
@@ -132,6 +135,16 @@ def label_scores(estimator: Estimator, X: MatrixLike, metric: str) -> Any:
             f"{metric} ranks labels by score, but {type(estimator).__name__} has neither "
             "decision_function nor predict_proba; use an estimator with one of them, or "
             "'hamming_loss'."
+        )
+    return label_probabilities(estimator, X, metric)
+
+
+def label_probabilities(estimator: Estimator, X: MatrixLike, metric: str) -> Any:
+    """Return the probability of each label, as one array."""
+    if not hasattr(estimator, "predict_proba"):
+        raise TypeError(
+            f"{metric} needs probabilities, but {type(estimator).__name__} has no predict_proba; "
+            "use an estimator that has it, for example TagPredictor."
         )
     probabilities = estimator.predict_proba(X)
     if isinstance(probabilities, list):

@@ -8,6 +8,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
+from lemll.metrics.decisions import example_f1, macro_f1, micro_f1, subset_accuracy
 from lemll.metrics.distribution import (
     canberra,
     chebyshev,
@@ -23,6 +24,7 @@ from lemll.metrics.multilabel import (
     one_error,
     ranking_loss,
 )
+from lemll.metrics.probabilities import brier_score, calibration_error, log_loss
 
 __all__ = ["METRICS", "Metric"]
 
@@ -41,9 +43,10 @@ class Metric:
         Its name in a table.
     function : callable
         ``function(truth, prediction, **options)``, the mean over rows.
-    prediction : {"labels", "scores", "distribution"}
-        What it compares with the truth: 0/1 labels, scores to rank, or a label distribution. The
-        truth is a distribution in the last case, 0/1 labels in the others.
+    prediction : {"labels", "scores", "probabilities", "distribution"}
+        What it compares with the truth: 0/1 labels, scores to rank, one probability per label, or
+        a label distribution. The truth is a distribution in the last case, 0/1 labels in the
+        others.
     greater_is_better : bool
         Its direction.
     in_paper : bool
@@ -62,7 +65,7 @@ class Metric:
     name: str
     title: str
     function: Callable[..., Any]
-    prediction: Literal["labels", "scores", "distribution"]
+    prediction: Literal["labels", "scores", "probabilities", "distribution"]
     greater_is_better: bool
     in_paper: bool
 
@@ -70,6 +73,11 @@ class Metric:
     def kind(self) -> Literal["multilabel", "distribution"]:
         """The type of the truth: logical labels or a distribution."""
         return "distribution" if self.prediction == "distribution" else "multilabel"
+
+    @property
+    def ranks_or_decides(self) -> bool:
+        """Whether scores are enough to compute it: it ranks them, or compares them with 0."""
+        return self.prediction in ("labels", "scores")
 
     @property
     def arrow(self) -> Literal["↑", "↓"]:
@@ -94,6 +102,20 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             Metric(
                 "average_precision", "Average precision", average_precision, "scores", True, True
             ),
+            Metric("micro_f1", "Micro F1", micro_f1, "labels", True, False),
+            Metric("macro_f1", "Macro F1", macro_f1, "labels", True, False),
+            Metric("example_f1", "Example F1", example_f1, "labels", True, False),
+            Metric("subset_accuracy", "Subset accuracy", subset_accuracy, "labels", True, False),
+            Metric("log_loss", "Log loss", log_loss, "probabilities", False, False),
+            Metric("brier_score", "Brier score", brier_score, "probabilities", False, False),
+            Metric(
+                "calibration_error",
+                "Calibration error",
+                calibration_error,
+                "probabilities",
+                False,
+                False,
+            ),
             Metric("chebyshev", "Chebyshev", chebyshev, "distribution", False, True),
             Metric("clark", "Clark", clark, "distribution", False, False),
             Metric("canberra", "Canberra", canberra, "distribution", False, False),
@@ -111,4 +133,4 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         )
     }
 )
-"""All metrics by name, in the order of the tables in the paper."""
+"""All metrics by name. Those of the paper are in the order of its tables."""

@@ -31,7 +31,7 @@ from lemll.experiments.protocols.protocol import Cell, Protocol
 from lemll.experiments.protocols.settings import Splits
 from lemll.experiments.protocols.sources import load_source
 from lemll.experiments.stores.records import Status
-from lemll.metrics import METRICS, label_scores
+from lemll.metrics import METRICS, label_probabilities, label_scores
 
 __all__ = ["Outcome", "Task", "execute", "failure", "measure", "run_cell", "split_rows"]
 
@@ -233,16 +233,20 @@ def _predict(task: Task, dataset: Dataset) -> _Result:
     start = time.perf_counter()
     estimator = _tuned(task).fit(X, Y)
     fitted = time.perf_counter()
-    arrays: Arrays = {
+    arrays: dict[str, Array] = {
         "scores": np.asarray(label_scores(estimator, rows, "a prediction"), dtype=np.float64),
         "predictions": np.asarray(estimator.predict(rows), dtype=np.uint8),
         "test": np.asarray(test, dtype=np.int64),
     }
     seconds = {"fit": fitted - start, "predict": time.perf_counter() - fitted}
+    wanted = any(METRICS[name].prediction == "probabilities" for name in task.metrics)
+    if wanted and hasattr(estimator, "predict_proba"):
+        found = label_probabilities(estimator, rows, "a prediction")
+        arrays["probabilities"] = np.asarray(found, dtype=np.float64)
     if hasattr(estimator, "best_params_"):
         # A search may also try values outside of the grid, for example its default kernel.
-        wanted = cell.grid or estimator.best_params_
-        chosen = {name: estimator.best_params_[name] for name in wanted}
+        names = cell.grid or estimator.best_params_
+        chosen = {name: estimator.best_params_[name] for name in names}
         return _Result(estimator.best_estimator_, arrays, seconds, chosen)
     return _Result(estimator, arrays, seconds)
 
@@ -328,13 +332,18 @@ def measure(
     undefined : list of str
         The reasons for undefined metrics.
     """
-    prediction = {"labels": "predictions", "scores": "scores", "distribution": "distribution"}
+    prediction = {"labels": "predictions"}
     truth = dataset.labels[arrays["test"]] if cell.experiment == "prediction" else dataset.D
     values: dict[str, float | None] = {}
     undefined = []
     for name in metrics:
+        kind = METRICS[name].prediction
+        if kind == "probabilities" and kind not in arrays:
+            values[name] = None
+            undefined.append(f"{name}: {cell.method.label} has no predict_proba.")
+            continue
         try:
-            value = float(METRICS[name](truth, arrays[prediction[METRICS[name].prediction]]))
+            value = float(METRICS[name](truth, arrays[prediction.get(kind, kind)]))
         except ValueError as error:
             value = float("nan")
             undefined.append(f"{name}: {error}")

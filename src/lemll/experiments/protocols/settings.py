@@ -99,7 +99,7 @@ class Tuning:
     grids: Mapping[str, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        known = [name for name, metric in METRICS.items() if metric.kind == "multilabel"]
+        known = [name for name, metric in METRICS.items() if metric.ranks_or_decides]
         if self.metric not in known:
             raise ValueError(unknown_name("metric of tuning", self.metric, known))
         check_whole("folds", self.folds, least=2)

@@ -142,7 +142,7 @@ def measures_of(scoring: Any) -> dict[str, Measure]:
         return {"score": scoring}
     scoring = named or scoring
     names = list(scoring) if isinstance(scoring, (list, tuple)) else [scoring]
-    known = [name for name, metric in METRICS.items() if metric.kind == "multilabel"]
+    known = [name for name, metric in METRICS.items() if metric.ranks_or_decides]
     for name in names:
         if name not in known:
             raise ValueError(
