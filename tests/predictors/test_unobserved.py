@@ -60,10 +60,8 @@ LONG = [
 ]
 
 
-def learners(*, without=()):
-    """List the learners as parameters of a test, most of them for the long run."""
-    long = [model for model in LONG if not isinstance(model, without)]
-    return [*QUICK, *(pytest.param(model, marks=pytest.mark.slow) for model in long)]
+# Most learners are left to the long run.
+LEARNERS = [*QUICK, *(pytest.param(model, marks=pytest.mark.slow) for model in LONG)]
 
 
 @pytest.fixture(name="data", scope="module")
@@ -95,7 +93,7 @@ def test_the_list_of_learners_is_true(data):
     assert able == {name.partition("(")[0] for name in PARTIAL_LEARNERS}
 
 
-@pytest.mark.parametrize("model", learners(), ids=str)
+@pytest.mark.parametrize("model", LEARNERS, ids=str)
 def test_hidden_values_never_influence_anything(model, data):
     X, Y, hidden, X_new, _ = data
     expected = model.fit(X, partial(Y, hidden)).decision_function(X_new)
@@ -107,9 +105,7 @@ def test_hidden_values_never_influence_anything(model, data):
         np.testing.assert_array_equal(found, expected)
 
 
-# CLR learns a pair of labels from the rows in which both were observed. Here these are a sixth of
-# the rows, so the loss of rows may outweigh the gain of truth.
-@pytest.mark.parametrize("model", learners(without=CLR), ids=str)
+@pytest.mark.parametrize("model", LEARNERS, ids=str)
 def test_unknown_is_better_than_wrong(model, data):
     X, Y, hidden, X_new, Y_new = data
     known = average_precision(Y_new, model.fit(X, partial(Y, hidden)).decision_function(X_new))
@@ -188,9 +184,16 @@ def test_each_label_of_br_sees_its_observed_rows(data):
         )
 
 
-@pytest.mark.parametrize("estimator", [None, LogisticRegression(C=0.1, tol=1e-8, max_iter=1000)])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        None,
+        pytest.param(LogisticRegression(C=0.1, tol=1e-8, max_iter=1000), marks=pytest.mark.slow),
+    ],
+)
 def test_a_link_of_a_chain_sees_its_observed_rows_and_guesses_of_earlier_labels(estimator, data):
     X, Y, hidden, *_ = data
+    X = X / 16  # other logistic regressions are slow if features are not scaled
     Y, hidden = Y[:, :3], hidden[:, :3]
     chain = LabelChain(estimator, order=[2, 0, 1], C=0.1, tol=1e-8).fit(X, partial(Y, hidden))
     alone = BinaryRelevance(C=0.1, tol=1e-8).fit(X, partial(Y, hidden))
@@ -207,6 +210,7 @@ def test_a_link_of_a_chain_sees_its_observed_rows_and_guesses_of_earlier_labels(
 @pytest.mark.slow
 def test_confidences_reach_the_chains(data):
     X, Y, hidden, X_new, _ = data
+    X, X_new = X / 16, X_new / 16
     weight = np.where(hidden, 0.25, 1.0)
     own = LabelChain(order=range(8), C=0.1, tol=1e-8).fit(X, Y, label_weight=weight)
     member = LogisticRegression(C=0.1, tol=1e-8, max_iter=1000)
@@ -237,6 +241,8 @@ def test_a_label_that_nobody_observed_is_named_and_never_predicted(data):
         BinaryRelevance(),
         MLkNN(),
         MultilabelForest(5, per_label=True),
+        CLR(),
+        CLR(GaussianNB()),
         ECC(n_estimators=3),
         ECC(GaussianNB(), 3),
         TwoStage(regressor=Ridge()),
@@ -300,6 +306,46 @@ def test_two_stages_can_if_the_first_can(data):
     other = np.where(hidden, 1 - Y, Y)[:, :1]
     again = clone(column).fit(X, other, label_weight=~hidden[:, :1])
     np.testing.assert_array_equal(again.decision_function(X_new), column.decision_function(X_new))
+
+
+@pytest.mark.parametrize("model", LEARNERS, ids=str)
+@pytest.mark.parametrize("value", [0, 1])
+def test_a_label_is_constant_if_its_observed_cells_are_equal(value, model, data):
+    X, Y, hidden, X_new, _ = data
+    for seen in (slice(7, 8), slice(0, 40)):
+        tags = partial(Y, hidden)
+        tags[:, 2] = np.nan
+        tags[seen, 2] = value
+        assert (clone(model).fit(X, tags).predict(X_new)[:, 2] == value).all()
+
+
+def test_pairs_of_clr_expect_the_unknown_label(data):
+    X, Y, hidden, X_new, _ = data
+    X, X_new = X / 16, X_new / 16
+    Y, hidden = Y[:, :2], hidden[:, :2]
+    model = CLR(C=0.1, tol=1e-8).fit(X, partial(Y, hidden))
+    alone = BinaryRelevance(C=0.1, tol=1e-8).fit(X, partial(Y, hidden))
+    P = np.where(hidden, alone.predict_proba(X), Y)
+    weight = np.column_stack([P[:, 0] * (1 - P[:, 1]), P[:, 1] * (1 - P[:, 0])])
+    weight[hidden.all(axis=1)] = 0
+    # Every row is given twice, once for each of the two labels, with its probabilities as weights.
+    pair = LogisticRegression(C=0.1, tol=1e-8, max_iter=1000)
+    pair.fit(np.vstack([X, X]), np.repeat([1, 0], len(X)), sample_weight=weight.T.ravel())
+    found, _ = model.pairs_.log_odds(X_new, 0, False)
+    np.testing.assert_allclose(found[:, 0], pair.decision_function(X_new), atol=1e-3)
+    by_member = CLR(LogisticRegression(C=0.1, tol=1e-8, max_iter=1000), voting="soft")
+    by_member.fit(X, partial(Y, hidden))
+    np.testing.assert_allclose(
+        by_member.decision_function(X_new),
+        CLR(C=0.1, tol=1e-8, voting="soft").fit(X, partial(Y, hidden)).decision_function(X_new),
+        atol=1e-4,
+    )
+    # A member without weights learns from the rows in which both labels are known.
+    neighbours = CLR(KNeighborsClassifier()).fit(X, partial(Y, hidden))
+    both = ~hidden.any(axis=1) & (Y.sum(axis=1) == 1)
+    expected = KNeighborsClassifier().fit(X[both], Y[both, 0]).predict_proba(X_new)[:, 1]
+    scores, _ = neighbours.pairs_.log_odds(X_new, 0, False)
+    np.testing.assert_array_equal(scores[:, 0] >= 0, expected >= 0.5)
 
 
 def test_mlknn_counts_the_neighbours_in_which_a_label_was_observed(data):

@@ -210,6 +210,25 @@ def test_subsets_equal_scikit_learn(form, name, value, monkeypatch):
             assert np.isinf(solution.intercept[t])
 
 
+@pytest.mark.parametrize("cost", [0, 33], ids=["all rows", "stacks"])
+def test_weights_of_subsets_repeat_rows(cost, monkeypatch):
+    from lemll.solvers.logistic import subsets as module
+
+    monkeypatch.setattr(module, "SHARED_COST", cost)
+    X, Y = problems(n_features=12)
+    rows, labels = subsets(Y, [9, 30, 70])
+    rng = np.random.default_rng(0)
+    weights = [rng.integers(1, 4, len(mine)).astype(float) for mine in rows]
+    solution = solve_logistic_subsets(X, rows, labels, C=2.0, weights=weights, tol=1e-9)
+    assert solution.converged.all()
+    for t, (mine, wanted) in enumerate(zip(rows, labels, strict=True)):
+        if 0 < wanted.sum() < len(wanted):
+            count = weights[t].astype(int)
+            coef, intercept = oracle(X[np.repeat(mine, count)], np.repeat(wanted, count), 2.0)
+            np.testing.assert_allclose(solution.coef[t], coef, atol=1e-5)
+            np.testing.assert_allclose(solution.intercept[t], intercept, atol=5e-5)
+
+
 def test_subsets_without_rows_or_with_one_class():
     X, _ = problems()
     none = np.zeros(0, dtype=int)
@@ -255,6 +274,8 @@ def test_subsets_far_from_the_origin_lose_nothing_by_rounding(cost, monkeypatch)
         ([[0, 80]], [[0, 1]], {}, "rows must be whole numbers from 0 to 79"),
         ([[0, -1]], [[0, 1]], {}, "rows must be whole numbers from 0 to 79"),
         ([[0], [3, 0, 3]], [[0], [0, 1, 0]], {}, "problem 1 has a row twice"),
+        ([[0, 1]], [[0, 1]], {"weights": [np.ones(3)]}, "problem 0 must have one finite weight"),
+        ([[0, 1]], [[0, 1]], {"weights": [np.zeros(2)]}, "weight > 0 for each of its 2 rows"),
     ],
 )
 def test_subsets_refuse(rows, labels, options, message):

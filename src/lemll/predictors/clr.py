@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit
+from sklearn.utils.validation import has_fit_parameter
 
 from lemll._types import Estimator, Features, FloatArray, LabelArray, Thresholds
 from lemll._validation import check_flag
@@ -30,6 +31,11 @@ class CLR(TiesAreRelevant):
     .. math:: f_p=(v_p-v_0)/l.
 
     A label is predicted if it has at least as many votes as the virtual label.
+
+    If labels have unknown cells, the model of a pair also uses the rows in which only one of the
+    two labels is known. Such a row counts with the probability that it has exactly one of them,
+    which the model of the unknown label against the virtual label gives. An `estimator` that does
+    not accept sample weights uses only the rows in which both labels are known.
 
     Parameters
     ----------
@@ -129,7 +135,6 @@ class CLR(TiesAreRelevant):
         self._learn(X, Y, None)
 
     def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
-        # A pair of labels is learned from the rows in which both were observed.
         refuse_confidences(self, weight)
         self._learn(X, Y, weight)
 
@@ -142,11 +147,15 @@ class CLR(TiesAreRelevant):
             self.estimator, C=self.C, tol=self.tol, max_iter=self.max_iter, n_jobs=self.n_jobs
         )
         self.virtual_._learn(X, Y, weight)
+        chance = None
+        # An estimator without weights can only use the rows in which both labels are known.
+        if weight is not None and (own or has_fit_parameter(self.estimator, "sample_weight")):
+            chance = expit(self.virtual_._score(X))
         self.pairs_: LinearPairs | MemberPairs
         if own is None:
-            self.pairs_ = MemberPairs.fit(X, Y, self.estimator, self.n_jobs)
+            self.pairs_ = MemberPairs.fit(X, Y, self.estimator, self.n_jobs, chance)
         else:
-            self.pairs_ = LinearPairs.fit(X, Y, own)
+            self.pairs_ = LinearPairs.fit(X, Y, own, chance)
         self.n_iter_ = max(self.virtual_.n_iter_, self.pairs_.n_iter)
 
     def _score(self, X: Features) -> FloatArray:

@@ -136,7 +136,7 @@ class ChainClassifier(TiesAreRelevant, ProbabilityClassifier):
             # One weight per row and model is a large array, so use the smallest integer type.
             drawn = np.array(counts).T
             drawn = np.repeat(drawn.astype(np.min_scalar_type(drawn.max())), n_labels, axis=1)
-            weights = drawn if weights is None else weights * drawn
+            weights = drawn if weights is None else _sampled(weights, drawn)
         solution = solve_logistic(
             own.scaled(X),
             Y[:, labels],
@@ -178,19 +178,26 @@ def _fit_by_member(
     count: IndexArray | None,
     weight: FloatArray | None,
 ) -> Chain:
+    every = rows = np.arange(len(Y))
     if count is not None:
-        rows = np.repeat(np.arange(len(count)), count)
-        X, Y, weight = X[rows], Y[rows], None if weight is None else weight[rows]
-    members = [
-        fit_member(
-            estimator,
-            with_labels(X, Y[:, order[:place]].astype(X.dtype)),
-            Y[:, label],
-            None if weight is None else weight[:, label],
-        )
-        for place, label in enumerate(order)
-    ]
+        rows = np.repeat(every, count)
+    members = []
+    for place, label in enumerate(order):
+        # As in `_sampled`, a sample without an observed cell of the label is not used.
+        mine = rows if weight is None or weight[rows, label].any() else every
+        extended = with_labels(X[mine], Y[mine][:, order[:place]].astype(X.dtype))
+        of_rows = None if weight is None else weight[mine, label]
+        members.append(fit_member(estimator, extended, Y[mine, label], of_rows))
     return Chain(order, members=members)
+
+
+def _sampled(weights: Array, drawn: Array) -> Array:
+    """Multiply the weights of the cells by how often their rows were drawn."""
+    sampled = weights * drawn
+    # A label may be observed in so few rows that a sample contains none of them. Then use them all.
+    empty = ~sampled.any(axis=0)
+    sampled[:, empty] = weights[:, empty]
+    return sampled
 
 
 def mean_probabilities(chains: list[Chain], X: Features, votes: bool) -> FloatArray:

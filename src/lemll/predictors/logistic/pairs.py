@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,16 +20,61 @@ __all__ = ["LinearPairs", "MemberPairs"]
 
 # Pairs are trained in groups with about this many rows in total, which need 4 bytes per row.
 CHUNK_ROWS = 1 << 24
+# A row with a smaller weight in a pair is left out.
+LEAST_WEIGHT = 1e-6
 
 
-def rows_of_pairs(Y: LabelArray) -> Iterator[tuple[npt.NDArray[np.int32], LabelArray]]:
-    """Yield, per pair, the rows with exactly one of its labels, and if it is the first label."""
+class PairRows(NamedTuple):
+    """The training rows of a pair of labels.
+
+    Attributes
+    ----------
+    rows : ndarray of int32
+        Indices of the rows.
+    labels : ndarray of int8
+        Whether the row has the first label of the pair (1) or the second (0).
+    weights : ndarray or None
+        The weights of the rows; None means 1.
+    """
+
+    rows: npt.NDArray[np.int32]
+    labels: LabelArray
+    weights: FloatArray | None
+
+
+def rows_of_pairs(Y: LabelArray, chance: FloatArray | None = None) -> Iterator[PairRows]:
+    """Yield, per pair, the rows with exactly one of its labels.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n_samples, n_labels)
+        Logical labels, 0/1; -1 in unknown cells.
+    chance : ndarray of shape (n_samples, n_labels), optional
+        Probabilities of the labels. With them, a row in which only one label of the pair is known
+        counts with the probability that it has exactly one of the two. Without them, such a row
+        does not count.
+
+    Yields
+    ------
+    PairRows
+        In the order (0, 1), (0, 2), ..., (1, 2), ....
+    """
+    expected = None if chance is None else np.where(Y < 0, chance, Y)
     for p in range(Y.shape[1] - 1):
         for q in range(p + 1, Y.shape[1]):
             # A row with both labels or with neither does not say which of the two is better.
-            # One 0 and one 1 sum to 1; no sum with the -1 of an unknown cell does.
-            rows = np.flatnonzero(Y[:, p] + Y[:, q] == 1)
-            yield rows.astype(np.int32), Y[rows, p]
+            if expected is None:
+                # One 0 and one 1 sum to 1; no sum with the -1 of an unknown cell does.
+                rows = np.flatnonzero(Y[:, p] + Y[:, q] == 1)
+                yield PairRows(rows.astype(np.int32), Y[rows, p], None)
+                continue
+            # One of the labels is known, so one of the two products is 0.
+            first = expected[:, p] * (1 - expected[:, q])
+            weights = first + expected[:, q] * (1 - expected[:, p])
+            weights[(Y[:, p] < 0) & (Y[:, q] < 0)] = 0
+            rows = np.flatnonzero(weights > LEAST_WEIGHT)
+            labels = (first[rows] > 0).astype(np.int8)
+            yield PairRows(rows.astype(np.int32), labels, weights[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +104,10 @@ class LinearPairs:
     own: BuiltIn
 
     @classmethod
-    def fit(cls, X: MatrixLike, Y: LabelArray, own: BuiltIn) -> Self:
-        """Train all pairs, in groups."""
+    def fit(
+        cls, X: MatrixLike, Y: LabelArray, own: BuiltIn, chance: FloatArray | None = None
+    ) -> Self:
+        """Train all pairs, in groups; `chance` as in `rows_of_pairs`."""
         n_labels = Y.shape[1]
         n_pairs = n_labels * (n_labels - 1) // 2
         check_memory(
@@ -72,8 +119,10 @@ class LinearPairs:
         intercept, gradient_norm, n_iter = np.empty(n_pairs), np.empty(n_pairs), 0
         scaled = own.scaled(X)
         start = 0
-        for rows, labels in _chunks(Y):
-            solution = solve_logistic_subsets(scaled, rows, labels, **own.options)
+        for pairs in _chunks(Y, chance):
+            rows, labels = [pair.rows for pair in pairs], [pair.labels for pair in pairs]
+            weights = [pair.weights for pair in pairs if pair.weights is not None] or None
+            solution = solve_logistic_subsets(scaled, rows, labels, weights=weights, **own.options)
             part = slice(start, start + len(rows))
             coef[part] = solution.coef
             # Only a constant model has an infinite intercept; keep the scores finite.
@@ -113,10 +162,17 @@ class MemberPairs:
     n_iter: int = 1
 
     @classmethod
-    def fit(cls, X: MatrixLike, Y: LabelArray, estimator: Estimator, n_jobs: int | None) -> Self:
-        """Train all pairs."""
+    def fit(
+        cls,
+        X: MatrixLike,
+        Y: LabelArray,
+        estimator: Estimator,
+        n_jobs: int | None,
+        chance: FloatArray | None = None,
+    ) -> Self:
+        """Train all pairs; `chance` as in `rows_of_pairs`."""
         members = Parallel(n_jobs=n_jobs)(
-            delayed(_fit_pair)(estimator, X, rows, labels) for rows, labels in rows_of_pairs(Y)
+            delayed(_fit_pair)(estimator, X, pair) for pair in rows_of_pairs(Y, chance)
         )
         return cls(Y.shape[1], members)
 
@@ -130,21 +186,17 @@ class MemberPairs:
         return np.column_stack(scores), _known(empty, part, until_empty)
 
 
-def _chunks(
-    Y: LabelArray,
-) -> Iterator[tuple[list[npt.NDArray[np.int32]], list[LabelArray]]]:
-    rows: list[npt.NDArray[np.int32]] = []
-    labels: list[LabelArray] = []
+def _chunks(Y: LabelArray, chance: FloatArray | None) -> Iterator[list[PairRows]]:
+    pairs: list[PairRows] = []
     listed = 0
-    for mine, wanted in rows_of_pairs(Y):
-        rows.append(mine)
-        labels.append(wanted)
-        listed += len(mine)
+    for pair in rows_of_pairs(Y, chance):
+        pairs.append(pair)
+        listed += len(pair.rows)
         if listed > CHUNK_ROWS:
-            yield rows, labels
-            rows, labels, listed = [], [], 0
-    if rows:
-        yield rows, labels
+            yield pairs
+            pairs, listed = [], 0
+    if pairs:
+        yield pairs
 
 
 def _pairs_of(n_labels: int, p: int) -> slice:
@@ -161,7 +213,7 @@ def _known(empty: npt.NDArray[np.bool_], part: slice, until_empty: bool) -> Floa
     return (~empty[part]).astype(np.float64)
 
 
-def _fit_pair(
-    estimator: Estimator, X: Features, rows: npt.NDArray[np.int32], labels: LabelArray
-) -> Features:
-    return fit_member(estimator, X[rows], labels) if len(rows) else None
+def _fit_pair(estimator: Estimator, X: Features, pair: PairRows) -> Features:
+    if not len(pair.rows):
+        return None
+    return fit_member(estimator, X[pair.rows], pair.labels, pair.weights)

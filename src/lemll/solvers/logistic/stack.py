@@ -60,7 +60,7 @@ class Stack:
     labels : ndarray of shape (n_problems, n_rows)
         0/1. Each problem must have both values.
     there : ndarray of shape (n_problems, n_rows)
-        1 for rows of the problem, 0 for padding.
+        The weights of the rows of the problem, usually 1; 0 for padding.
     kernel : bool
         Whether `design` holds kernels (True) or features (False).
     penalty : float

@@ -68,16 +68,17 @@ def solve_logistic_subsets(
     labels: Sequence[Any],
     *,
     C: float = 1.0,
+    weights: Sequence[FloatArray] | None = None,
     tol: float = 1e-6,
     max_iter: int = 100,
     n_jobs: int | None = None,
 ) -> SubsetsSolution:
     r"""Minimise many L2-regularised logistic losses, each over its own rows.
 
-    For each problem with rows I and labels y, it minimises
+    For each problem with rows I, labels y and weights w, it minimises
 
     .. math::
-        \sum_{i\in I}\log\bigl(1+e^{-(2y_i-1)(\theta^\top x_i+b)}\bigr)+\frac1{2C}\|\theta\|^2.
+        \sum_{i\in I}w_i\log\bigl(1+e^{-(2y_i-1)(\theta^\top x_i+b)}\bigr)+\frac1{2C}\|\theta\|^2.
 
     Parameters
     ----------
@@ -89,6 +90,8 @@ def solve_logistic_subsets(
         Their labels, 0/1.
     C : float, default=1.0
         Inverse strength of the penalty, > 0.
+    weights : sequence of ndarray, optional
+        The weights of the rows of each problem, > 0. By default 1.
     tol : float, default=1e-6
         A problem is solved when the relative length of its gradient is at most this.
     max_iter : int, default=100
@@ -118,6 +121,8 @@ def solve_logistic_subsets(
     check_stopping(tol=tol, max_iter=max_iter)
     check_inverse_penalty(C)
     _check_problems(rows, labels, X.shape[0])
+    if weights is not None:
+        _check_row_weights(weights, rows)
     n_problems = len(rows)
     size = np.array([len(mine) for mine in rows], dtype=np.intp)
     positive = np.array([int(np.sum(mine)) for mine in labels], dtype=np.intp)
@@ -126,7 +131,7 @@ def solve_logistic_subsets(
     gradient_norm, n_iter = np.zeros(n_problems), np.zeros(n_problems, dtype=np.intp)
 
     def work(part: IndexArray) -> None:
-        index, there, wanted = _padded(rows, labels, part)
+        index, there, wanted = _padded(rows, labels, weights, part)
         # The order of the Newton systems is the number of rows or of features; take the smaller.
         kernel = index.shape[1] <= X.shape[1]
         design = source.kernels(index) if kernel else source.features(index)
@@ -140,9 +145,10 @@ def solve_logistic_subsets(
 
     def share(part: IndexArray) -> None:
         wanted = np.zeros((X.shape[0], len(part)), dtype=np.int8)
-        there = np.zeros_like(wanted)
+        there = np.zeros(wanted.shape, dtype=np.int8 if weights is None else np.float64)
         for column, t in enumerate(part):
-            wanted[rows[t], column], there[rows[t], column] = labels[t], 1
+            wanted[rows[t], column] = labels[t]
+            there[rows[t], column] = 1 if weights is None else weights[t]
         found = solve_logistic(
             X, wanted, sample_weight=there, C=C, tol=tol, max_iter=max_iter, n_jobs=n_jobs
         )
@@ -206,6 +212,15 @@ def _check_problems(rows: Sequence[Array], labels: Sequence[Any], n_samples: int
                 raise ValueError(f"problem {t} has a row twice; give each row once.")
 
 
+def _check_row_weights(weights: Sequence[FloatArray], rows: Sequence[Array]) -> None:
+    for t, (mine, there) in enumerate(zip(rows, weights, strict=True)):
+        if len(there) != len(mine) or not (np.isfinite(there).all() and (there > 0).all()):
+            raise ValueError(
+                f"problem {t} must have one finite weight > 0 for each of its {len(mine)} rows; "
+                "leave out rows without a weight."
+            )
+
+
 def _is_large(X: Features, size: IndexArray, penalty: float) -> npt.NDArray[np.bool_]:
     """Return which problems are cheaper with products over all rows than in a stack."""
     n_samples, n_features = X.shape
@@ -231,14 +246,18 @@ def _stacks(problems: IndexArray, size: IndexArray, n_features: int) -> Iterator
 
 
 def _padded(
-    rows: Sequence[Array], labels: Sequence[Any], part: IndexArray
+    rows: Sequence[Array],
+    labels: Sequence[Any],
+    weights: Sequence[FloatArray] | None,
+    part: IndexArray,
 ) -> tuple[IndexArray, FloatArray, FloatArray]:
     width = max(len(rows[t]) for t in part)
     index = np.zeros((len(part), width), dtype=np.intp)
     there, wanted = np.zeros(index.shape), np.zeros(index.shape)
     for line, t in enumerate(part):
         m = len(rows[t])
-        index[line, :m], there[line, :m], wanted[line, :m] = rows[t], 1, labels[t]
+        index[line, :m], wanted[line, :m] = rows[t], labels[t]
+        there[line, :m] = 1 if weights is None else weights[t]
     return index, there, wanted
 
 
