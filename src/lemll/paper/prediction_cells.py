@@ -48,10 +48,10 @@ __all__ = [
 ]
 
 CELLS_FILE = "cells.csv"
-_MEASURES = tuple(name for name, m in METRICS.items() if m.kind == "multilabel" and m.in_paper)
-_HEADER = (
-    "dataset", "method", "split", "status", "chosen", *_MEASURES, "seconds", "code", "finished",
-)  # fmt: skip
+_MULTILABEL = tuple(name for name, metric in METRICS.items() if metric.kind == "multilabel")
+# The measures come between these two groups of columns.
+_BEFORE = ("dataset", "method", "split", "status", "chosen")
+_AFTER = ("seconds", "code", "finished")
 # A folder whose protocols hide labels has one more column.
 _HIDDEN = "hidden"
 # A mean of fewer halves says too little.
@@ -94,7 +94,7 @@ class MeasuredCell:
     chosen : str
         The tuned parameters as JSON; empty if the method is not tuned.
     metrics : mapping of str to float or None
-        The measures of the paper. None if a measure is not defined.
+        The measures of the protocol. None if a measure is not defined.
     seconds : float
         Wall time of fitting, with the tuning.
     code : str
@@ -186,9 +186,11 @@ def read_cells(folder: Path) -> list[MeasuredCell]:
         rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
     except UnicodeDecodeError as error:
         raise StoreError(f"{path} is not text in UTF-8: {error}.") from error
-    if not rows or tuple(rows[0]) not in (_HEADER, (*_HEADER, _HIDDEN)):
+    measures = _measures(rows[0]) if rows else ()
+    if not measures or tuple(rows[0]) not in (_header(measures), (*_header(measures), _HIDDEN)):
         found = ",".join(rows[0])[:80] if rows else "an empty file"
-        raise StoreError(f"{path}: the first line must be {','.join(_HEADER)}, got {found}.")
+        wanted = ",".join([*_BEFORE, "MEASURES", *_AFTER])
+        raise StoreError(f"{path}: the first line must be {wanted}, got {found}.")
     cells: dict[CellKey, MeasuredCell] = {}
     for number, row in enumerate(rows[1:], start=2):
         try:
@@ -201,20 +203,30 @@ def read_cells(folder: Path) -> list[MeasuredCell]:
     return list(cells.values())
 
 
+def _header(measures: Sequence[str]) -> tuple[str, ...]:
+    return (*_BEFORE, *measures, *_AFTER)
+
+
+def _measures(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the measures among names, in the order of the table of metrics."""
+    found = set(names)
+    return tuple(name for name in _MULTILABEL if name in found)
+
+
 def _cell(header: Sequence[str], values: Sequence[str]) -> MeasuredCell:
     if len(values) != len(header):
         raise ValueError(f"{len(values)} values, but the first line has {len(header)} names")
     row = dict(zip(header, values, strict=True))
     if row["status"] not in ("done", "failed", "timeout"):
         raise ValueError(f"status must be done, failed or timeout, got {row['status']!r}")
-    numbers = [float(row[name]) for name in (*_MEASURES, "seconds") if row[name]]
+    numbers = [float(row[name]) for name in (*_measures(header), "seconds") if row[name]]
     if not all(map(math.isfinite, numbers)):
         raise ValueError("measures and seconds must be finite numbers, or empty")
     return MeasuredCell(
         key=CellKey(row["dataset"], row["method"], int(row["split"]), row.get(_HIDDEN, "")),
         status=row["status"],
         chosen=row["chosen"],
-        metrics={name: float(row[name]) if row[name] else None for name in _MEASURES},
+        metrics={name: float(row[name]) if row[name] else None for name in _measures(header)},
         seconds=float(row["seconds"]),
         code=row["code"],
         finished=row["finished"],
@@ -238,9 +250,10 @@ def write_cells(folder: Path, cells: Iterable[MeasuredCell]) -> Path:
     """
     ordered = sorted(cells, key=lambda cell: cell.key)
     hides = any(cell.key.hidden for cell in ordered)
-    rows: list[Sequence[object]] = [[*_HEADER, *[_HIDDEN] * hides]]
+    measures = _measures(name for cell in ordered for name in cell.metrics)
+    rows: list[Sequence[object]] = [[*_header(measures), *[_HIDDEN] * hides]]
     for cell in ordered:
-        values = [cell.metrics[name] for name in _MEASURES]
+        values = [cell.metrics.get(name) for name in measures]
         shown = ["" if value is None else f"{value:.6f}" for value in values]
         rows.append(
             [*cell.key[:3], cell.status, cell.chosen, *shown, f"{cell.seconds:.1f}", cell.code,
@@ -268,34 +281,34 @@ def collect(folder: Path, store: Store) -> int:
     int
         Number of cells that are new or replaced.
     """
-    keys = {
-        cell.work: CellKey.of(cell)
+    planned = {
+        cell.work: (CellKey.of(cell), protocol.metrics)
         for protocol in read_protocols(folder)
         for cell in protocol.cells()
     }
     known = {cell.key: cell for cell in read_cells(folder)}
     before = dict(known)
     for record in store.records():
-        key = keys.get(record.work)
-        if key is None:
+        if record.work not in planned:
             continue
+        key, metrics = planned[record.work]
         old = known.get(key)
         # A result is never replaced by a failure; otherwise the later record wins.
         if old is None or (
             (record.status == "done" or old.status != "done") and old.finished < record.finished
         ):
-            known[key] = _measured(key, record)
+            known[key] = _measured(key, record, metrics)
     write_cells(folder, known.values())
     return sum(known[key] != before.get(key) for key in known)
 
 
-def _measured(key: CellKey, record: Record) -> MeasuredCell:
+def _measured(key: CellKey, record: Record, metrics: Sequence[str]) -> MeasuredCell:
     chosen = "" if record.chosen is None else json.dumps(dict(record.chosen), sort_keys=True)
     return MeasuredCell(
         key=key,
         status=record.status,
         chosen=chosen,
-        metrics={name: record.metrics.get(name) for name in _MEASURES},
+        metrics={name: record.metrics.get(name) for name in metrics},
         seconds=record.seconds.get("fit", 0.0),
         code=record.code[:12],
         finished=record.finished,
@@ -336,6 +349,7 @@ def cells_table(
         if key.hidden == hidden:
             by_entry.setdefault((key.dataset, key.method), []).append(key.split)
     done = {cell.key: cell.metrics for cell in cells if cell.status == "done"}
+    measures = _measures(name for metrics in done.values() for name in metrics)
     datasets = _in_order((d for d, _ in by_entry), [info.name for info in list_datasets()])
     # The paper has no incomplete labels, so their contestants have the order of the protocol.
     methods = _in_order((m for _, m in by_entry), PAPER_METHODS if hide is None else ())
@@ -346,12 +360,12 @@ def cells_table(
         cells_of_entry = [done.get(key) for key in keys]
         found = list(itertools.takewhile(_is_done, cells_of_entry))
         wanted[dataset, method] = max(len(found), min(fewest, len(splits)))
-        for measure in _MEASURES:
-            kept = [cell[measure] for cell in found if cell is not None]
+        for measure in measures:
+            kept = [cell.get(measure) for cell in found if cell is not None]
             values[measure, None, dataset, method] = [value for value in kept if value is not None]
     ordered: dict[tuple[str, float | None, str, str], list[float]] = {
         (measure, None, dataset, method): values.get((measure, None, dataset, method), [])
-        for measure in _MEASURES
+        for measure in measures
         for dataset in datasets
         for method in methods
     }

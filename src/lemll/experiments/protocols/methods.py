@@ -13,6 +13,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
+from sklearn.ensemble import HistGradientBoostingClassifier
+
 from lemll._types import SettingsView
 from lemll.enhancers import (
     FCMEnhancer,
@@ -34,11 +36,13 @@ from lemll.predictors import (
     LEMLLCV,
     ML2,
     MLFE,
+    MSVRCV,
     RELIAB,
     BinaryRelevance,
     MLkNN,
     MSVRClassifier,
     MultilabelForest,
+    TagPredictor,
 )
 
 __all__ = ["OPTIONS", "Kind", "Method", "MethodSpec", "get_method", "list_methods", "register"]
@@ -231,7 +235,9 @@ _ECC = partial(ECC, "weka", tol=1e-6, random_state=0)
 _ECC_L2 = partial(ECC, random_state=0)
 _EXTRA_TREES = partial(MultilabelForest, random_state=0)
 # It searches by itself, in its own folds, so it has no grid here.
-_LEMLL_AUTO = partial(LEMLLCV, kernel="auto", normalize_rows="auto", search="coarse")
+_LEMLL_AUTO = partial(LEMLLCV, kernel="auto", normalize_rows="auto", tol_final=1e-4)
+_MSVR_AUTO = partial(MSVRCV, kernel="auto", normalize_rows="auto", tol_final=1e-4)
+_BOOSTING = partial(BinaryRelevance, HistGradientBoostingClassifier(random_state=0))
 
 _ONE_TO_TEN = tuple(float(weight) for weight in range(1, 11))
 _MLFE_GRID = {"beta1": _ONE_TO_TEN, "beta2": (1.0, 10.0, 15.0), "beta3": (1.0, 10.0)}
@@ -257,6 +263,9 @@ for _method in (
     Method("ECC-L2", "learner", _ECC_L2, {"C": PAPER_GRID}, "ECC with regularised models"),
     Method("Extra trees", "learner", _EXTRA_TREES, {}, "a forest that all labels share"),
     Method("LEMLL-auto", "learner", _LEMLL_AUTO, {}, "LEMLL with a searched kernel and scaling"),
+    Method("MSVR-auto", "learner", _MSVR_AUTO, {}, "MSVR with a searched kernel and scaling"),
+    Method("TagPredictor", "learner", TagPredictor, {}, "LEMLL, BR and forests, blended"),
+    Method("Boosting", "learner", _BOOSTING, {}, "boosted trees for each label, dense features"),
     Method("MLFE", "learner", MLFE, _MLFE_GRID, "sparse reconstruction, then regression"),
     Method(
         "ML2", "learner", _ML2, {"C1": _ONE_TO_TEN, "C2": _ONE_TO_TEN}, "manifold, then regression"

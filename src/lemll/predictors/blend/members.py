@@ -30,6 +30,12 @@ _STRENGTHS = tuple(4.0**power for power in range(-7, 5))
 _LARGEST_KERNEL = 5000
 # Certified gap of the models of LEMLL.
 _TOL = 1e-4
+# Each tree stores the shares of all labels in each of its nodes. A forest may have this size.
+_FOREST_BYTES = 1 << 30
+_FEWEST_TREES = 50
+# With one forest per label, all of them have about this many trees together.
+_TREES_OF_ALL_LABELS = 3000
+_FEWEST_TREES_OF_A_LABEL = 20
 # Bound of the log-odds of a member. The leaves of a forest are often pure, and a label without a
 # relevant row in a fold has infinite log-odds; neither is that sure.
 _SUREST = 7.0
@@ -227,7 +233,7 @@ class ForestMember:
     trees : {"extra", "random"}
         The kind of trees.
     n_estimators : int
-        Number of trees.
+        Number of trees. There are fewer, but at least 50, if they would need more than 1 GiB.
     n_jobs : int or None
         Number of threads.
     seed : int
@@ -244,7 +250,7 @@ class ForestMember:
         everything = np.arange(task.X.shape[0])
         # Trees that all labels share need all labels.
         model = MultilabelForest(
-            self.n_estimators,
+            self._n_trees(task),
             trees=self.trees,
             per_label=task.weight is not None,
             n_jobs=self.n_jobs,
@@ -256,8 +262,9 @@ class ForestMember:
             assert shares is not None
             # With few trees, all of them may have seen a row. Then the mean is the best guess.
             shares = np.where(np.isnan(shares), task.Y.mean(axis=0), shares)
+            chosen = f"{model.n_estimators} trees, scored out of bag"
             scores = np.clip(log_odds(shares), -_SUREST, _SUREST)
-            return Learned(scores, lambda: _Bounded(model._score), "out of bag")
+            return Learned(scores, lambda: _Bounded(model._score), chosen)
         scores = np.empty(task.Y.shape)
         for train, test in task.folds:
             scores[test] = _Bounded(task.fit(model, task.X, train))(task.X[test])
@@ -265,4 +272,12 @@ class ForestMember:
         def fit() -> Scorer:
             return _Bounded(task.fit(model, task.X, everything))
 
-        return Learned(scores, fit, "out of fold")
+        return Learned(scores, fit, f"{model.n_estimators} trees, scored out of fold")
+
+    def _n_trees(self, task: Task) -> int:
+        if task.weight is not None:
+            share = _TREES_OF_ALL_LABELS // task.Y.shape[1]
+            return int(min(self.n_estimators, max(_FEWEST_TREES_OF_A_LABEL, share)))
+        # A tree with pure leaves has about two nodes per row.
+        per_tree = 2 * task.Y.size * np.dtype(np.float64).itemsize
+        return int(min(self.n_estimators, max(_FEWEST_TREES, _FOREST_BYTES // per_tree)))
