@@ -20,11 +20,14 @@ from lemll.paper import (
     N_SPLITS,
     QUICK_PREDICTION,
     QUICK_RECONSTRUCTION,
+    BestReport,
     PredictionReport,
     Ranks,
     ReconstructionAgreement,
     ReconstructionReport,
+    UnobservedReport,
     collect,
+    make_best_report,
     make_cells_report,
     make_prediction_report,
     make_reconstruction_report,
@@ -197,17 +200,40 @@ def unobserved(
     console = make_console()
     template_environment()
     _collect(console, source, store if collect_cells else None)
-    report = make_unobserved_report(source)
-    folder = output or source
+    _print_ours(console, make_unobserved_report(source), output or source, "Incomplete labels")
+    raise typer.Exit(code=_verify(console, source, verify))
+
+
+@app.command()
+def best(
+    *,
+    source: Annotated[
+        Path,
+        typer.Option("--from", help="The folder of the results: protocols and cells.csv."),
+    ] = Path("results/best"),
+    store: Folder = Path("lemll-results/best"),
+    output: Output = None,
+    collect_cells: Collect = False,
+    verify: Verify = 0,
+) -> None:
+    """Write the tables of TagPredictor beside other learners (lemll bench run runs it)."""
+    console = make_console()
+    template_environment()
+    _collect(console, source, store if collect_cells else None)
+    _print_ours(console, make_best_report(source), output or source, "The best predictor")
+    raise typer.Exit(code=_verify(console, source, verify))
+
+
+def _print_ours(
+    console: Console, report: UnobservedReport | BestReport, folder: Path, title: str
+) -> None:
+    """Write the tables and the page of an experiment that is not in the paper."""
     files = report.write(folder)
     console.print(report.best(), soft_wrap=True)
     console.print(report.settings, soft_wrap=True)
     _print_files(console, files, [])
-    page = write_table(
-        folder / "report.html", report.table, title="Incomplete labels", source=report.settings
-    )
+    page = write_table(folder / "report.html", report.table, title=title, source=report.settings)
     _print_page(console, page)
-    raise typer.Exit(code=_verify(console, source, verify))
 
 
 def _collect(console: Console, source: Path, store: Path | None) -> None:

@@ -1,5 +1,6 @@
 """The paper's two experiments, and how close our figures are to the printed ones."""
 
+from lemll.paper.best import BestReport, make_best_report
 from lemll.paper.prediction import (
     N_SPLITS,
     QUICK_PREDICTION,
@@ -26,6 +27,7 @@ __all__ = [
     "N_SPLITS",
     "QUICK_PREDICTION",
     "QUICK_RECONSTRUCTION",
+    "BestReport",
     "PredictionAgreement",
     "PredictionReport",
     "Ranks",
@@ -34,6 +36,7 @@ __all__ = [
     "Repetition",
     "UnobservedReport",
     "collect",
+    "make_best_report",
     "make_cells_report",
     "make_prediction_report",
     "make_reconstruction_report",

@@ -29,7 +29,13 @@ from lemll.paper.prediction_cells import (
 )
 from lemll.paper.ranks import Ranks, block_ranks, rank_lines
 
-__all__ = ["PredictionReport", "make_cells_report", "make_prediction_report", "shared_halves"]
+__all__ = [
+    "PredictionReport",
+    "make_cells_report",
+    "make_prediction_report",
+    "seconds_lines",
+    "shared_halves",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,11 +236,22 @@ def make_cells_report(folder: Path) -> PredictionReport:
         "thread each, on a loaded machine. A mean is shown if at least three halves are done. The "
         "paper's halves, and its tuning, are not known."
     )
-    return _report(cells_table(cells, planned), settings, _seconds_lines(done))
+    return _report(cells_table(cells, planned), settings, seconds_lines(done))
 
 
-def _seconds_lines(cells: Sequence[MeasuredCell]) -> list[str]:
-    """Write the mean seconds of a cell, by data set and method."""
+def seconds_lines(cells: Sequence[MeasuredCell]) -> list[str]:
+    """Write the mean seconds of a cell, by data set and method.
+
+    Parameters
+    ----------
+    cells : sequence of MeasuredCell
+        The cells that are done.
+
+    Returns
+    -------
+    list of str
+        A Markdown table.
+    """
     methods = list(dict.fromkeys(cell.key.method for cell in cells))
     lines = [f"| data set | {' | '.join(methods)} |", "|---" * (len(methods) + 1) + "|"]
     for dataset in dict.fromkeys(cell.key.dataset for cell in cells):

@@ -1,0 +1,190 @@
+"""Report of the comparison of TagPredictor with other learners, from its committed cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from lemll.comparison import ComparisonTable, Panel, critical_difference, wilcoxon_holm
+from lemll.exceptions import StoreError
+from lemll.experiments import write_texts
+from lemll.paper.prediction_cells import (
+    CELLS_FILE,
+    cells_table,
+    planned_cells,
+    read_cells,
+    read_protocols,
+)
+from lemll.paper.prediction_report import seconds_lines, shared_halves
+
+__all__ = ["BestReport", "make_best_report"]
+
+_CONTROL = "TagPredictor"
+_TESTED = ("average_precision", "ranking_loss")
+_LEVEL = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class BestReport:
+    """The results of the comparison.
+
+    Attributes
+    ----------
+    table : ComparisonTable
+        All learners and measures.
+    settings : str
+        What was planned and what is done.
+    seconds : tuple of str
+        Lines of a table of times.
+    """
+
+    table: ComparisonTable
+    settings: str
+    seconds: tuple[str, ...]
+
+    def best(self) -> str:
+        """Say by how many measures TagPredictor has the best average rank.
+
+        Returns
+        -------
+        str
+            One sentence.
+        """
+        first, ranked = [], 0
+        for panel in map(_of_control, self.table.panels):
+            if panel is None:
+                continue
+            ranked += 1
+            ranks = dict(zip(panel.methods, panel.ranks(), strict=True))
+            if ranks[_CONTROL] == min(ranks.values()):
+                first.append(panel.metric.title)
+        found = ", ".join(first) or "none"
+        return (
+            f"{_CONTROL} has the best average rank by {len(first)} of {ranked} measures: {found}."
+        )
+
+    def summary(self) -> str:
+        """Write ranks, tests and times in Markdown.
+
+        Returns
+        -------
+        str
+            The text.
+        """
+        panels = [panel for panel in map(_of_control, self.table.panels) if panel is not None]
+        lines = [self.settings, "", self.best(), "", "## Average ranks", ""]
+        lines += [*_rank_lines(self.table, panels), ""]
+        for panel in panels:
+            if panel.metric.name in _TESTED:
+                lines += [f"## {panel.title}: {_CONTROL} against each learner", ""]
+                lines += [*_test_lines(panel), ""]
+        return "\n".join([*lines, "## Time", "", *self.seconds, ""])
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write the summary and the tables.
+
+        Parameters
+        ----------
+        folder : Path
+            Folder to write to; it is created if it does not exist.
+
+        Returns
+        -------
+        list of Path
+            The files: Markdown and CSV.
+        """
+        texts = {
+            "summary.md": f"# The best predictor: summary\n\n{self.summary()}",
+            "tables.md": f"# The best predictor: test halves\n\n{self.table.to_markdown()}",
+            "tables.csv": self.table.to_csv(),
+        }
+        return write_texts(folder, texts)
+
+
+def make_best_report(folder: Path) -> BestReport:
+    """Summarise the committed cells of a folder, without running anything.
+
+    Parameters
+    ----------
+    folder : Path
+        A folder with protocols and the table of their cells.
+
+    Returns
+    -------
+    BestReport
+        Tables and summaries.
+    """
+    planned = planned_cells(read_protocols(folder))
+    known = set(planned)
+    cells = [cell for cell in read_cells(folder) if cell.key in known]
+    done = [cell for cell in cells if cell.status == "done"]
+    if not any(cell.key.method == _CONTROL for cell in done):
+        raise StoreError(
+            f"{folder / CELLS_FILE} has no finished cell of {_CONTROL}; run the protocols beside "
+            "it and collect the cells (--collect)."
+        )
+    hours = sum(cell.seconds for cell in cells) / 3600
+    settings = (
+        f"{len(done)} of {len(planned)} planned cells are done, {len(cells) - len(done)} failed or "
+        f"took too long; they took {hours:.1f} hours on one thread each, on a loaded machine. A "
+        "mean is shown from one half on. Ranks use the data sets that are complete for the "
+        f"learners of a row of the table, and the halves that all of them have. {_CONTROL} was "
+        "developed on other halves of cal500, emotions, flags, medical, scene and yeast."
+    )
+    table = cells_table(done, planned, control=_CONTROL, fewest=1)
+    return BestReport(table, settings, tuple(seconds_lines(done)))
+
+
+def _of_control(panel: Panel) -> Panel | None:
+    """Keep the data sets of the control, and the learners that have a half of each of them."""
+    sets = {name for name in panel.datasets if panel.entries[name, _CONTROL].values}
+    methods = [
+        method
+        for method in panel.methods
+        if all(panel.entries[name, method].values for name in sets)
+    ]
+    if not sets or len(methods) < 2:
+        return None
+    return shared_halves(ComparisonTable((panel,), _CONTROL), methods, sets).panels[0]
+
+
+def _rank_lines(table: ComparisonTable, panels: Sequence[Panel]) -> list[str]:
+    methods = [name for name in table.panels[0].methods if any(name in p.methods for p in panels)]
+    lines = [
+        f"| measure | data sets | {' | '.join(methods)} | critical difference |",
+        "|---" * (len(methods) + 3) + "|",
+    ]
+    for panel in panels:
+        ranks = dict(zip(panel.methods, panel.ranks(), strict=True))
+        shown = [f"{ranks[name]:.2f}" if name in ranks else "" for name in methods]
+        n_sets = len(panel.ranked)
+        limit = f"{critical_difference(len(ranks), n_sets):.2f}" if n_sets > 1 else ""
+        lines.append(f"| {panel.title} | {n_sets} | {' | '.join(shown)} | {limit} |")
+    return lines
+
+
+def _test_lines(panel: Panel) -> list[str]:
+    means = [
+        [fmean(panel.entries[name, method].values) for method in panel.methods]
+        for name in panel.ranked
+    ]
+    control = panel.methods.index(_CONTROL)
+    better = panel.metric.greater_is_better
+    lines = [
+        "Wilcoxon's signed-rank test over the data sets, adjusted by Holm's rule.",
+        "",
+        "| learner | data sets better / worse | mean difference | p (Holm) |",
+        "|---|---|---|---|",
+    ]
+    for test in wilcoxon_holm(means, greater_is_better=better, control=control):
+        gains = [row[control] - row[test.second] for row in means]
+        wins, losses = (sum(sign * gain > 0 for gain in gains) for sign in (1, -1))
+        wins, losses = (wins, losses) if better else (losses, wins)
+        mark = " *" if test.adjusted < _LEVEL else ""
+        lines.append(
+            f"| {panel.methods[test.second]} | {wins} / {losses} | {fmean(gains):+.4f} "
+            f"| {test.adjusted:.3g}{mark} |"
+        )
+    return [*lines, "", f"\\* significant at {_LEVEL:g}."]
