@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,7 @@ from joblib import Parallel, delayed
 from scipy import sparse
 
 from lemll._sparse import dense, lighter
-from lemll._types import Array, Features, FloatArray, IndexArray
+from lemll._types import Array, Features, FloatArray, IndexArray, MatrixLike
 from lemll._validation import is_sparse
 from lemll.solvers.interface import as_features, check_size, check_stopping
 from lemll.solvers.logistic.features import STRONG_PENALTY
@@ -65,7 +64,7 @@ class SubsetsSolution:
 def solve_logistic_subsets(
     X: Features,
     rows: Sequence[Array],
-    labels: Sequence[Any],
+    labels: Sequence[MatrixLike],
     *,
     C: float = 1.0,
     weights: Sequence[FloatArray] | None = None,
@@ -179,7 +178,7 @@ def solve_logistic_subsets(
     )
 
 
-def _check_problems(rows: Sequence[Array], labels: Sequence[Any], n_samples: int) -> None:
+def _check_problems(rows: Sequence[Array], labels: Sequence[MatrixLike], n_samples: int) -> None:
     size = np.array([len(mine) for mine in rows], dtype=np.intp)
     given = np.array([len(wanted) for wanted in labels], dtype=np.intp)
     if len(size) != len(given):
@@ -247,7 +246,7 @@ def _stacks(problems: IndexArray, size: IndexArray, n_features: int) -> Iterator
 
 def _padded(
     rows: Sequence[Array],
-    labels: Sequence[Any],
+    labels: Sequence[MatrixLike],
     weights: Sequence[FloatArray] | None,
     part: IndexArray,
 ) -> tuple[IndexArray, FloatArray, FloatArray]:
