@@ -53,7 +53,7 @@ def test_the_table_says_what_the_cells_say_and_marks_by_both_tests(made):
     assert len(cells) == 30
     for (dataset, method), measured in cells.items():
         text = f"{np.mean(measured):.3f} ± {np.std(measured, ddof=1):.3f}"
-        control = cells[dataset, "LEMLL"]
+        control = cells[dataset, "TagPredictor"]
         mark = paired_t_test(control, measured, greater_is_better=True).mark
         if (
             mark
