@@ -129,8 +129,8 @@ def make_best_report(folder: Path) -> BestReport:
     settings = (
         f"{len(done)} of {len(planned)} planned cells are done, {len(cells) - len(done)} failed or "
         f"took too long; they took {hours:.1f} hours on one thread each, on a loaded machine. A "
-        "mean is shown from one half on. Ranks use the data sets that are complete for the "
-        f"learners of a row of the table, and the halves that all of them have. {_CONTROL} was "
+        "mean is shown from one half on. Ranks compare the learners that have at least half of the "
+        f"data sets of {_CONTROL}, on the data sets and halves that all of them have. It was "
         "developed on other halves of cal500, emotions, flags, medical, scene and yeast."
     )
     table = cells_table(done, planned, control=_CONTROL, fewest=1)
@@ -138,14 +138,17 @@ def make_best_report(folder: Path) -> BestReport:
 
 
 def _of_control(panel: Panel) -> Panel | None:
-    """Keep the data sets of the control, and the learners that have a half of each of them."""
-    sets = {name for name in panel.datasets if panel.entries[name, _CONTROL].values}
-    methods = [
-        method
+    """Keep the learners with at least half of the control's data sets, and the sets they share."""
+    has = {
+        method: {name for name in panel.datasets if panel.entries[name, method].values}
         for method in panel.methods
-        if all(panel.entries[name, method].values for name in sets)
-    ]
-    if not sets or len(methods) < 2:
+    }
+    # A learner for some data sets only, or without this measure, would leave few sets for others.
+    methods = [name for name in panel.methods if 2 * len(has[name]) >= len(has[_CONTROL]) > 0]
+    if len(methods) < 2:
+        return None
+    sets = set.intersection(*(has[name] for name in methods))
+    if not sets:
         return None
     return shared_halves(ComparisonTable((panel,), _CONTROL), methods, sets).panels[0]
 
