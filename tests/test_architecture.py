@@ -40,6 +40,8 @@ ALLOWED: dict[str, set[str]] = {
         "metrics",
         "model_selection",
     },
+    "tables": set(),
+    "models": {"tables", "predictors", "metrics", "model_selection"},
     "experiments": {
         "predictors",
         "enhancers",
@@ -63,6 +65,8 @@ ALLOWED: dict[str, set[str]] = {
     "testing": set(),
     "cli": {
         "demo",
+        "models",
+        "tables",
         "report",
         "paper",
         "comparison",
@@ -122,6 +126,7 @@ def test_solvers_and_topology_know_no_estimators():
 
 def test_importing_lemll_is_light():
     optional = {"matplotlib", "typer", "rich", "pooch", "h5py", "pyarrow", "jinja2", "requests"}
+    optional |= {"pandas", "skops", "openpyxl"}
     # scikit-learn brings some of them in by itself, where they are installed.
     code = (
         "import sys, scipy.io, scipy.sparse, sklearn.datasets, sklearn.metrics; "

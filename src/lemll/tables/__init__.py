@@ -1,0 +1,31 @@
+"""Tables as people have them: read a file, separate labels and ids, encode the other columns.
+
+:func:`read_table` reads CSV, TSV, Parquet and Excel files. :func:`split_table` separates labels and
+ids, as a :class:`LabelSpec` says. :class:`TableEncoder` is a transformer of scikit-learn that turns
+numbers, dates, categories and texts into features. :func:`survey` tells what a table seems to hold.
+This room needs pandas (extra ``tables``).
+"""
+
+from lemll.tables.columns import Column, inspect_column
+from lemll.tables.encoder import TableEncoder
+from lemll.tables.files import SUFFIXES, Frame, Table, read_table
+from lemll.tables.labels import LabelSpec, TableData, is_missing, read_truth, split_table, truth_of
+from lemll.tables.suggest import Survey, survey
+
+__all__ = [
+    "SUFFIXES",
+    "Column",
+    "Frame",
+    "LabelSpec",
+    "Survey",
+    "Table",
+    "TableData",
+    "TableEncoder",
+    "inspect_column",
+    "is_missing",
+    "read_table",
+    "read_truth",
+    "split_table",
+    "survey",
+    "truth_of",
+]

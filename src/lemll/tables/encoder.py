@@ -1,0 +1,284 @@
+"""Encode the columns of a table as numbers, with the transformers of scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from lemll._types import Array, Features, MatrixLike
+from lemll._validation import check_whole, is_sparse
+from lemll.exceptions import LemllError, import_extra
+from lemll.tables.columns import (
+    Column,
+    as_days,
+    as_numbers,
+    as_texts,
+    check_readable,
+    inspect_column,
+)
+from lemll.tables.files import Frame
+
+__all__ = ["TableEncoder"]
+
+_NO_CATEGORY = "(missing)"
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Numbers, dates, categories and texts of a frame as one matrix of features.
+
+    What a column holds is decided from the training rows. Numbers: gaps become the median, with a
+    column that marks them, and columns are standardised. Dates become the number of days, the
+    month, the weekday and the hour, and are then treated as numbers. Categories become one column
+    per frequent value; a gap is a value of its own, and unknown values count as rare ones. Texts
+    become tf-idf weights of words. Columns without information are ignored: those with one value,
+    without values, with ids, or with the number of the row.
+
+    Parameters
+    ----------
+    max_categories : int, default=30
+        Largest number of columns per category; rare values share the last one.
+    max_words : int, default=2000
+        Largest number of words per text column.
+
+    Attributes
+    ----------
+    columns_ : list of Column
+        Name, kind and reason of each column.
+    transformer_ : ColumnTransformer
+        The fitted transformer of scikit-learn.
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Their names.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from lemll.tables import TableEncoder
+    >>> frame = pd.DataFrame({"width": [1.0, None, 3.0, 5.0], "camera": ["a", "b", "a", "b"]})
+    >>> encoder = TableEncoder().fit(frame)
+    >>> list(encoder.get_feature_names_out())
+    ['width', 'missing width', 'camera a', 'camera b']
+    >>> encoder.transform(frame).shape
+    (4, 4)
+    """
+
+    def __init__(self, *, max_categories: int = 30, max_words: int = 2000) -> None:
+        self.max_categories = max_categories
+        self.max_words = max_words
+
+    def fit(self, X: Frame, y: MatrixLike = None) -> Self:
+        """Decide what the columns hold, and learn to encode them.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame
+            Training rows.
+        y : object
+            Ignored. Present for compatibility with scikit-learn.
+
+        Returns
+        -------
+        self
+            The fitted encoder.
+        """
+        self._fitted(X)
+        return self
+
+    def fit_transform(self, X: Frame, y: MatrixLike = None) -> Features:
+        """Fit to rows and return their features.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame
+            Training rows.
+        y : object
+            Ignored. Present for compatibility with scikit-learn.
+
+        Returns
+        -------
+        ndarray or csr_array of shape (n_rows, n_features)
+            The features.
+        """
+        return self._fitted(X)
+
+    def _fitted(self, X: Frame) -> Features:
+        names = _check_frame(X)
+        self.columns_ = [inspect_column(name, X[name]) for name in names]
+        kinds = [(column.name, column.kind) for column in self.columns_]
+        if all(kind == "ignored" for _, kind in kinds):
+            reasons = "; ".join(f"{c.name}: {c.why}" for c in self.columns_[:5])
+            raise LemllError(f"no column can be used as a feature ({reasons}); add columns")
+        self._hours = tuple(
+            column.name
+            for column in self.columns_
+            if column.kind == "date" and _has_hours(as_days(X[column.name], column))
+        )
+        prepared = self._prepare(X)
+        numbers = [
+            part
+            for column in self.columns_
+            if column.kind in ("number", "date")
+            for part in self._parts(column)
+        ]
+        categories = [name for name, kind in kinds if kind == "category"]
+        words = check_whole("max_words", self.max_words, least=1)
+        texts = [
+            # One letter or digit can be a word, so that no text is without words.
+            (name, TfidfVectorizer(max_features=words, sublinear_tf=True,
+                                   token_pattern=r"(?u)\b\w+\b"), name)
+            for name, kind in kinds
+            if kind == "text"
+        ]  # fmt: skip
+        one_hot = OneHotEncoder(
+            handle_unknown="infrequent_if_exist",
+            max_categories=check_whole("max_categories", self.max_categories, least=2),
+        )
+        imputer = SimpleImputer(strategy="median", add_indicator=True)
+        parts = [
+            ("numbers", make_pipeline(imputer, StandardScaler()), numbers),
+            ("categories", one_hot, categories),
+            *((f"words of {name}", vectorizer, column) for name, vectorizer, column in texts),
+        ]
+        self.transformer_ = ColumnTransformer([part for part in parts if len(part[2])])
+        self.feature_names_in_ = np.array(names, dtype=object)
+        self.n_features_in_ = len(names)
+        return _stored(self.transformer_.fit_transform(prepared))
+
+    def transform(self, X: Frame) -> Features:
+        """Encode rows.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame
+            Rows with the columns of the training rows, in any order. Other columns are ignored.
+
+        Returns
+        -------
+        ndarray or csr_array of shape (n_rows, n_features)
+            The features.
+        """
+        check_is_fitted(self)
+        given = set(_check_frame(X))
+        needed = [column.name for column in self.columns_ if column.kind != "ignored"]
+        absent = [name for name in needed if name not in given]
+        if absent:
+            raise LemllError(
+                f"the table has no column {absent[0]!r}, which the model was trained with "
+                f"({len(absent)} of {len(needed)} columns are absent); add it, empty if unknown"
+            )
+        return _stored(self.transformer_.transform(self._prepare(X)))
+
+    def get_feature_names_out(self, input_features: MatrixLike = None) -> Array:
+        """Return the names of the encoded features.
+
+        Parameters
+        ----------
+        input_features : object
+            Ignored. Present for compatibility with scikit-learn.
+
+        Returns
+        -------
+        ndarray of str
+            Names such as "camera Nikon" and "caption: sea".
+        """
+        check_is_fitted(self)
+        names: list[str] = []
+        for title, fitted, columns in self.transformer_.transformers_:
+            if title == "numbers":
+                indicated = fitted[0].indicator_.features_
+                names += [*columns, *(f"missing {columns[j]}" for j in indicated)]
+            elif title == "categories":
+                found = fitted.get_feature_names_out(np.asarray(columns, dtype=object))
+                pairs = zip(columns, fitted._n_features_outs, strict=True)
+                owners = [column for column, count in pairs for _ in range(count)]
+                names += [
+                    f"{owner} {name.removeprefix(f'{owner}_')}"
+                    for owner, name in zip(owners, found, strict=True)
+                ]
+            else:
+                names += [f"{columns}: {word}" for word in fitted.get_feature_names_out()]
+        return np.array(names, dtype=object)
+
+    def _parts(self, column: Column) -> list[str]:
+        """Return the names of the numbers that a column of numbers or dates gives."""
+        if column.kind == "number":
+            return [column.name]
+        parts = ["days", "month", "weekday"] + (["hour"] if column.name in self._hours else [])
+        return [f"{column.name} ({part})" for part in parts]
+
+    def _prepare(self, X: Frame) -> Frame:
+        """Return a frame whose columns have one type each."""
+        pandas = import_extra("pandas", "tables", "Encoding a table")
+        prepared: dict[str, MatrixLike] = {}
+        for column in self.columns_:
+            if column.kind == "ignored":
+                continue
+            cells = X[column.name]
+            if column.kind == "number":
+                values = as_numbers(cells)
+                check_readable(column, cells, np.isfinite(values))
+                made = [values]
+            elif column.kind == "date":
+                made = self._date_parts(column, cells)
+            else:
+                made = [as_texts(cells, _NO_CATEGORY if column.kind == "category" else "")]
+            names = self._parts(column) if column.kind == "date" else [column.name]
+            if prepared.keys() & set(names):
+                raise LemllError(
+                    f"the parts of the date {column.name!r} have the name of a column, {names[0]!r}"
+                    "; rename it"
+                )
+            prepared.update(zip(names, made, strict=True))
+        return pandas.DataFrame(prepared)
+
+    def _date_parts(self, column: Column, cells: MatrixLike) -> list[Array]:
+        dates = as_days(cells, column)
+        check_readable(column, cells, np.asarray(dates.notna()))
+        pandas = import_extra("pandas", "tables", "Encoding a table")
+        days = (dates - pandas.Timestamp(0)) / pandas.Timedelta(days=1)
+        made = [days, dates.dt.month, dates.dt.day_of_week]
+        made += [dates.dt.hour] if column.name in self._hours else []
+        return [np.asarray(part, dtype=np.float64) for part in made]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def _check_frame(X: Frame) -> list[str]:
+    if not hasattr(X, "columns") or not hasattr(X, "iloc"):
+        raise LemllError(
+            f"a table must be a pandas frame, got {type(X).__name__}; read a file with "
+            "lemll.tables.read_table, or make one with pandas.DataFrame"
+        )
+    names = list(X.columns)
+    odd = next((name for name in names if not isinstance(name, str)), None)
+    if odd is not None or len(set(names)) < len(names):
+        raise LemllError(
+            "the columns of a table must have different text names, got "
+            f"{', '.join(map(repr, names[:5]))}; rename them"
+        )
+    return names
+
+
+def _has_hours(dates: MatrixLike) -> bool:
+    known = dates.dropna()
+    return bool(((known.dt.hour != 0) | (known.dt.minute != 0)).any())
+
+
+def _stored(features: Features) -> Features:
+    return sparse.csr_array(features) if is_sparse(features) else np.asarray(features)

@@ -1,0 +1,109 @@
+"""Tell which columns of a table look like labels. This is only shown, never used."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+
+from lemll._types import MatrixLike
+from lemll.exceptions import LemllError
+from lemll.tables.columns import Column, inspect_column
+from lemll.tables.files import Table
+from lemll.tables.labels import LabelSpec, is_missing, read_truth
+
+__all__ = ["Survey", "survey"]
+
+_SIGNS = (";", "|", ",")
+# Tags repeat: on average each of them occurs in at least this number of rows.
+_FEWEST_USES = 2
+_LONGEST_TAG = 40
+
+
+class Survey(NamedTuple):
+    """What a table seems to hold.
+
+    Attributes
+    ----------
+    columns : list of Column
+        What each column holds, as `TableEncoder` would decide it.
+    label_columns : list of str
+        Columns that hold only 0/1, true/false or yes/no.
+    tag_columns : dict of str to str
+        Columns that look like tags, each with what separates them ("list" for lists).
+    id_columns : list of str
+        Columns whose values all differ and which are no features.
+    """
+
+    columns: list[Column]
+    label_columns: list[str]
+    tag_columns: dict[str, str]
+    id_columns: list[str]
+
+
+def survey(table: Table) -> Survey:
+    """Look at every column of a table.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+
+    Returns
+    -------
+    Survey
+        Kinds of the columns, and those that look like labels or ids.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from lemll.tables import Table, survey
+    >>> frame = pd.DataFrame({"sea": ["yes", "no", None], "width": [1.5, 2.5, 3.5]})
+    >>> survey(Table(frame, "photos")).label_columns
+    ['sea']
+    """
+    columns = [inspect_column(name, table.frame[name]) for name in table.frame.columns]
+    labels, tags, ids = [], {}, []
+    for column in columns:
+        cells = table.frame[column.name]
+        sign = _separator(cells)
+        if sign is not None:
+            tags[column.name] = sign
+        elif _is_label(table, column.name):
+            labels.append(column.name)
+        elif column.kind == "ignored" and _all_differ(cells):
+            ids.append(column.name)
+    return Survey(columns, labels, tags, ids)
+
+
+def _is_label(table: Table, name: str) -> bool:
+    try:
+        read_truth(table, LabelSpec(labels=(name,)))
+    except LemllError:
+        return False
+    return True
+
+
+def _all_differ(cells: MatrixLike) -> bool:
+    texts = [str(cell) for cell in cells if not is_missing(cell)]
+    return len(texts) == len(cells) == len(set(texts))
+
+
+def _separator(cells: MatrixLike) -> str | None:
+    """Return what seems to separate tags in a column, or None if it does not look like tags."""
+    known = [cell for cell in cells if not is_missing(cell)]
+    if known and all(isinstance(cell, (list, np.ndarray)) for cell in known):
+        return "list"
+    texts = [cell.strip() for cell in known if isinstance(cell, str) and cell.strip()]
+    if not texts or len(texts) < len(known):
+        return None
+    if all(text.startswith("[") and text.endswith("]") for text in texts):
+        return "list"
+    for sign in _SIGNS:
+        parts = Counter(part.strip() for text in texts for part in text.split(sign))
+        joined = any(sign in text for text in texts)
+        repeated = sum(parts.values()) >= _FEWEST_USES * len(parts)
+        if joined and repeated and max(map(len, parts)) <= _LONGEST_TAG:
+            return sign
+    return None

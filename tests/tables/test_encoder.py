@@ -1,0 +1,138 @@
+"""The encoder: kinds of columns, gaps, unseen values, training rows only."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import make_pipeline
+
+from lemll import BinaryRelevance
+from lemll.exceptions import LemllError
+from lemll.tables import Table, TableEncoder, inspect_column, survey
+
+N = 60
+WORDS = ["sea", "sky", "sand", "boat", "people", "tower", "dog"]
+
+
+def frame(n=N):
+    rng = np.random.RandomState(0)
+    return pd.DataFrame(
+        {
+            "file": [f"IMG_{i:05d}" for i in range(n)],
+            "row": np.arange(n),
+            "when": [f"2024-{1 + i % 12:02d}-{1 + i % 28:02d} 10:{i % 60:02d}" for i in range(n)],
+            "camera": rng.choice(["Nikon", "Canon", None], n),
+            "caption": [" ".join(rng.choice(WORDS, 6)) + f" {i}" for i in range(n)],
+            "width": [None if i % 7 == 0 else f"{x:.3f}" for i, x in enumerate(rng.randn(n))],
+            "same": ["x"] * n,
+            "nothing": [None] * n,
+        }
+    )
+
+
+def test_kinds():
+    kinds = {column.name: column.kind for column in TableEncoder().fit(frame()).columns_}
+    assert kinds == {
+        "file": "ignored", "row": "ignored", "when": "date", "camera": "category",
+        "caption": "text", "width": "number", "same": "ignored", "nothing": "ignored",
+    }  # fmt: skip
+
+
+def test_features_have_names_and_no_gaps():
+    encoder = TableEncoder()
+    X = encoder.fit_transform(frame())
+    names = list(encoder.get_feature_names_out())
+    assert X.shape == (N, len(names))
+    assert {"width", "missing width", "when (days)", "when (hour)", "camera Nikon",
+            "camera (missing)", "caption: sea"} <= set(names)  # fmt: skip
+    dense = X.toarray() if sparse.issparse(X) else X
+    assert np.isfinite(dense).all()
+    marked = dense[:, names.index("missing width")]
+    assert (marked[::7] == marked.max()).all()
+    np.testing.assert_allclose(encoder.transform(frame()).toarray(), dense)
+
+
+def test_new_rows_do_not_change_it_and_unseen_values_are_accepted():
+    seen, new = frame(), frame(5)
+    encoder = TableEncoder().fit(seen)
+    before = encoder.transform(seen)
+    new = new.assign(camera="Leica", caption=None, when=None, other=1)[::-1]
+    assert np.isfinite(encoder.transform(new).toarray()).all()
+    assert (encoder.transform(seen) != before).nnz == 0
+    alone = encoder.transform(new.iloc[:1]).toarray()
+    np.testing.assert_array_equal(alone, encoder.transform(new).toarray()[:1])
+
+
+def test_it_lives_inside_cross_validation():
+    X = frame()
+    Y = np.column_stack([X["caption"].str.contains(word) for word in WORDS[:2]]).astype(int)
+    model = make_pipeline(TableEncoder(), BinaryRelevance())
+    assert cross_val_predict(clone(model), X, Y, cv=3).shape == Y.shape
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "form"),
+    [
+        (["2024-01-31", "2024-02-01"], "date", "ISO8601"),
+        (["2024-01-31T10:00:00Z", "2024-02-01T11:00:00+02:00"], "date", "ISO8601"),
+        (["31.01.2024", "01.02.2024"], "date", "%d.%m.%Y"),
+        (["31/01/2024", "01/02/2024"], "date", "%d/%m/%Y"),
+        (["01/31/2024", "02/01/2024"], "date", "%m/%d/%Y"),
+        (["2024:01:31 10:00:00", "2024:02:01 10:00:00"], "date", "%Y:%m:%d %H:%M:%S"),
+        (["00123", "00124"] * 9, "category", ""),
+        (["1.5", "2e3", None], "number", ""),
+        ([True, False, True], "number", ""),
+        (pd.Categorical(["a", "b"] * 9), "category", ""),
+        ([["a"], ["b"]], "ignored", ""),
+        ([f"photos/2024/IMG_{i:04d}.jpg" for i in range(9)], "ignored", ""),
+        (["海の写真です、とても青い海、船が。", "山の写真です、とても高い山、雪が。"],
+         "text", ""),
+    ],
+)  # fmt: skip
+def test_kinds_of_columns(cells, kind, form):
+    column = inspect_column("c", pd.Series(cells))
+    assert (column.kind, column.format) == (kind, form)
+
+
+def test_a_doubtful_date_is_said():
+    column = inspect_column("c", pd.Series(["01/02/2024", "03/04/2024"]))
+    assert column.format == "%d/%m/%Y"
+    assert "or month first: no day is above 12" in column.why
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X: X.drop(columns="width"), r"no column 'width', which the model .*\(1 of 4 col"),
+        (lambda X: X.assign(width="wide"), "column 'width' held numbers in .*example 'wide'"),
+        (lambda X: X.assign(when="today"), "column 'when' held dates in .*example 'today'"),
+        (lambda X: X.to_numpy(), "must be a pandas frame, got ndarray; read a file with"),
+        (lambda X: X.rename(columns={"row": 3}), "must have different text names"),
+    ],
+)
+def test_refused_rows(change, message):
+    encoder = TableEncoder().fit(frame())
+    with pytest.raises(LemllError, match=message):
+        encoder.transform(change(frame()))
+
+
+def test_refused_tables():
+    with pytest.raises(LemllError, match="no column can be used as a feature .*same: the same va"):
+        TableEncoder().fit(frame()[["same", "nothing"]])
+    clash = frame().assign(**{"when (days)": 1.5 * np.arange(N)})
+    with pytest.raises(LemllError, match=r"have the name of a column, 'when \(days\)'; rename it"):
+        TableEncoder().fit(clash[["when (days)", "when"]])
+
+
+def test_a_survey_shows_what_looks_like_labels():
+    given = frame().assign(
+        sea=["yes", "no"] * 30, sky=[1, 0, None] * 20, tags=["a;b", "b"] * 30, lists=['["a"]'] * 60
+    )
+    found = survey(Table(given, "t"))
+    assert found.label_columns == ["sea", "sky"]
+    assert found.tag_columns == {"tags": ";", "lists": "list"}
+    assert found.id_columns == ["file", "row"]
