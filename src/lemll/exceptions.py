@@ -9,8 +9,10 @@
     ├── ChecksumError        (OSError)       a downloaded file is not the registered one
     ├── DownloadError        (OSError)       a download was refused or failed
     ├── StoreError           (OSError)       results cannot be written, or are damaged
+    ├── ModelFileError       (ValueError)    a model file cannot be read or written
     ├── NotEnoughMemoryError (MemoryError)   refused before memory is allocated
     ├── ProtocolError        (ValueError)    a protocol file cannot be read or is not valid
+    ├── UndefinedMetricError (ValueError)    a metric is not defined on any of the rows
     └── MissingExtraError    (ImportError)   an optional library is needed but not installed
 
 Each also derives from a builtin exception, so code that does not know lemll can catch it.
@@ -27,9 +29,11 @@ __all__ = [
     "DownloadError",
     "LemllError",
     "MissingExtraError",
+    "ModelFileError",
     "NotEnoughMemoryError",
     "ProtocolError",
     "StoreError",
+    "UndefinedMetricError",
     "UnknownDatasetError",
     "import_extra",
 ]
@@ -103,8 +107,16 @@ class StoreError(LemllError, OSError):
     """A store of results cannot be written, or its files are damaged."""
 
 
+class ModelFileError(LemllError, ValueError):
+    """A model file is damaged, too large, of another version, or not a model file at all."""
+
+
 class NotEnoughMemoryError(LemllError, MemoryError):
     """A computation would need more memory than the machine has."""
+
+
+class UndefinedMetricError(LemllError, ValueError):
+    """A metric is not defined on any of the rows, for example because no cell is observed."""
 
 
 class ProtocolError(LemllError, ValueError):

@@ -343,3 +343,21 @@ def test_rows_of_a_precomputed_kernel_are_not_scaled(labelled):
     X, Y = labelled
     with pytest.raises(ValueError, match="normalize_rows must be False and scale .none. with a"):
         MSVRCV(cv=2, kernel="precomputed", normalize_rows="auto").fit(X @ X.T, Y)
+
+
+def test_folds_that_a_measure_cannot_judge_are_left_out(labelled):
+    X, Y = labelled
+    partial = Y.astype(float)
+    rows = np.arange(len(Y))
+    half = len(Y) // 2
+    # Nothing is known of the rows of the first fold.
+    partial[:half] = np.nan
+    folds = [(rows[half:], rows[:half]), (rows[:-10], rows[-10:])]
+    model = LEMLLCV(**{**SMALL, "cv": folds}).fit(X, partial)
+    table = model.cv_results_
+    assert np.isnan(table["split0_test_average_precision"]).all()
+    np.testing.assert_array_equal(
+        table["mean_test_average_precision"], table["split1_test_average_precision"]
+    )
+    with pytest.raises(ValueError, match="no fold has a test row that average_precision can judge"):
+        LEMLLCV(**{**SMALL, "cv": folds[:1]}).fit(X, partial)

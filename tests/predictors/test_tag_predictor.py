@@ -220,3 +220,17 @@ def test_refusals(digits, wrong, text):
     X, Y, *_ = digits
     with pytest.raises(ValueError, match=text):
         TagPredictor(**wrong).fit(X, Y)
+
+
+@pytest.mark.parametrize("tagged", ["5 rows", "one cell in ten", "nothing relevant"])
+def test_few_observed_labels_are_enough_for_a_model(digits, tagged):
+    X, Y, X_new, _ = digits
+    y = Y[:60].astype(float)
+    if tagged == "5 rows":
+        y[5:] = np.nan
+    elif tagged == "one cell in ten":
+        y[np.random.RandomState(0).rand(*y.shape) < 0.9] = np.nan
+    else:
+        y[:] = 0
+    model = TagPredictor(n_estimators=5, cv=3).fit(X[:60], y)
+    assert np.isfinite(model.decision_function(X_new)).all()

@@ -12,6 +12,7 @@ import numpy as np
 
 from lemll._types import BoolArray, MatrixLike
 from lemll._validation import check_logical_labels
+from lemll.exceptions import UndefinedMetricError
 from lemll.metrics.ranks import check_truth
 
 __all__ = ["example_f1", "macro_f1", "micro_f1", "subset_accuracy"]
@@ -34,7 +35,9 @@ def _cells(Y_true: MatrixLike, Y_pred: MatrixLike) -> _Cells:
         )
     observed = labels >= 0
     if not observed.any():
-        raise ValueError("no row of Y_true can be measured: no cell is observed; add rows.")
+        raise UndefinedMetricError(
+            "no row of Y_true can be measured: no cell is observed; add rows."
+        )
     return _Cells(observed, labels == 1, (predicted == 1) & observed)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from lemll._types import FloatArray, MatrixLike
 from lemll._validation import check_logical_labels
+from lemll.exceptions import UndefinedMetricError
 from lemll.metrics.conventions import (
     Convention,
     CoverageEmpty,
@@ -82,7 +83,9 @@ def hamming_loss(
         return values
     known = observed.any(axis=1)
     if not known.any():
-        raise ValueError("no row of Y_true can be measured: no cell is observed; add rows.")
+        raise UndefinedMetricError(
+            "no row of Y_true can be measured: no cell is observed; add rows."
+        )
     return float(values[known].mean())
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from lemll._types import FloatArray, MatrixLike
 from lemll._validation import check_whole, is_sparse
+from lemll.exceptions import UndefinedMetricError
 from lemll.metrics.ranks import check_truth
 
 __all__ = ["brier_score", "calibration_error", "log_loss"]
@@ -42,7 +43,9 @@ def _cells(Y_true: MatrixLike, probabilities: MatrixLike) -> tuple[FloatArray, F
         )
     observed = labels >= 0
     if not observed.any():
-        raise ValueError("no row of Y_true can be measured: no cell is observed; add rows.")
+        raise UndefinedMetricError(
+            "no row of Y_true can be measured: no cell is observed; add rows."
+        )
     return labels[observed].astype(np.float64), p[observed]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from lemll._types import Array, FloatArray, IndexArray, LabelArray, MatrixLike
 from lemll._validation import check_logical_labels, is_sparse
+from lemll.exceptions import UndefinedMetricError
 
 __all__ = ["RelevantRanks", "check_truth", "evaluate"]
 
@@ -195,10 +196,12 @@ def evaluate(
         values[skipped] = np.nan
         return values
     if not observed.any():
-        raise ValueError("no row of Y_true can be measured: no cell is observed; add rows.")
+        raise UndefinedMetricError(
+            "no row of Y_true can be measured: no cell is observed; add rows."
+        )
     if skipped.all():
         kinds = "empty or full" if options.get("full") == "skip" else "empty"
-        raise ValueError(
+        raise UndefinedMetricError(
             f"no row of Y_true can be measured: all {len(labels)} are {kinds}; add rows, or count "
             "such rows with the options empty and full (see lemll.metrics)."
         )

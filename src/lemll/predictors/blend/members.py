@@ -137,7 +137,7 @@ class LemllMember:
         """Search the parameters in the folds, and score the rows with the best ones."""
         X, sparse = task.X, is_sparse(task.X)
         search = LEMLLCV(
-            scoring=self.scoring,
+            scoring=self.scoring if _can_be_ranked(task) else "hamming_loss",
             cv=task.folds,
             kernel="auto" if X.shape[0] <= _LARGEST_KERNEL else "linear",
             search="halving",
@@ -172,6 +172,11 @@ class LemllMember:
             f"beta {point.beta:.3g}, gamma {point.gamma:.3g}"
         )
         return Learned(scores, fit, chosen)
+
+
+def _can_be_ranked(task: Task) -> bool:
+    """Whether some row has an observed relevant label and another observed one."""
+    return bool(((task.Y == 1).any(axis=1) & (task.Y == 0).any(axis=1)).any())
 
 
 def _budget(seconds: float) -> float | None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sklearn.preprocessing import normalize as normalize_rows
 
 from lemll._types import Features, FloatArray, KernelLike, LabelArray, Settings, SettingsView
+from lemll.exceptions import UndefinedMetricError
 from lemll.fitting import check_fits, choose_kernel, fit_scaling, local_graph
 from lemll.metrics import METRICS, Metric, MetricScorer
 from lemll.solvers import GridPoint, LogicalPath, MsvrSolution, solve_msvr_path
@@ -110,7 +111,8 @@ class FoldScores(NamedTuple):
     Attributes
     ----------
     values : ndarray of shape (n_points, n_measures)
-        The value of each measure. Greater is better.
+        The value of each measure. Greater is better. NaN if the measure is not defined on any of
+        the test rows.
     optimality : ndarray of shape (n_points,)
         Certified relative gaps.
     """
@@ -221,7 +223,7 @@ class FoldPath:
             # A kernel model has one coefficient per training row, so the kernel values of the test
             # rows take the place of features.
             scores = np.asarray(across @ solution.coef.T + solution.intercept)
-            values[place] = [measure(truth, scores) for measure in measures.values()]
+            values[place] = [_value(measure, truth, scores) for measure in measures.values()]
             optimality[place] = solution.optimality
         return FoldScores(values, optimality)
 
@@ -267,6 +269,14 @@ class FoldPath:
             return across, partial(_fixed_labels, features, Y, weight, self._options)
         W = local_graph(known, kernel, self._n_neighbors, self._reg_policy)
         return across, partial(LogicalPath(features, Y, W, weight).solve, **self._options)
+
+
+def _value(measure: Measure, truth: LabelArray, scores: FloatArray) -> float:
+    # If few cells were observed, a fold may have no row that a measure can judge.
+    try:
+        return measure(truth, scores)
+    except UndefinedMetricError:
+        return float("nan")
 
 
 def _fixed_labels(

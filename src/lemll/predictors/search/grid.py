@@ -84,10 +84,13 @@ def one_standard_error(
     int
         Index in `tried`.
     """
+    # A measure is defined on the same folds for all combinations.
+    values = [value[~np.isnan(value)] for value in values]
     means = np.array([value.mean() for value in values])
     best = int(means.argmax())
     # The standard error of the mean over the folds.
-    error = float(np.std(values[best], ddof=1)) / np.sqrt(len(values[best]))
+    n_folds = len(values[best])
+    error = float(np.std(values[best], ddof=1)) / np.sqrt(n_folds) if n_folds > 1 else 0.0
     space = tried[best][0]
     near = [i for i, (at, _) in enumerate(tried) if at == space and means[i] >= means[best] - error]
     return max(near, key=lambda i: (tried[i][1].alpha, tried[i][1].beta, -tried[i][1].gamma))
@@ -125,8 +128,9 @@ def results_table(
     for number, name in enumerate(measures):
         for split in range(values.shape[1]):
             table[f"split{split}_test_{name}"] = values[:, split, number]
-        table[f"mean_test_{name}"] = values[:, :, number].mean(axis=1)
-        table[f"std_test_{name}"] = values[:, :, number].std(axis=1)
+        defined = values[:, ~np.isnan(values[0, :, number]), number]
+        table[f"mean_test_{name}"] = defined.mean(axis=1) if defined.size else values[:, 0, number]
+        table[f"std_test_{name}"] = defined.std(axis=1) if defined.size else values[:, 0, number]
         means = table[f"mean_test_{name}"]
         # Equal means share the better rank, as in scikit-learn.
         table[f"rank_test_{name}"] = 1 + (means[:, None] < means).sum(axis=1)

@@ -153,7 +153,16 @@ class Trials:
 
     def means(self) -> FloatArray:
         """Return the mean score of each combination by the first measure."""
-        return np.array([scores.values[:, 0].mean() for scores in self.scores])
+        first = np.array([scores.values[:, 0] for scores in self.scores])
+        # A measure is defined on the same folds for all combinations.
+        defined = ~np.isnan(first[0])
+        if not defined.any():
+            raise ValueError(
+                f"no fold has a test row that {next(iter(self._measures))} can judge: such a row "
+                "has an observed relevant label and another observed one; tag more rows, use fewer "
+                "folds (cv), or scoring='hamming_loss'."
+            )
+        return np.asarray(first[:, defined].mean(axis=1))
 
     def _through_space(self, space: Space, options: SettingsView) -> list[FoldPath]:
         return [FoldPath(fold, space, options) for fold in self._folds]
