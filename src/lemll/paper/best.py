@@ -134,8 +134,8 @@ def make_best_report(folder: Path) -> BestReport:
     settings = (
         f"{len(done)} of {len(planned)} planned cells are done, {len(cells) - len(done)} failed or "
         f"took too long; they took {hours:.1f} hours on one thread each, on a loaded machine. A "
-        "mean is shown from one half on. Ranks compare the learners that have three quarters of the "
-        f"data sets of {_CONTROL}, on the data sets and halves that all of them have. It was "
+        "mean is shown from one half on. Ranks compare the learners that have three quarters of "
+        f"the data sets of {_CONTROL}, on the data sets and halves that all of them have. It was "
         "developed on other halves of cal500, emotions, flags, medical, scene and yeast. For micro "
         f"and macro F1, {_CONTROL} has thresholds for F1 (the method {_CONTROL_F1})."
     )
@@ -148,7 +148,7 @@ def _control_of(panel: Panel) -> str:
 
 
 def _of_control(panel: Panel) -> Panel | None:
-    """Keep the learners with most of the control's data sets, and the sets that all of them have."""
+    """Keep the learners with most of the control's data sets, and the sets that all have."""
     control = _control_of(panel)
     others = [name for name in panel.methods if name not in (_CONTROL, _CONTROL_F1)]
     has = {
