@@ -1,6 +1,11 @@
 """Sphinx configuration; the pictures of the guide are made by the code they explain."""
 
+import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import findings_pictures
 
 import lemll
 from lemll.demo import draw_demo_pictures
@@ -34,6 +39,7 @@ sphinx_gallery_conf = {
 generated = Path(__file__).parent / "_generated"
 generated.mkdir(exist_ok=True)
 draw_demo_pictures(generated)
+findings_pictures.draw_all(generated)
 rows = [
     f"| {method.name} | {method.kind} | {', '.join(method.grid) or 'none'} | {method.summary} |"
     for method in list_methods()
