@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 from pathlib import Path
 
@@ -163,3 +164,11 @@ def test_commands_are_found_and_a_renamed_option_is_noticed():
         check("lemll bench run --jobs 2")
     with pytest.raises(Exception, match="valid int"):
         check("lemll bench run P.toml --jobs two")
+
+
+def test_the_table_of_results_in_the_readme_is_that_of_the_results():
+    tool = runpy.run_path(str(ROOT / "tools" / "readme_results.py"))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert tool["updated"](readme) == readme, "run python tools/readme_results.py"
+    # A README without a table would also be equal to itself.
+    assert "| TagPredictor |" in readme
