@@ -1,5 +1,6 @@
 """Multi-label learning with label enhancement."""
 
+from lemll.models import load, save
 from lemll.predictors import (
     CLR,
     ECC,
@@ -39,4 +40,6 @@ __all__ = [
     "TagPredictor",
     "TwoStage",
     "__version__",
+    "load",
+    "save",
 ]

@@ -11,7 +11,15 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from lemll._types import Array, Features, FloatArray, LabelArray, MatrixLike
+from lemll._types import (
+    Array,
+    Features,
+    FloatArray,
+    LabelArray,
+    MatrixLike,
+    Settings,
+    SettingsView,
+)
 from lemll._validation import UNOBSERVED, check_logical_labels, is_sparse, read_degrees
 from lemll._warnings import warn_caller
 from lemll.exceptions import import_extra
@@ -334,6 +342,15 @@ class FrameKind:
     def has_index(self) -> bool:
         """Whether frames of this library have an index."""
         return bool(self.implementation.is_pandas_like())
+
+    def __getstate__(self) -> Settings:
+        # A model file holds plain data, and the library is a member of an enumeration.
+        return {"implementation": self.implementation.value, "names": list(self.names)}
+
+    def __setstate__(self, state: SettingsView) -> None:
+        narwhals = import_extra("narwhals", "frames", _PURPOSE)
+        object.__setattr__(self, "implementation", narwhals.Implementation(state["implementation"]))
+        object.__setattr__(self, "names", tuple(state["names"]))
 
     def make(self, values: Array, X: Features) -> Any:
         """Return `values` (n, l) as a frame of this library, with the index of X if possible."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from lemll import __version__
-from lemll.cli import bench, datasets, demo, enhance, reproduce, tune
+from lemll.cli import bench, datasets, demo, enhance, info, model, reproduce, tune
 
 __all__ = ["app"]
 
@@ -15,6 +15,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.command(name="info")(info.info)
+app.command(name="fit")(model.fit)
+app.command(name="predict")(model.predict)
+app.command(name="evaluate")(model.evaluate)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(bench.app, name="bench")

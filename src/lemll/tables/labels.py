@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from lemll.tables.files import Frame, Table
 
 __all__ = ["LabelSpec", "TableData", "is_missing", "read_truth", "split_table", "truth_of"]
 
-Untagged = Literal["none", "unknown"]
 _USUAL = (";", "|", ",", "\t", "/")
 # One column must not mix these pairs, each of which is False, True.
 _PAIRS = (
@@ -50,7 +49,7 @@ class LabelSpec:
 
     tags: str | None = None
     sep: str | None = None
-    untagged: Untagged | None = None
+    untagged: str | None = None
     labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -1,0 +1,154 @@
+"""Options that all commands on tables share, and how they print figures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from lemll._types import Settings
+from lemll.cli._console import safe_text
+from lemll.exceptions import LemllError
+from lemll.metrics import METRICS
+from lemll.models import Assessment, TableModel, load
+from lemll.tables import LabelSpec, Table, read_table
+
+__all__ = [
+    "AsJson",
+    "Data",
+    "Decimal",
+    "Delimiter",
+    "Encoding",
+    "Id",
+    "Ignore",
+    "LabelNames",
+    "MaxSize",
+    "Model",
+    "Sep",
+    "Sheet",
+    "Tags",
+    "Untagged",
+    "label_spec",
+    "load_model",
+    "names_of",
+    "print_assessment",
+    "print_json",
+    "read_data",
+    "say",
+]
+
+Data = Annotated[
+    Path, typer.Argument(help="The table: .csv, .tsv, .parquet or .xlsx.", metavar="DATA")
+]
+Model = Annotated[Path, typer.Argument(help="A model file, .lemll.", metavar="MODEL")]
+Tags = Annotated[
+    str | None, typer.Option("--tags", help="The column with all tags of a row.", metavar="COL")
+]
+Sep = Annotated[
+    str | None,
+    typer.Option("--sep", help="What separates the tags in a cell; by default a semicolon."),
+]
+Untagged = Annotated[
+    str | None,
+    typer.Option(
+        "--untagged",
+        help="What an empty cell of tags means: none (no tag applies) or unknown.",
+        metavar="none|unknown",
+    ),
+]
+LabelNames = Annotated[
+    str | None,
+    typer.Option("--labels", help="The label columns (0/1, true/false, yes/no).", metavar="A,B,C"),
+]
+Id = Annotated[str | None, typer.Option("--id", help="The column of ids.", metavar="COL")]
+Ignore = Annotated[
+    str | None, typer.Option("--ignore", help="Columns that are not features.", metavar="A,B,C")
+]
+Encoding = Annotated[
+    str | None, typer.Option("--encoding", help="Encoding of the text, if it is not recognised.")
+]
+Delimiter = Annotated[
+    str | None, typer.Option("--delimiter", help="What separates the cells, if it is in doubt.")
+]
+Decimal = Annotated[
+    str | None, typer.Option("--decimal", help="The decimal mark, '.' or ',', if it is in doubt.")
+]
+Sheet = Annotated[str | None, typer.Option("--sheet", help="The sheet of an Excel file.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+MaxSize = Annotated[
+    int, typer.Option("--max-size", help="Largest content of a model file, in MiB.", min=1)
+]
+
+
+def names_of(text: str | None) -> tuple[str, ...]:
+    """Return names that are separated by commas."""
+    return () if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def label_spec(
+    tags: str | None, sep: str | None, untagged: str | None, labels: str | None
+) -> LabelSpec:
+    """Return where the labels are, as the options say."""
+    sep = "\t" if sep == r"\t" else sep
+    return LabelSpec(tags=tags, sep=sep, untagged=untagged, labels=names_of(labels))
+
+
+def read_data(path: Path, keep: list[str], options: Settings) -> Table:
+    """Read a table, and say so if there is no such file."""
+    if not path.exists():
+        raise LemllError(f"there is no file {path}; check its name")
+    options = {**options, "delimiter": _sign(options.get("delimiter"))}
+    return read_table(path, keep=keep, **options)
+
+
+def _sign(delimiter: str | None) -> str | None:
+    return "\t" if delimiter in (r"\t", "tab") else delimiter
+
+
+def load_model(path: Path, max_size: int) -> TableModel:
+    """Load a model that was fitted to a table."""
+    if not path.exists():
+        raise LemllError(f"there is no file {path}; fit a model with lemll fit")
+    model = load(path, max_bytes=max_size * 2**20)
+    if not isinstance(model, TableModel):
+        raise LemllError(
+            f"{path} holds a {type(model).__name__} without its table; use lemll.load in Python, "
+            "or fit the table with lemll fit"
+        )
+    return model
+
+
+def say(line: str) -> None:
+    """Print a line about the progress where it does not mix with results."""
+    typer.echo(safe_text(line), err=True)
+
+
+def print_json(content: Settings) -> None:
+    """Print plain data."""
+    typer.echo(json.dumps(content, indent=1))
+
+
+def print_assessment(console: Console, found: Assessment, title: str) -> None:
+    """Print the measures with their intervals, beside the baseline, and a verdict."""
+    table = RichTable("measure", "model", "95 % interval", "labels by frequency", title=title)
+    for score in found.scores:
+        metric = METRICS[score.measure]
+        low, high = score.interval
+        table.add_row(
+            f"{metric.title} {metric.arrow}",
+            f"{score.value:.3f}",
+            f"{low:.3f} to {high:.3f}",
+            f"{score.baseline:.3f}",
+        )
+    console.print(table)
+    console.print(found.verdict, soft_wrap=True)
+    if found.n_untagged > found.n_rows / 2:
+        console.print(
+            f"{found.n_untagged} of {found.n_rows} rows get no label: no probability is above one "
+            "half. The probabilities still rank the labels.",
+            soft_wrap=True,
+        )

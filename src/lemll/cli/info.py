@@ -1,0 +1,159 @@
+"""``lemll info``: what is in a table or in a model file."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from lemll._types import Settings
+from lemll.cli._console import make_console
+from lemll.cli._tables import (
+    AsJson,
+    Decimal,
+    Delimiter,
+    Encoding,
+    MaxSize,
+    Sheet,
+    print_json,
+    read_data,
+)
+from lemll.models import LARGEST, SUFFIX, read_metadata
+from lemll.tables import Survey, survey
+
+__all__ = ["info"]
+
+_KINDS = {
+    "number": "numbers",
+    "date": "dates",
+    "category": "categories",
+    "text": "texts",
+    "ignored": "ignored",
+}
+_ENCODED = {
+    "number": "median in gaps, standardised",
+    "date": "days, month, weekday, hour",
+    "category": "one column per value",
+    "text": "tf-idf of words",
+    "ignored": "no features",
+}
+# At most this number of columns are described in a line; of others only the names are shown.
+_DESCRIBED, _NAMED = 4, 12
+
+
+def info(
+    file: Annotated[Path, typer.Argument(help="A table or a model file.", metavar="FILE")],
+    *,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    sheet: Sheet = None,
+    max_size: MaxSize = LARGEST // 2**20,
+    as_json: AsJson = False,
+) -> None:
+    """Show how each column of a table would be encoded, and which columns look like labels.
+
+    Nothing of this is used by itself: lemll fit asks where the labels are.
+
+    Examples: lemll info photos.csv; lemll info photos.lemll
+    """
+    console = make_console()
+    if file.suffix.lower() == SUFFIX:
+        metadata = read_metadata(file, max_bytes=max_size * 2**20)
+        if as_json:
+            print_json(metadata)
+        else:
+            _print_model(console, file, metadata)
+        return
+    options = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
+    # No column is known to hold tags, so a doubtful comma must not stop the look at the file.
+    table = read_data(file, [], options)
+    found = survey(table)
+    command = _next_command(file, found)
+    if as_json:
+        print_json(
+            {
+                "file": str(file),
+                "rows": len(table.frame),
+                "notes": list(table.notes),
+                "columns": [column._asdict() for column in found.columns],
+                "look_like_labels": found.label_columns,
+                "look_like_tags": found.tag_columns,
+                "look_like_ids": found.id_columns,
+                "next": command,
+            }
+        )
+        return
+    notes = f" ({', '.join(table.notes)})" if table.notes else ""
+    console.print(
+        f"{file}: {len(table.frame)} rows, {len(found.columns)} columns{notes}", soft_wrap=True
+    )
+    _print_columns(console, found)
+    console.print(f"next: {command}", soft_wrap=True)
+
+
+def _print_columns(console: Console, found: Survey) -> None:
+    labels = {*found.label_columns, *found.tag_columns}
+    for kind, title in _KINDS.items():
+        columns = [c for c in found.columns if c.kind == kind and c.name not in labels]
+        if not columns:
+            continue
+        shown = [f"{c.name} ({c.why})" for c in columns[:_DESCRIBED]]
+        shown += [c.name for c in columns[_DESCRIBED:_NAMED]]
+        shown += [f"and {len(columns) - _NAMED} more"] if len(columns) > _NAMED else []
+        line = f"{title} ({len(columns)}; {_ENCODED[kind]}): {'; '.join(shown)}"
+        console.print(line, soft_wrap=True)
+    for name, sign in found.tag_columns.items():
+        how = "lists" if sign == "list" else f"separated by {sign!r}"
+        console.print(f"looks like tags: {name} ({how})", soft_wrap=True)
+    if found.label_columns:
+        names = _shortened(found.label_columns)
+        console.print(
+            f"look like labels ({len(found.label_columns)}; 0/1, true/false or yes/no): {names}",
+            soft_wrap=True,
+        )
+    if not labels:
+        console.print("no column looks like labels: name them with --tags or --labels")
+
+
+def _shortened(names: list[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f", and {more} more" if more > 0 else "")
+
+
+def _next_command(file: Path, found: Survey) -> str:
+    """Return a command that would fit a model, if the guesses are right."""
+    words = ["lemll", "fit", str(file)]
+    if found.tag_columns:
+        name, sign = next(iter(found.tag_columns.items()))
+        words += ["--tags", name] + (["--sep", sign] if sign not in (";", "list") else [])
+    else:
+        words += ["--labels", ",".join(found.label_columns) or "A,B,C"]
+    words += ["--id", found.id_columns[0]] if found.id_columns else []
+    return shlex.join([*words, "-m", f"{file.stem}{SUFFIX}"])
+
+
+def _print_model(console: Console, file: Path, metadata: Settings) -> None:
+    labels, columns = metadata["labels"], metadata["columns"]
+    lines = [
+        f"{file}: {metadata['learner']}, {metadata['bytes'] / 2**20:.1f} MiB, written by lemll "
+        f"{metadata['lemll']} with scikit-learn {metadata['scikit-learn']}",
+        f"labels ({len(labels)}): {_shortened(labels)}",
+        f"columns ({len(columns)}): {_shortened(columns)}",
+    ]
+    table = metadata["table"]
+    if table is not None:
+        report = table["report"]
+        lines.append(f"training rows: {table['n_rows']}; ids: {table['id_column'] or 'none'}")
+        for score in report["scores"]:
+            low, high = score["interval"]
+            lines.append(
+                f"{score['measure']} on {report['rows']} held-out rows: {score['value']:.3f} "
+                f"({low:.3f} to {high:.3f}), by frequency {score['baseline']:.3f}"
+            )
+        lines.append(report["verdict"])
+    for line in lines:
+        console.print(line, soft_wrap=True)

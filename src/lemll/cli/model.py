@@ -1,0 +1,219 @@
+"""``lemll fit``, ``predict`` and ``evaluate``: a model of a table, from file to file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from lemll.cli._console import make_console
+from lemll.cli._tables import (
+    AsJson,
+    Data,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Id,
+    Ignore,
+    LabelNames,
+    MaxSize,
+    Model,
+    Sep,
+    Sheet,
+    Tags,
+    Untagged,
+    label_spec,
+    load_model,
+    names_of,
+    print_assessment,
+    print_json,
+    read_data,
+    say,
+)
+from lemll.exceptions import LemllError
+from lemll.experiments import csv_text, write_output
+from lemll.models import (
+    LARGEST,
+    LEARNERS,
+    SUFFIX,
+    Predictions,
+    TableModel,
+    fit_table,
+    make_learner,
+    save,
+)
+
+__all__ = ["evaluate", "fit", "predict"]
+
+_INTERRUPTED = 130  # by convention, the exit code of a process that Ctrl-C ended
+_DEFAULT_SIZE = LARGEST // 2**20
+
+
+def fit(
+    data: Data,
+    *,
+    model: Annotated[Path, typer.Option("--model", "-m", help="The model file to write.")],
+    tags: Tags = None,
+    sep: Sep = None,
+    untagged: Untagged = None,
+    labels: LabelNames = None,
+    ids: Id = None,
+    ignore: Ignore = None,
+    learner: Annotated[
+        str, typer.Option("--learner", help=f"One of {', '.join(LEARNERS)}.")
+    ] = "TagPredictor",
+    seconds: Annotated[
+        float,
+        typer.Option("--seconds", help="Time budget of TagPredictor, about, for both fits."),
+    ] = 60.0,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    sheet: Sheet = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a model to a table, say how well it predicts unseen rows, and write it.
+
+    One row in five is held out first, and no choice sees it: the figures come from these rows.
+    Then the model is fitted to all rows.
+
+    Examples: lemll fit photos.csv --tags tags --id file -m photos.lemll;
+    lemll fit plants.csv --labels red,tall,edible -m plants.lemll --seconds 300
+    """
+    if model.suffix.lower() != SUFFIX:
+        raise LemllError(f"-m must name a file that ends in {SUFFIX}, got {model.name!r}")
+    if not model.absolute().parent.is_dir():
+        raise LemllError(f"there is no folder {model.absolute().parent} for {model.name}; make it")
+    spec = label_spec(tags, sep, untagged, labels)
+    estimator = make_learner(learner, seconds=seconds)
+    kept = [name for name in (tags, ids) if name is not None]
+    table = read_data(data, kept, _reading(encoding, delimiter, decimal, sheet))
+    with _interruptible("no model was written"):
+        for note in table.notes:
+            say(f"{data}: {note}")
+        fitted, found = fit_table(
+            table, spec, learner=estimator, ids=ids, ignore=names_of(ignore), progress=say
+        )
+        size = save(fitted, model)
+    if as_json:
+        print_json(
+            {
+                "model": str(model),
+                "bytes": size,
+                "labels": list(fitted.label_names),
+                "held_out": found.to_json(),
+            }
+        )
+    else:
+        console = make_console()
+        print_assessment(console, found, f"{found.n_rows} rows that no choice has seen")
+        console.print(
+            f"wrote {model}: {type(fitted.learner).__name__}, {fitted.n_rows} rows, "
+            f"{len(fitted.label_names)} labels",
+            soft_wrap=True,
+        )
+    if size > LARGEST:
+        say(
+            f"the content has {size / 2**20:.0f} MiB: lemll predict needs --max-size "
+            f"{size // 2**20 + 1}"
+        )
+
+
+def predict(
+    model: Model,
+    data: Data,
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The CSV file to write.")],
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    sheet: Sheet = None,
+    max_size: MaxSize = _DEFAULT_SIZE,
+    as_json: AsJson = False,
+) -> None:
+    """Predict the tags of the rows of a table: ids, tags and probabilities, as CSV.
+
+    Example: lemll predict photos.lemll new.csv -o tags.csv
+    """
+    fitted = load_model(model, max_size)
+    table = read_data(data, fitted.keep, _reading(encoding, delimiter, decimal, sheet))
+    if output.exists() and any(output.samefile(other) for other in (data, model)):
+        raise LemllError(f"-o {output} would replace an input; choose another name")
+    found = fitted.predict(table)
+    write_output(output, csv_text(_lines(fitted, found)))
+    counts = found.labels.sum(axis=1)
+    if as_json:
+        print_json(
+            {
+                "output": str(output),
+                "rows": len(found.ids),
+                "rows_without_a_label": int((counts == 0).sum()),
+                "labels": list(fitted.label_names),
+            }
+        )
+        return
+    console = make_console()
+    console.print(
+        f"wrote {output}: {len(found.ids)} rows, {counts.mean():.2f} labels per row", soft_wrap=True
+    )
+    if fitted.id_column is not None and fitted.id_column not in table.frame.columns:
+        console.print(f"there is no column {fitted.id_column!r}; rows are numbered from 1")
+
+
+def evaluate(
+    model: Model,
+    data: Data,
+    *,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    sheet: Sheet = None,
+    max_size: MaxSize = _DEFAULT_SIZE,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the predictions of a model with the labels of a table that it has not seen.
+
+    Example: lemll evaluate photos.lemll more.csv
+    """
+    fitted = load_model(model, max_size)
+    table = read_data(data, fitted.keep, _reading(encoding, delimiter, decimal, sheet))
+    found, unknown = fitted.evaluate(table)
+    if as_json:
+        print_json({**found.to_json(), "unknown_tags": list(unknown)})
+        return
+    console = make_console()
+    print_assessment(console, found, f"{found.n_rows} rows of {data}")
+    if unknown:
+        console.print(
+            f"{len(unknown)} tags are not known to the model and are left out: "
+            f"{', '.join(unknown[:5])}",
+            soft_wrap=True,
+        )
+
+
+def _reading(
+    encoding: str | None, delimiter: str | None, decimal: str | None, sheet: str | None
+) -> dict[str, str | None]:
+    return {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
+
+
+def _lines(fitted: TableModel, found: Predictions) -> Iterator[list[object]]:
+    sep = fitted.spec.sep or ";"
+    prefix = "p" if found.are_probabilities else "score"
+    names = np.array(fitted.label_names, dtype=object)
+    yield [fitted.id_column or "row", "tags", *(f"{prefix}_{name}" for name in names)]
+    for name, chosen, values in zip(found.ids, found.labels, found.probabilities, strict=True):
+        yield [name, sep.join(names[chosen]), *(f"{value:.6f}" for value in values)]
+
+
+@contextmanager
+def _interruptible(effect: str) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(f"stopped; {effect}")
+        raise typer.Exit(_INTERRUPTED) from None

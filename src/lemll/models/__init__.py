@@ -1,0 +1,27 @@
+"""A learner with its table: fit and honest figures, predictions, and model files.
+
+:func:`fit_table` fits a learner to a table and measures it on rows that no choice has seen.
+:class:`TableModel` predicts other tables. :func:`save` and :func:`load` keep models in files.
+"""
+
+from lemll.models.assess import MEASURES, Assessment, Score, assess, label_shares
+from lemll.models.files import LARGEST, SUFFIX, load, read_metadata, save
+from lemll.models.training import LEARNERS, Predictions, TableModel, fit_table, make_learner
+
+__all__ = [
+    "LARGEST",
+    "LEARNERS",
+    "MEASURES",
+    "SUFFIX",
+    "Assessment",
+    "Predictions",
+    "Score",
+    "TableModel",
+    "assess",
+    "fit_table",
+    "label_shares",
+    "load",
+    "make_learner",
+    "read_metadata",
+    "save",
+]

@@ -1,0 +1,326 @@
+"""Fit a learner to a table, report figures from unseen rows, and predict other tables."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from lemll._types import BoolArray, Estimator, FloatArray, IndexArray, Settings, SettingsView
+from lemll.exceptions import LemllError
+from lemll.model_selection import IterativeStratifiedKFold
+from lemll.models.assess import Assessment, assess, label_shares
+from lemll.predictors import (
+    LEMLL,
+    BinaryRelevance,
+    BlendProgress,
+    MLkNN,
+    MultilabelForest,
+    TagPredictor,
+)
+from lemll.tables import (
+    Frame,
+    LabelSpec,
+    Table,
+    TableData,
+    TableEncoder,
+    is_missing,
+    split_table,
+    truth_of,
+)
+
+__all__ = ["LEARNERS", "Predictions", "TableModel", "fit_table", "make_learner"]
+
+LEARNERS: Mapping[str, Callable[[], Estimator]] = {
+    "TagPredictor": TagPredictor,
+    "LEMLL": lambda: LEMLL(scale="auto"),
+    "BinaryRelevance": BinaryRelevance,
+    "MultilabelForest": lambda: MultilabelForest(random_state=0),
+    "MLkNN": lambda: MLkNN(scale="auto"),
+}
+# One row in five is held out.
+_HELD_OUT = 5
+_FEWEST_ROWS = 20
+# Share of the time budget for the choices of one of the two fits. The final fits of the members
+# come after the choices, and they need the rest.
+_SHARE = 0.25
+
+
+class Predictions(NamedTuple):
+    """Predictions for the rows of a table.
+
+    Attributes
+    ----------
+    ids : tuple of str
+        The ids of the rows, or their numbers from 1.
+    labels : ndarray of shape (n_rows, n_labels)
+        Whether each label is predicted.
+    probabilities : ndarray of shape (n_rows, n_labels)
+        The probability of each label; scores if the learner gives no probabilities.
+    are_probabilities : bool
+        Which of the two.
+    """
+
+    ids: tuple[str, ...]
+    labels: BoolArray
+    probabilities: FloatArray
+    are_probabilities: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableModel:
+    """A fitted learner together with the table that it was fitted to.
+
+    Attributes
+    ----------
+    pipeline : Pipeline
+        Encoder and learner.
+    spec : LabelSpec
+        Where the labels of a table are.
+    id_column : str or None
+        The column of ids.
+    label_names : tuple of str
+        Names of the labels.
+    shares : tuple of float
+        Frequencies of the labels in the training rows.
+    n_rows : int
+        Number of training rows.
+    report : dict
+        The figures of the rows that were held out, as plain data.
+    """
+
+    pipeline: Pipeline
+    spec: LabelSpec
+    id_column: str | None
+    label_names: tuple[str, ...]
+    shares: tuple[float, ...]
+    n_rows: int
+    report: Settings
+
+    @property
+    def learner(self) -> Estimator:
+        """The fitted learner."""
+        return self.pipeline[-1]
+
+    @property
+    def keep(self) -> list[str]:
+        """Columns that a reader must keep as they are: tags and ids."""
+        return [name for name in (self.spec.tags, self.id_column) if name is not None]
+
+    def predict(self, table: Table) -> Predictions:
+        """Predict the labels of the rows of a table.
+
+        Parameters
+        ----------
+        table : Table
+            A table with the feature columns of the training table.
+
+        Returns
+        -------
+        Predictions
+            Ids, labels and probabilities.
+        """
+        features = self.pipeline[0].transform(table.frame)
+        labels = np.asarray(self.learner.predict(features)) == 1
+        sure = hasattr(self.learner, "predict_proba")
+        values = (self.learner.predict_proba if sure else self.learner.decision_function)(features)
+        return Predictions(self._ids(table), labels, np.asarray(values), sure)
+
+    def evaluate(self, table: Table) -> tuple[Assessment, tuple[str, ...]]:
+        """Compare predictions with the labels of a table.
+
+        Parameters
+        ----------
+        table : Table
+            A table with features and labels, which the model has not seen.
+
+        Returns
+        -------
+        assessment : Assessment
+            The figures. The baseline is the frequencies in the training rows.
+        unknown : tuple of str
+            Tags of the table that the model does not know.
+        """
+        Y, unknown = truth_of(table, self.spec, self.label_names)
+        found = _assessed(self.pipeline, table.frame, Y, np.array(self.shares))
+        return found, unknown
+
+    def to_json(self) -> Settings:
+        """Return all but the pipeline as plain data."""
+        return {
+            "spec": self.spec.to_json(),
+            "id_column": self.id_column,
+            "label_names": list(self.label_names),
+            "shares": list(self.shares),
+            "n_rows": self.n_rows,
+            "report": self.report,
+        }
+
+    @classmethod
+    def from_json(cls, content: SettingsView, pipeline: Pipeline) -> TableModel:
+        """Return the model of plain data and its pipeline."""
+        return cls(
+            pipeline=pipeline,
+            spec=LabelSpec.from_json(content["spec"]),
+            id_column=content["id_column"],
+            label_names=tuple(content["label_names"]),
+            shares=tuple(content["shares"]),
+            n_rows=content["n_rows"],
+            report=content["report"],
+        )
+
+    def _ids(self, table: Table) -> tuple[str, ...]:
+        if self.id_column is None or self.id_column not in table.frame.columns:
+            return tuple(str(number) for number in range(1, len(table.frame) + 1))
+        cells = table.frame[self.id_column]
+        return tuple("" if is_missing(cell) else str(cell) for cell in cells)
+
+
+def make_learner(name: str = "TagPredictor", *, seconds: float | None = None) -> Estimator:
+    """Return a learner by name.
+
+    Parameters
+    ----------
+    name : str, default="TagPredictor"
+        One of ``LEARNERS``, in any case.
+    seconds : float, optional
+        Time budget of both fits of `fit_table` together. Only TagPredictor has one.
+
+    Returns
+    -------
+    estimator
+        The learner, not fitted.
+    """
+    known = next((known for known in LEARNERS if known.lower() == name.lower()), None)
+    if known is None:
+        raise LemllError(f"--learner must be one of {', '.join(LEARNERS)}, got {name!r}")
+    learner = LEARNERS[known]()
+    if seconds is not None and isinstance(learner, TagPredictor):
+        if not seconds > 0:
+            raise LemllError(f"--seconds must be above 0, got {seconds:g}")
+        learner.set_params(max_seconds=_SHARE * seconds)
+    return learner
+
+
+def fit_table(
+    table: Table,
+    spec: LabelSpec,
+    *,
+    learner: Estimator = None,
+    ids: str | None = None,
+    ignore: Sequence[str] = (),
+    seed: int = 0,
+    progress: Callable[[str], None] | None = None,
+) -> tuple[TableModel, Assessment]:
+    """Fit a learner to a table, and report how well it predicts rows that no choice has seen.
+
+    One row in five is held out, stratified by the labels. The encoder and the learner are fitted
+    to the other rows and predict the held-out ones, which gives the figures. Then both are fitted
+    to all rows, which gives the model.
+
+    Parameters
+    ----------
+    table : Table
+        The training table.
+    spec : LabelSpec
+        Where the labels are.
+    learner : estimator, optional
+        The learner; by default `TagPredictor`.
+    ids : str, optional
+        The column of ids.
+    ignore : sequence of str, default=()
+        Columns that are not features.
+    seed : int, default=0
+        Seed of the rows that are held out, and of the bootstrap.
+    progress : callable, optional
+        Called with a line of text before each step.
+
+    Returns
+    -------
+    model : TableModel
+        The model of all rows.
+    assessment : Assessment
+        The figures of the held-out rows.
+    """
+    say = progress or _silent
+    data = split_table(table, spec, ids=ids, ignore=ignore)
+    if len(data.Y) < _FEWEST_ROWS:
+        raise LemllError(
+            f"{table.source} has {len(data.Y)} rows, and at least {_FEWEST_ROWS} are needed to "
+            "hold some out; add rows"
+        )
+    learner = TagPredictor() if learner is None else clone(learner)
+    if isinstance(learner, MultilabelForest) and np.isnan(data.Y).any():
+        learner.set_params(per_label=True)  # trees that all labels share need all labels
+    pipeline = make_pipeline(TableEncoder(), learner)
+    folds = IterativeStratifiedKFold(_HELD_OUT, random_state=seed)
+    train, test = next(folds.split(data.X, np.nan_to_num(data.Y).astype(np.int8)))
+    say(f"fitting {len(train)} rows; {len(test)} rows are held out")
+    begin = time.perf_counter()
+    first = _fitted(pipeline, data, train, say)
+    seconds = time.perf_counter() - begin
+    shares = label_shares(data.Y[train])
+    assessment = _assessed(first, data.X.iloc[test], data.Y[test], shares, seed=seed)
+    say(f"fitting all {len(data.Y)} rows")
+    if isinstance(learner, TagPredictor) and learner.max_seconds is not None:
+        # With the same time, more rows would leave members out, and the figures would be those of
+        # another model.
+        pipeline[-1].set_params(max_seconds=max(learner.max_seconds, 2 * seconds))
+    fitted = _fitted(pipeline, data, np.arange(len(data.Y)), say)
+    _compare_members(first[-1], fitted[-1], say)
+    model = TableModel(
+        pipeline=fitted,
+        spec=spec,
+        id_column=ids,
+        label_names=data.label_names,
+        shares=tuple(label_shares(data.Y).tolist()),
+        n_rows=len(data.Y),
+        report=assessment.to_json(),
+    )
+    return model, assessment
+
+
+def _compare_members(first: Estimator, final: Estimator, say: Callable[[str], None]) -> None:
+    """Say so if the time sufficed for other members in the final fit."""
+    before, now = (set(getattr(model, "contributions_", ())) for model in (first, final))
+    if before != now:
+        say(
+            f"the time sufficed for other members than in the measured model: "
+            f"{', '.join(sorted(now))} instead of {', '.join(sorted(before))}; pass more --seconds"
+        )
+
+
+def _silent(line: str) -> None:
+    del line
+
+
+def _fitted(
+    pipeline: Pipeline, data: TableData, rows: IndexArray, say: Callable[[str], None]
+) -> Pipeline:
+    fresh = clone(pipeline)
+    reports = isinstance(fresh[-1], TagPredictor)
+    if reports:
+
+        def report(step: BlendProgress) -> None:
+            say(f"  {step.step} ({step.done + 1} of {step.expected}, {step.elapsed:.0f} s)")
+
+        fresh[-1].set_params(callback=report)
+    Y = data.Y[rows]
+    fresh.fit(data.X.iloc[rows], Y if np.isnan(Y).any() else Y.astype(np.int8))
+    if reports:
+        # A model file cannot hold a function.
+        fresh[-1].set_params(callback=None)
+    return fresh
+
+
+def _assessed(
+    pipeline: Pipeline, X: Frame, Y: FloatArray, shares: FloatArray, *, seed: int = 0
+) -> Assessment:
+    features = pipeline[0].transform(X)
+    predicted = np.asarray(pipeline[-1].predict(features)) == 1
+    return assess(Y, pipeline[-1].decision_function(features), predicted, shares, seed=seed)

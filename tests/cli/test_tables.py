@@ -1,0 +1,268 @@
+"""``lemll info``, ``fit``, ``predict``, ``evaluate``: three files of different habits, refusals."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import lemll
+from lemll import BinaryRelevance
+from lemll.cli import model as commands
+from lemll.cli.app import app
+from lemll.datasets import load_digit_tags
+from lemll.exceptions import LemllError
+
+TAGS = np.array(["night", "sea", "sky"])
+FAST = ["--learner", "BinaryRelevance"]
+
+
+def examples(n, seed):
+    rng = np.random.RandomState(seed)
+    X = rng.randn(n, 3)
+    return X, np.column_stack([X[:, 0] < -0.3, X[:, 1] > 0, X[:, 1] + X[:, 2] > 0.2])
+
+
+def write_tags(path, n=150, seed=0):
+    """Tags in one column, text, categories, ids, dates, gaps."""
+    X, Y = examples(n, seed)
+    rng = np.random.RandomState(seed)
+    frame = pd.DataFrame(X.round(3), columns=["light", "hue", "blue"])
+    frame = frame.mask(rng.rand(n, 3) < 0.05)
+    frame.insert(0, "file", [f"IMG_{seed}_{i:04d}" for i in range(n)])
+    frame["taken"] = [f"{1 + i % 28:02d}.{1 + i % 12:02d}.2024" for i in range(n)]
+    frame["camera"] = rng.choice(["Nikon", "Canon", None], n)
+    frame["caption"] = [
+        f"a photo of the {'water' if row[1] else 'town'} number {i}" for i, row in enumerate(Y)
+    ]
+    frame["tags"] = ["|".join(TAGS[row]) for row in Y]
+    frame.to_csv(path, index=False)
+    return ["--tags", "tags", "--sep", "|", "--untagged", "none", "--id", "file"]
+
+
+def write_numbers(path, n=150, seed=0):
+    """0/1 with unknown cells, semicolons, decimal commas, UTF-16."""
+    X, Y = examples(n, seed)
+    frame = pd.DataFrame(X.round(3), columns=["light", "hue", "blue"])
+    frame.insert(0, "nr", [f"P-{i}" for i in range(n)])
+    hidden = np.random.RandomState(seed).rand(n, 3) < 0.1
+    for j, tag in enumerate(TAGS):
+        frame[tag] = pd.array(np.where(hidden[:, j], None, Y[:, j].astype(int)), dtype="Int64")
+    frame.to_csv(path, index=False, sep=";", decimal=",", encoding="utf-16")
+    return ["--labels", "night,sea,sky", "--id", "nr"]
+
+
+def write_parquet(path, n=150, seed=0):
+    """Parquet with booleans, dates and a categorical column."""
+    X, Y = examples(n, seed)
+    frame = pd.DataFrame(X, columns=["light", "hue", "blue"])
+    frame["when"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(n) % 50, "D")
+    frame["camera"] = pd.Categorical(["Nikon", "Canon"] * (n // 2))
+    for j, tag in enumerate(TAGS):
+        frame[tag] = Y[:, j]
+    frame.to_parquet(path)
+    return ["--labels", "night,sea,sky"]
+
+
+HABITS = {
+    "photos.csv": write_tags,
+    "plants.csv": write_numbers,
+    "scans.parquet": write_parquet,
+}
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [*map(str, arguments)])
+
+
+def ran(*arguments):
+    result = run(*arguments)
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result
+
+
+def read(path):
+    with path.open(newline="", encoding="utf-8") as stream:
+        return list(csv.reader(stream))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HABITS)
+def test_from_a_file_to_predictions(name, tmp_path):
+    data, model, out = tmp_path / name, tmp_path / "m.lemll", tmp_path / "out.csv"
+    options = HABITS[name](data)
+    shown = ran("info", data).stdout
+    assert len(shown.splitlines()) <= 10
+    assert f"{data}: 150 rows" in shown
+    # What `info` proposes is what the file needs, apart from the meaning of empty cells.
+    proposed = json.loads(ran("info", data, "--json").stdout)["next"].split()
+    assert proposed[proposed.index(options[0]) + 1] == options[1]
+
+    fitted = ran("fit", data, *options, *FAST, "-m", model)
+    assert "fitting 120 rows; 30 rows are held out" in fitted.stderr
+    assert "30 rows that no choice has seen" in fitted.stdout
+    assert "The model predicts new rows better than the frequencies" in fitted.stdout
+    assert f"wrote {model}: BinaryRelevance, 150 rows, 3 labels" in fitted.stdout
+
+    new = tmp_path / f"new_{name}"
+    HABITS[name](new, 60, seed=1)
+    assert "60 rows" in ran("predict", model, new, "-o", out).stdout
+    header, *rows = read(out)
+    assert header[1:] == ["tags", "p_night", "p_sea", "p_sky"]
+    assert len(rows) == 60
+    for row in rows:
+        likely = TAGS[np.array(row[2:], dtype=float) > 0.5]
+        assert set(row[1].split("|" if name == "photos.csv" else ";")) - {""} == set(likely)
+    first = {"photos.csv": "IMG_1_0000", "plants.csv": "P-0", "scans.parquet": "1"}
+    assert rows[0][0] == first[name]
+
+    assert "60 rows of" in ran("evaluate", model, new).stdout
+    measured = json.loads(ran("evaluate", model, new, "--json").stdout)
+    assert measured["scores"][0]["value"] > 0.8
+    described = ran("info", model).stdout
+    assert "labels (3): night, sea, sky" in described
+    assert "average_precision on 30 held-out rows" in described
+
+
+@pytest.mark.slow
+def test_json_is_all_that_is_printed(tmp_path):
+    options = write_tags(tmp_path / "t.csv")
+    model = tmp_path / "m.lemll"
+    fitted = json.loads(
+        ran("fit", tmp_path / "t.csv", *options, *FAST, "-m", model, "--json").stdout
+    )
+    assert fitted["labels"] == ["night", "sea", "sky"]
+    assert fitted["held_out"]["learned"] is True
+    done = ran("predict", model, tmp_path / "t.csv", "-o", tmp_path / "o.csv", "--json")
+    assert json.loads(done.stdout)["rows"] == 150
+    assert json.loads(ran("info", model, "--json").stdout)["format"] == 1
+
+
+def test_noise_is_called_noise(tmp_path):
+    rng = np.random.RandomState(0)
+    frame = pd.DataFrame(rng.randn(200, 3), columns=list("abc"))
+    frame["x"], frame["y"] = rng.randint(0, 2, 200), rng.randint(0, 2, 200)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    fitted = ran("fit", tmp_path / "t.csv", "--labels", "x,y", *FAST, "-m", tmp_path / "m.lemll")
+    assert "No evidence of learning" in fitted.stdout
+
+
+def test_rare_tags_get_a_warning_that_rows_stay_empty(tmp_path):
+    rng = np.random.RandomState(0)
+    frame = pd.DataFrame(rng.randn(200, 3), columns=list("abc"))
+    frame["x"], frame["y"] = (rng.rand(200) < 0.1).astype(int), (rng.rand(200) < 0.1).astype(int)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    fitted = ran("fit", tmp_path / "t.csv", "--labels", "x,y", *FAST, "-m", tmp_path / "m.lemll")
+    assert "rows get no label: no probability is above one half" in fitted.stdout
+
+
+@pytest.mark.slow
+def test_the_default_learner_within_a_budget(tmp_path):
+    options = write_tags(tmp_path / "t.csv")
+    model = tmp_path / "m.lemll"
+    fitted = ran("fit", tmp_path / "t.csv", *options, "-m", model, "--seconds", 4)
+    assert "logistic: out-of-fold scores (1 of 8" in fitted.stderr
+    assert "TagPredictor" in ran("info", model).stdout
+
+
+def test_ctrl_c_ends_without_a_traceback_and_without_a_file(tmp_path, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "fit_table", interrupted)
+    options = write_tags(tmp_path / "t.csv")
+    result = run("fit", tmp_path / "t.csv", *options, "-m", tmp_path / "m.lemll")
+    assert result.exit_code == 130
+    assert result.stderr == "stopped; no model was written\n"
+    assert not (tmp_path / "m.lemll").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "say where the labels are: --tags COL"),
+        (["--tags", "tgas"], "has no column 'tgas' for --tags; did you mean 'tags'"),
+        (["--tags", "tags", "--sep", ";"], "pass --untagged none if no tag applies"),
+        (["--tags", "tags"], "pass --sep '|', or --sep ';' if this is one tag"),
+        (["--labels", "camera"], "if it holds tags, use --tags camera"),
+        (["--tags", "tags", "--untagged", "maybe"], "--untagged must be none or unknown"),
+        (["--tags", "tags", "--learner", "xgb"], "--learner must be one of TagPredictor"),
+        (["--tags", "tags", "--seconds", "0"], "--seconds must be above 0"),
+    ],
+)
+def test_doubt_about_labels_is_an_error_that_names_the_option(tmp_path, options, message):
+    write_tags(tmp_path / "t.csv")
+    result = run("fit", tmp_path / "t.csv", *options, "-m", tmp_path / "m.lemll")
+    assert isinstance(result.exception, LemllError)
+    assert message in str(result.exception)
+    assert not (tmp_path / "m.lemll").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit", "{t}", "--tags", "tags", "-m", "{d}/m.pkl"], "-m must name a file that ends in"),
+        (["fit", "{t}", "--tags", "tags", "-m", "{d}/no/m.lemll"], "there is no folder"),
+        (["fit", "{d}/no.csv", "--tags", "tags", "-m", "{d}/m.lemll"], "there is no file"),
+        (["predict", "{d}/no.lemll", "{t}", "-o", "{d}/o"], "fit a model with lemll fit"),
+        (["predict", "{m}", "{t}", "-o", "{t}"], "would replace an input; choose another name"),
+        (["predict", "{a}", "{t}", "-o", "{d}/o"], "holds a BinaryRelevance without its table"),
+        (["info", "{d}/no.csv"], "there is no file"),
+    ],
+)
+def test_wrong_files(tmp_path_factory, arguments, message):
+    folder = tmp_path_factory.getbasetemp() / "wrong_files"
+    names = {"d": folder, "t": folder / "t.csv", "m": folder / "m.lemll", "a": folder / "a.lemll"}
+    if not folder.exists():
+        folder.mkdir()
+        options = write_tags(names["t"])
+        ran("fit", names["t"], *options, *FAST, "-m", names["m"])
+        digits = load_digit_tags()
+        lemll.save(BinaryRelevance().fit(digits.X[:50], digits.Y[:50]), names["a"])
+    result = run(*(argument.format(**names) for argument in arguments))
+    assert isinstance(result.exception, LemllError), result.output
+    assert message in str(result.exception)
+
+
+def test_rows_are_numbered_without_the_column_of_ids(tmp_path):
+    options = write_tags(tmp_path / "t.csv")
+    model, out = tmp_path / "m.lemll", tmp_path / "o.csv"
+    ran("fit", tmp_path / "t.csv", *options, *FAST, "-m", model)
+    pd.read_csv(tmp_path / "t.csv").drop(columns=["file", "tags"]).to_csv(tmp_path / "n.csv")
+    shown = ran("predict", model, tmp_path / "n.csv", "-o", out).stdout
+    assert "there is no column 'file'; rows are numbered from 1" in shown
+    assert read(out)[1][0] == "1"
+
+
+def test_unknown_tags_are_named(tmp_path):
+    options = write_tags(tmp_path / "t.csv")
+    model = tmp_path / "m.lemll"
+    ran("fit", tmp_path / "t.csv", *options, *FAST, "-m", model)
+    text = (tmp_path / "t.csv").read_text(encoding="utf-8").replace("night|sea", "dog|sea")
+    (tmp_path / "n.csv").write_text(text, encoding="utf-8")
+    shown = ran("evaluate", model, tmp_path / "n.csv").stdout
+    assert "1 tags are not known to the model and are left out: dog" in shown
+
+
+def test_a_table_without_labels_says_so(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1.5,2.5\n2.5,1\n", encoding="utf-8")
+    assert "no column looks like labels: name them" in ran("info", tmp_path / "t.csv").stdout
+
+
+@pytest.mark.slow
+def test_an_error_is_one_line_in_a_terminal(tmp_path):
+    write_tags(tmp_path / "t.csv")
+    ended = subprocess.run(
+        [sys.executable, "-c", "from lemll.cli import main; main()", "fit", tmp_path / "t.csv",
+         "--tags", "tags", "-m", tmp_path / "m.lemll"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("lemll: ")
+    assert ended.stderr.count("\n") == 1

@@ -1,0 +1,244 @@
+"""Model files: equal to the bit, and nothing that is damaged or foreign is loaded."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import warnings
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+import lemll
+from lemll import BinaryRelevance, TagPredictor
+from lemll.datasets import load_digit_tags
+from lemll.enhancers import LEMLLEnhancer
+from lemll.exceptions import ModelFileError
+from lemll.models import TableModel, fit_table, read_metadata
+from lemll.models.files import _checksum
+from lemll.tables import Table, read_table
+
+LEARNERS = [
+    lemll.BinaryRelevance(), lemll.LEMLL(scale="auto"), lemll.LEMLL(kernel="rbf"),
+    lemll.LEMLLCV(alphas=[1.0], betas=[1.0], gammas=[1.0], kernel="auto", scale="auto"),
+    lemll.MLkNN(scale="auto"), lemll.MultilabelForest(5, random_state=0), lemll.MSVRClassifier(),
+    lemll.MSVRCV(alphas=[1.0]), lemll.CLR(), lemll.ECC(random_state=0), lemll.LabelChain(),
+    lemll.ML2(), lemll.MLFE(), lemll.RELIAB(), lemll.TwoStage(LEMLLEnhancer()),
+    lemll.TagPredictor(n_estimators=5, cv=2),
+]  # fmt: skip
+
+
+@pytest.fixture(name="file", scope="module")
+def _file(model, tmp_path_factory):
+    path = tmp_path_factory.mktemp("models") / "photos.lemll"
+    lemll.save(model, path)
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
+def test_every_learner_comes_back_to_the_bit(learner, tmp_path):
+    digits = load_digit_tags()
+    X, Y, new = digits.X[:120], digits.Y[:120], digits.X[120:400]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some learners say that they did not converge
+        learner.fit(X, pd.DataFrame(Y, columns=list("abcdefgh")))
+    lemll.save(learner, tmp_path / "m.lemll")
+    again = lemll.load(tmp_path / "m.lemll")
+    np.testing.assert_array_equal(again.decision_function(new), learner.decision_function(new))
+    frame = pd.DataFrame(new, index=np.arange(len(new)) + 7)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fitted without the names of the features
+        pd.testing.assert_frame_equal(again.predict(frame), learner.predict(frame))
+    assert read_metadata(tmp_path / "m.lemll")["labels"] == list("abcdefgh")
+
+
+def test_a_pipeline_comes_back(tmp_path):
+    digits = load_digit_tags()
+    model = make_pipeline(StandardScaler(), BinaryRelevance()).fit(digits.X[:99], digits.Y[:99])
+    lemll.save(model, tmp_path / "m.lemll")
+    again = lemll.load(tmp_path / "m.lemll")
+    np.testing.assert_array_equal(again.predict_proba(digits.X), model.predict_proba(digits.X))
+
+
+@pytest.mark.slow
+def test_predictions_are_equal_to_the_bit_in_a_new_process(photos, spec, tmp_path):
+    learner = TagPredictor(n_estimators=20, cv=2)
+    model, _ = fit_table(Table(photos(), "t"), spec, ids="file", learner=learner)
+    lemll.save(model, tmp_path / "m.lemll")
+    photos(300, seed=2).to_csv(tmp_path / "new.csv", index=False)
+    code = (
+        "import lemll, sys; from lemll.tables import read_table\n"
+        "model = lemll.load(sys.argv[1]); table = read_table(sys.argv[2], keep=model.keep)\n"
+        "print(model.predict(table).probabilities.tobytes().hex())"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "m.lemll", tmp_path / "new.csv"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    ours = model.predict(read_table(tmp_path / "new.csv", keep=model.keep)).probabilities
+    assert ended.stdout.strip() == ours.tobytes().hex()
+
+
+def test_a_table_model_comes_back_whole(model, file, table):
+    again = lemll.load(file)
+    assert isinstance(again, TableModel)
+    assert again.to_json() == model.to_json()
+    np.testing.assert_array_equal(
+        again.predict(table).probabilities, model.predict(table).probabilities
+    )
+    metadata = read_metadata(file)
+    assert metadata["columns"] == ["taken", "camera", "caption", "hue", "light"]
+    assert metadata["learner"] == "BinaryRelevance"
+
+
+def mutated(data, rng):
+    """Return bytes with a few changed, removed, added, repeated or cut."""
+    data = bytearray(data)
+    for _ in range(rng.randint(1, 4)):
+        i, n = rng.randint(len(data)), rng.randint(1, 40)
+        match rng.randint(5):
+            case 0:
+                data[i] ^= 1 << rng.randint(8)
+            case 1:
+                del data[i : i + n]
+            case 2:
+                data[i:i] = rng.bytes(n)
+            case 3:
+                data[i : i + n] = rng.bytes(len(data[i : i + n]))
+            case _:
+                del data[i:]
+                if not data:
+                    data = bytearray(b"x")
+    return bytes(data)
+
+
+@pytest.mark.slow
+def test_a_mutated_file_never_loads_wrongly(model, file, table, tmp_path):
+    rng, path = np.random.RandomState(0), tmp_path / "m.lemll"
+    data, expected = file.read_bytes(), model.predict(table).probabilities
+    refused = 0
+    for _ in range(10_000):
+        path.write_bytes(mutated(data, rng))
+        try:
+            found = lemll.load(path)
+        except ModelFileError:
+            refused += 1
+        else:  # a change where the archive holds nothing of importance, such as a time stamp
+            assert found.to_json() == model.to_json()
+            np.testing.assert_array_equal(found.predict(table).probabilities, expected)
+    assert refused > 7500
+
+
+def rewritten(file, path, change_metadata=None, change_pipeline=None, seal=True):
+    with zipfile.ZipFile(file) as archive:
+        metadata = json.loads(archive.read("metadata.json"))
+        content = archive.read("pipeline.skops")
+    metadata = {**metadata, **(change_metadata or {})}
+    content = content if change_pipeline is None else change_pipeline(content)
+    if seal:
+        metadata["checksum"] = _checksum(metadata, content)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("metadata.json", json.dumps(metadata))
+        archive.writestr("pipeline.skops", content, compress_type=zipfile.ZIP_DEFLATED)
+    return path
+
+
+def bomb(content):
+    """Return an archive that is small, but not its content."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("schema.json", bytes(300 * 2**20))
+    return stream.getvalue()
+
+
+def foreign(content):
+    """Return a pipeline with a type that no model needs."""
+    skops = pytest.importorskip("skops.io")
+    return skops.dumps(make_pipeline(FunctionTransformer(subprocess.run)))
+
+
+def broken(content):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("schema.json", "{}")
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            ({"format": 2, "lemll": "9.0"}, None, True),
+            "has format 2, written by lemll 9.0, and this version reads format 1; update lemll",
+        ),
+        (({"format": "x"}, None, True), "is damaged: its metadata have no format"),
+        (({"labels": ["b"]}, None, False), "is damaged: its checksum is not that of its content"),
+        pytest.param(
+            ({}, bomb, True),
+            "holds 300 MiB, and at most 200 MiB are read; if you trust it, pass a larger --max",
+            marks=pytest.mark.slow,
+        ),
+        (({}, foreign, True), "holds subprocess.run, which no model of lemll needs; do not use"),
+        (({}, broken, True), "was written by lemll .* with scikit-learn .*, and cannot be read"),
+        (({}, lambda content: content[:99], True), "is damaged or not a model file"),
+    ],
+)
+def test_refused_files(file, tmp_path, change, message):
+    path = rewritten(file, tmp_path / "m.lemll", *change)
+    with pytest.raises(ModelFileError, match=message):
+        lemll.load(path)
+
+
+def test_other_files_are_no_models(tmp_path):
+    path = tmp_path / "m.lemll"
+    path.write_bytes(b"not an archive")
+    with pytest.raises(ModelFileError, match="is damaged or not a model file"):
+        lemll.load(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.txt", "x")
+    with pytest.raises(ModelFileError, match="must hold metadata.json and pipeline.skops, got a.t"):
+        lemll.load(path)
+
+
+def test_the_size_is_limited_and_the_limit_can_be_raised(file):
+    with pytest.raises(ModelFileError, match="at most 0 MiB are read"):
+        lemll.load(file, max_bytes=1000)
+    size = read_metadata(file)["bytes"]
+    with pytest.raises(ModelFileError, match="are read; if you trust it"):
+        lemll.load(file, max_bytes=size - 1)
+    assert isinstance(lemll.load(file, max_bytes=size), TableModel)
+
+
+def test_what_cannot_be_saved(tmp_path):
+    digits = load_digit_tags()
+    X, Y = digits.X[:50], digits.Y[:50]
+    with pytest.raises(ModelFileError, match="a model file must end in .lemll, got 'm.pkl'"):
+        lemll.save(BinaryRelevance().fit(X, Y), tmp_path / "m.pkl")
+    pipeline = make_pipeline(FunctionTransformer(np.sort), BinaryRelevance()).fit(X, Y)
+    with pytest.raises(ModelFileError, match="Pipeline cannot be saved: it holds numpy.sort, whi"):
+        lemll.save(pipeline, tmp_path / "m.lemll")
+    model = make_pipeline(FunctionTransformer(lambda X: X), BinaryRelevance()).fit(X, Y)
+    with pytest.raises(ModelFileError, match="Pipeline cannot be saved"):
+        lemll.save(model, tmp_path / "m.lemll")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_write_leaves_the_old_file(file, model, tmp_path, monkeypatch):
+    path = tmp_path / "m.lemll"
+    path.write_bytes(b"old")
+
+    def full(descriptor):
+        raise OSError("no space left")
+
+    monkeypatch.setattr("lemll.models.files.os.fsync", full)
+    with pytest.raises(OSError, match="no space left"):
+        lemll.save(model, path)
+    assert path.read_bytes() == b"old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["m.lemll"]

@@ -1,0 +1,152 @@
+"""Fitting a table: held-out figures, predictions, honesty on noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lemll import BinaryRelevance, MultilabelForest, TagPredictor
+from lemll.exceptions import LemllError
+from lemll.metrics import average_precision, macro_f1, micro_f1
+from lemll.models import assess, fit_table, label_shares, make_learner
+from lemll.models.assess import _resampled
+from lemll.tables import LabelSpec, Table, TableEncoder
+
+
+def test_it_learns_and_predicts_a_table(photos, model):
+    new = Table(photos(seed=1), "new")
+    found = model.predict(new)
+    assert found.ids[0] == "IMG_1_00000"
+    assert found.are_probabilities
+    assert found.labels.shape == found.probabilities.shape == (120, 3)
+    assert model.label_names == ("night", "sea", "sky")
+    assessment, unknown = model.evaluate(new)
+    assert assessment.learned
+    assert unknown == ()
+    assert assessment.scores[0].value > 0.85
+    assert "better than the frequencies" in assessment.verdict
+
+
+def test_no_choice_has_seen_the_rows_that_are_measured(table, spec, monkeypatch):
+    seen = []
+    fit = TableEncoder.fit_transform
+
+    def spying(self, X, y=None):
+        seen.append(list(X.index))
+        return fit(self, X, y)
+
+    monkeypatch.setattr(TableEncoder, "fit_transform", spying)
+    lines = []
+    fit_table(table, spec, ids="file", learner=BinaryRelevance(), progress=lines.append)
+    first, last = seen
+    assert len(first) == 96
+    assert len(last) == 120
+    assert lines == ["fitting 96 rows; 24 rows are held out", "fitting all 120 rows"]
+
+
+def test_rows_without_an_id_column_are_numbered(photos, model):
+    found = model.predict(Table(photos(3, seed=1).drop(columns=["file", "tags"]), "new"))
+    assert found.ids == ("1", "2", "3")
+
+
+def test_unknown_tags_are_named(photos, model):
+    new = photos(30, seed=1)
+    new.loc[0, "tags"] = "sea;dog"
+    assert model.evaluate(Table(new, "new"))[1] == ("dog",)
+
+
+@pytest.mark.parametrize("learner", [MultilabelForest(10, random_state=0), BinaryRelevance()])
+def test_unknown_cells_are_learned_from(photos, learner):
+    frame = photos().drop(columns="tags")
+    frame["sea"] = np.where(frame.index % 5 == 0, None, frame["caption"].str.contains("water"))
+    spec = LabelSpec(labels=("sea",))
+    model, found = fit_table(Table(frame, "t"), spec, learner=learner, ignore=["file"])
+    assert found.learned
+    # With one label no row has two labels to rank, so two measures are left out.
+    assert [score.measure for score in found.scores] == ["hamming_loss", "micro_f1", "macro_f1"]
+    assert model.label_names == ("sea",)
+
+
+def test_tag_predictor_reports_its_steps_and_keeps_no_callback(table, spec):
+    lines = []
+    learner = TagPredictor(n_estimators=5, cv=2, max_seconds=1e-3)
+    model, _ = fit_table(table, spec, learner=learner, ids="file", progress=lines.append)
+    assert any("logistic: out-of-fold scores (1 of 8" in line for line in lines)
+    assert model.learner.callback is None
+
+
+def noise(n, seed):
+    rng = np.random.RandomState(seed)
+    columns = {f"x{j}": rng.randn(n) for j in range(4)}
+    labels = {f"y{j}": rng.randint(0, 2, n) for j in range(4)}
+    return Table(pd.DataFrame({**columns, **labels}), "noise")
+
+
+@pytest.mark.slow
+def test_noise_is_reported_as_noise():
+    """The reported score is that of fresh rows, and noise is not called learning."""
+    spec = LabelSpec(labels=("y0", "y1", "y2", "y3"))
+    gaps, learned = [], 0
+    for seed in range(20):
+        learner = TagPredictor(n_estimators=10, cv=2, max_seconds=0.2)
+        model, found = fit_table(noise(200, seed), spec, learner=learner, seed=seed)
+        fresh, _ = model.evaluate(noise(400, 1000 + seed))
+        gaps.append(found.scores[0].value - fresh.scores[0].value)
+        learned += found.learned
+    error = np.std(gaps, ddof=1) / np.sqrt(len(gaps))
+    assert abs(np.mean(gaps)) < 2 * error
+    assert learned <= 3
+
+
+def test_few_rows_are_refused(photos, spec):
+    with pytest.raises(LemllError, match="t has 19 rows, and at least 20 are needed to hold some"):
+        fit_table(Table(photos(19), "t"), spec)
+
+
+def test_learners_by_name():
+    assert make_learner("tagpredictor", seconds=100).max_seconds == 25
+    assert isinstance(make_learner("BinaryRelevance", seconds=1), BinaryRelevance)
+    with pytest.raises(LemllError, match="--learner must be one of TagPredictor, LEMLL, .*'xgb'"):
+        make_learner("xgb")
+    with pytest.raises(LemllError, match="--seconds must be above 0, got -1"):
+        make_learner(seconds=-1)
+
+
+def random_rows(n=80, hidden=0.2):
+    rng = np.random.RandomState(0)
+    Y = (rng.rand(n, 4) < 0.4).astype(float)
+    scores = Y + rng.randn(n, 4)
+    Y[rng.rand(n, 4) < hidden] = np.nan
+    return Y, scores
+
+
+def test_values_are_those_of_the_metrics():
+    Y, scores = random_rows()
+    found = {s.measure: s for s in assess(Y, scores, scores > 0.5, label_shares(Y)).scores}
+    assert found["average_precision"].value == average_precision(Y, scores)
+    assert found["micro_f1"].value == micro_f1(Y, (scores > 0.5).astype(int))
+    for score in found.values():
+        assert score.interval[0] < score.value < score.interval[1]
+
+
+def test_resampled_values_are_those_of_the_metrics_on_the_drawn_rows():
+    Y, scores = random_rows()
+    drawn = np.random.RandomState(1).randint(0, len(Y), len(Y))
+    counts = [np.bincount(drawn, minlength=len(Y))[None].astype(np.float32)]
+    labels = scores > 0.5
+    for name, metric in (("micro_f1", micro_f1), ("macro_f1", macro_f1)):
+        expected = metric(Y[drawn], labels[drawn].astype(int))
+        np.testing.assert_allclose(_resampled(name, Y, labels, counts), expected, rtol=1e-5)
+    expected = average_precision(Y[drawn], scores[drawn])
+    found = _resampled("average_precision", Y, scores, counts)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_scores_without_information_are_no_evidence():
+    Y, _ = random_rows()
+    found = assess(Y, np.random.RandomState(3).randn(*Y.shape), Y > 2, label_shares(Y))
+    assert not found.learned
+    assert found.verdict.startswith("No evidence of learning")
+    assert found.n_untagged == len(Y)
+    assert found.to_json()["learned"] is False
