@@ -64,15 +64,15 @@ class Task(NamedTuple):
     folds: Sequence[tuple[IndexArray, IndexArray]]
     seconds_left: Callable[[], float]
 
-    def labels(self, rows: IndexArray) -> FloatArray:
-        """Return the labels of rows as a user gives them, with NaN in unknown cells."""
-        Y = self.Y[rows]
-        return Y.astype(np.float64) if self.weight is None else np.where(Y < 0, np.nan, Y)
-
     def fit(self, model: MultilabelClassifier, X: Features, rows: IndexArray) -> Scorer:
         """Fit a model to rows of X, with their labels and weights; return its scores."""
-        weight = None if self.weight is None else self.weight[rows]
-        return model.fit(X[rows], self.labels(rows), label_weight=weight)._score
+        # `fit` would check everything again, and warn of labels that a fold has not observed, which
+        # the user cannot change.
+        if self.weight is None:
+            model._fit(X[rows], self.Y[rows])
+        else:
+            model._fit_partial(X[rows], self.Y[rows], self.weight[rows])
+        return model._score
 
 
 class Learned(NamedTuple):
@@ -147,11 +147,9 @@ class LemllMember:
             normalize_rows="auto" if sparse else False,
             tol_final=1e-3,
             max_seconds=_budget(task.seconds_left()),
-            refit=False,
         )
-        everything = np.arange(X.shape[0])
-        search.fit(X, task.labels(everything), label_weight=task.weight)
-        space, point = search._combination
+        found = search._search(X, task.Y, task.weight, None)
+        space, point = found["_combination"]
         options = {**search._path_options(), "tol": _TOL}
         scores = np.empty(task.Y.shape)
         for train, test in task.folds:
@@ -163,12 +161,11 @@ class LemllMember:
             model = search._model(point).set_params(
                 kernel=space.kernel, kernel_gamma=space.kernel_gamma, tol=_TOL
             )
-            return _Prepared(rows, task.fit(model, rows(X), everything))
+            return _Prepared(rows, task.fit(model, rows(X), np.arange(X.shape[0])))
 
-        found = search.best_params_
-        width = f" of width {found['kernel_gamma']:.3g}" if found["kernel"] == "rbf" else ""
+        width = f" of width {space.kernel_gamma:.3g}" if space.kernel == "rbf" else ""
         chosen = (
-            f"{found['kernel']} kernel{width}, scale {found['scale']}, alpha {point.alpha:.3g}, "
+            f"{space.kernel} kernel{width}, scale {space.scale}, alpha {point.alpha:.3g}, "
             f"beta {point.beta:.3g}, gamma {point.gamma:.3g}"
         )
         return Learned(scores, fit, chosen)
@@ -262,7 +259,7 @@ class ForestMember:
             random_state=self.seed,
         )
         if self.trees == "random" and task.weight is None:
-            model.fit(task.X, task.Y)
+            task.fit(model, task.X, everything)
             shares = model.oob_proba_
             assert shares is not None
             # With few trees, all of them may have seen a row. Then the mean is the best guess.
