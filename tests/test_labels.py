@@ -87,3 +87,17 @@ def test_continuous_targets_are_refused():
         code_labels([0.5, 1.5, 2.5])
     with pytest.raises(ValueError, match="contains infinity"):
         code_labels([0.0, np.inf])
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        [["sea", "sky"], ["sky"], []],
+        [["sea", "sky"], ["sky", "dog"], ["sea", "dog"]],
+        [{"sea"}, {"sky"}, set()],
+    ],
+)
+def test_lists_of_tags_are_refused_with_the_remedy(tags):
+    for y in (tags, np.fromiter(tags, dtype=object, count=3)):
+        with pytest.raises(ValueError, match="y holds lists of tags, got .*MultiLabelBinarizer"):
+            code_labels(y)

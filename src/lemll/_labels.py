@@ -126,6 +126,7 @@ def code_labels(
     if is_frame(y):
         given, frame = read_frame(y)
     elif not is_sparse(y) and not isinstance(y, np.ma.MaskedArray):
+        _refuse_tag_lists(y)
         given = np.asarray(y)
     if given.ndim != 2 or (frame is None and _is_column_of_classes(given)):
         if isinstance(given, np.ma.MaskedArray) and np.ma.getmaskarray(given).any():
@@ -316,6 +317,19 @@ def _code_target(y: Array, one_per_class: bool) -> tuple[LabelArray, LabelCoding
         return codes.astype(np.int8).reshape(-1, 1), coding
     coding = LabelCoding(classes=classes, names=names, multilabel=False)
     return (codes[:, None] == np.arange(len(classes))).astype(np.int8), coding
+
+
+def _refuse_tag_lists(y: MatrixLike) -> None:
+    """Refuse rows that are lists of tags: NumPy would only say that their shape is wrong."""
+    objects = getattr(getattr(y, "dtype", None), "kind", "") == "O" and y.ndim == 1
+    if not isinstance(y, (list, tuple)) and not objects:
+        return
+    rows = [row for row in y if isinstance(row, (list, tuple, set, frozenset)) and row]
+    if rows and all(isinstance(tag, str) for tag in rows[0]):
+        raise ValueError(
+            f"y holds lists of tags, got {str(rows[0])[:40]}; make a 0/1 matrix of them with "
+            "sklearn.preprocessing.MultiLabelBinarizer().fit_transform(y)."
+        )
 
 
 def _refuse_joined_tags(classes: Array) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from lemll.cli import tune
 from lemll.cli.app import app
-from lemll.datasets import Dataset, read_dataset, write_dataset
+from lemll.datasets import Dataset, write_dataset
 from lemll.exceptions import LemllError
 
 
@@ -72,22 +73,72 @@ def test_a_label_name_cannot_become_a_formula(tmp_path):
 
 
 def test_no_choice_has_seen_the_rows_that_are_scored(file, tmp_path, monkeypatch):
-    seen, fit = [], tune.LEMLLCV.fit
+    encoded, searched = [], []
+    encode, fit = tune.TableEncoder.fit_transform, tune.LEMLLCV.fit
 
-    def spying(self, X, y):
-        seen.append(np.asarray(X))
+    def encoding(self, X, y=None):
+        encoded.append(list(X.index))
+        return encode(self, X, y)
+
+    def searching(self, X, y):
+        searched.append(len(X))
         return fit(self, X, y)
 
-    monkeypatch.setattr(tune.LEMLLCV, "fit", spying)
+    monkeypatch.setattr(tune.TableEncoder, "fit_transform", encoding)
+    monkeypatch.setattr(tune.LEMLLCV, "fit", searching)
     out = tmp_path / "out"
     run(file, "--labels", -2, "--kernel", "linear", "--folds", 2, "--holdout", 4, "--output", out)
     rows = [int(row[0]) for row in read(out / "held_out_scores.csv")[1:]]
     assert len(rows) == 10
-    features = read_dataset(file, labels=-2).X
-    (searched,) = seen
-    assert len(searched) == 30
-    for row in features[rows]:
-        assert not (searched == row).all(axis=1).any()
+    assert searched == [30]
+    assert sorted(encoded[0] + rows) == list(range(40))
+
+
+def test_a_table_of_any_columns(tmp_path):
+    rng = np.random.RandomState(0)
+    n = 40
+    hue = rng.randn(n)
+    frame = pd.DataFrame(
+        {
+            "file": [f"IMG_{i:05d}" for i in range(n)],
+            "taken": [f"2024-01-{1 + i % 28:02d}" for i in range(n)],
+            "caption": [f"a photo of the {'sea' if x > 0 else 'town'}" for x in hue],
+            "hue": np.where(rng.rand(n) < 0.1, np.nan, hue),
+            "tags": ["sea;sky" if x > 0 else "town" for x in hue],
+        }
+    )
+    path, out = tmp_path / "photos.csv", tmp_path / "out"
+    frame.to_csv(path, index=False)
+    options = ["--tags", "tags", "--id", "file", "--kernel", "linear", "--folds", 2]
+    result = run(path, *options, "--output", out)
+    assert result.exit_code == 0, (result.output, result.exception)
+    scores = read(out / "held_out_scores.csv")
+    assert scores[0] == ["row", "sea", "sky", "town"]
+    assert scores[1][0].startswith("IMG_")
+
+
+def test_a_used_up_budget_leaves_the_last_picture_out(file, tmp_path):
+    out = tmp_path / "out"
+    options = ["--labels", -2, "--kernel", "linear", "--folds", 2, "--seconds", 1e-6]
+    result = run(file, *options, "--output", out)
+    assert result.exit_code == 0, (result.output, result.exception)
+    assert "label_movement.png was left out: the time was used up (--seconds)" in result.output
+    assert not (out / "label_movement.png").exists()
+
+
+def test_progress_is_printed_in_a_pipe(file, tmp_path, monkeypatch):
+    monkeypatch.setattr(tune, "_SECONDS_BETWEEN_LINES", 0.0)
+    options = ["--labels", -2, "--kernel", "linear", "--folds", 2]
+    result = run(file, *options, "--output", tmp_path / "out")
+    assert "searching: " in result.stderr
+
+
+def test_options_of_tables_need_a_table(tmp_path):
+    path = tmp_path / "t.npz"
+    write_dataset(Dataset(X=np.eye(3), Y=np.eye(3, dtype=int), name="t"), path)
+    result = run(path, "--tags", "tags")
+    assert isinstance(result.exception, LemllError)
+    assert "--tags needs a table (.csv, .tsv" in str(result.exception)
 
 
 def test_ctrl_c_ends_without_a_traceback_and_without_files(file, tmp_path, monkeypatch):
@@ -97,7 +148,7 @@ def test_ctrl_c_ends_without_a_traceback_and_without_files(file, tmp_path, monke
     monkeypatch.setattr(tune.LEMLLCV, "fit", interrupted)
     result = run(file, "--labels", -2, "--output", tmp_path / "out")
     assert result.exit_code == 130
-    assert result.output == "stopped; nothing was written\n"
+    assert result.stderr == "stopped; nothing was written\n"
     assert not (tmp_path / "out").exists()
 
 
@@ -111,8 +162,9 @@ def test_ctrl_c_ends_without_a_traceback_and_without_files(file, tmp_path, monke
         ),
         (["--labels", -2, "--kernel", "cubic"], ValueError, "kernel='cubic' must be one of"),
         (["--labels", -2, "--folds", 41], ValueError, "cv=41 folds need at least as many rows"),
-        (["--labels", -2, "--holdout", 21], LemllError, "needs at least 42 rows, and"),
-        ([], LemllError, "On the command line: --labels"),
+        (["--labels", -2, "--holdout", 21], LemllError, "needs at least 42 rows, and there are 40"),
+        ([], LemllError, "say where the labels are: --tags COL"),
+        (["--labels", 5], LemllError, "--labels 5 must leave features among 5 columns"),
     ],
 )
 def test_errors_say_what_is_wrong(file, tmp_path, options, error, message):

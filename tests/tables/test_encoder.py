@@ -74,6 +74,18 @@ def test_it_lives_inside_cross_validation():
     assert cross_val_predict(clone(model), X, Y, cv=3).shape == Y.shape
 
 
+def test_labels_of_other_rows_are_refused_in_a_pipeline():
+    X = frame()
+    Y = pd.DataFrame({"sea": X["caption"].str.contains("sea").astype(int)})
+    model = make_pipeline(TableEncoder(), BinaryRelevance())
+    with pytest.raises(ValueError, match="the index of y must be that of X"):
+        model.fit(X, Y[::-1])
+    with pytest.raises(ValueError, match="the index of y must be that of X"):
+        TableEncoder().fit(X, Y[::-1])
+    # The learner sees no index, so it returns an array and not a frame with another index.
+    assert isinstance(model.fit(X, Y).predict(X[::-1]), np.ndarray)
+
+
 @pytest.mark.parametrize(
     ("cells", "kind", "form"),
     [

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -32,6 +34,7 @@ __all__ = [
     "Sheet",
     "Tags",
     "Untagged",
+    "interruptible",
     "label_spec",
     "load_model",
     "names_of",
@@ -40,6 +43,8 @@ __all__ = [
     "read_data",
     "say",
 ]
+
+_INTERRUPTED = 130  # by convention, the exit code of a process that Ctrl-C ended
 
 Data = Annotated[
     Path, typer.Argument(help="The table: .csv, .tsv, .parquet or .xlsx.", metavar="DATA")
@@ -62,7 +67,12 @@ Untagged = Annotated[
 ]
 LabelNames = Annotated[
     str | None,
-    typer.Option("--labels", help="The label columns (0/1, true/false, yes/no).", metavar="A,B,C"),
+    typer.Option(
+        "--labels",
+        help="The label columns (0/1, true/false, yes/no), or a count: 3 means the first three "
+        "columns, -3 the last three.",
+        metavar="A,B,C",
+    ),
 ]
 Id = Annotated[str | None, typer.Option("--id", help="The column of ids.", metavar="COL")]
 Ignore = Annotated[
@@ -90,11 +100,26 @@ def names_of(text: str | None) -> tuple[str, ...]:
 
 
 def label_spec(
-    tags: str | None, sep: str | None, untagged: str | None, labels: str | None
+    table: Table, *, tags: str | None, sep: str | None, untagged: str | None, labels: str | None
 ) -> LabelSpec:
     """Return where the labels are, as the options say."""
     sep = "\t" if sep == r"\t" else sep
-    return LabelSpec(tags=tags, sep=sep, untagged=untagged, labels=names_of(labels))
+    names = _counted(table, labels) or names_of(labels)
+    return LabelSpec(tags=tags, sep=sep, untagged=untagged, labels=names)
+
+
+def _counted(table: Table, labels: str | None) -> tuple[str, ...]:
+    """Return the first or last columns, if the option is a count."""
+    columns = [str(name) for name in table.frame.columns]
+    if labels is None or labels in columns or not labels.lstrip("-").isdigit():
+        return ()
+    count = int(labels)
+    if not 0 < abs(count) < len(columns):
+        raise LemllError(
+            f"{table.source}: --labels {labels} must leave features among {len(columns)} columns; "
+            "give the names of the label columns"
+        )
+    return tuple(columns[:count] if count > 0 else columns[count:])
 
 
 def read_data(path: Path, keep: list[str], options: Settings) -> Table:
@@ -152,3 +177,13 @@ def print_assessment(console: Console, found: Assessment, title: str) -> None:
             "half. The probabilities still rank the labels.",
             soft_wrap=True,
         )
+
+
+@contextmanager
+def interruptible(effect: str) -> Iterator[None]:
+    """Turn Ctrl-C into a line and an exit code."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(f"stopped; {effect}")
+        raise typer.Exit(_INTERRUPTED) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +25,7 @@ from lemll.cli._tables import (
     Sheet,
     Tags,
     Untagged,
+    interruptible,
     label_spec,
     load_model,
     names_of,
@@ -49,7 +49,6 @@ from lemll.models import (
 
 __all__ = ["evaluate", "fit", "predict"]
 
-_INTERRUPTED = 130  # by convention, the exit code of a process that Ctrl-C ended
 _DEFAULT_SIZE = LARGEST // 2**20
 
 
@@ -88,11 +87,11 @@ def fit(
         raise LemllError(f"-m must name a file that ends in {SUFFIX}, got {model.name!r}")
     if not model.absolute().parent.is_dir():
         raise LemllError(f"there is no folder {model.absolute().parent} for {model.name}; make it")
-    spec = label_spec(tags, sep, untagged, labels)
     estimator = make_learner(learner, seconds=seconds)
     kept = [name for name in (tags, ids) if name is not None]
     table = read_data(data, kept, _reading(encoding, delimiter, decimal, sheet))
-    with _interruptible("no model was written"):
+    spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels)
+    with interruptible("no model was written"):
         for note in table.notes:
             say(f"{data}: {note}")
         fitted, found = fit_table(
@@ -208,12 +207,3 @@ def _lines(fitted: TableModel, found: Predictions) -> Iterator[list[object]]:
     yield [fitted.id_column or "row", "tags", *(f"{prefix}_{name}" for name in names)]
     for name, chosen, values in zip(found.ids, found.labels, found.probabilities, strict=True):
         yield [name, sep.join(names[chosen]), *(f"{value:.6f}" for value in values)]
-
-
-@contextmanager
-def _interruptible(effect: str) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        say(f"stopped; {effect}")
-        raise typer.Exit(_INTERRUPTED) from None

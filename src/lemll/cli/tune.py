@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
@@ -15,19 +16,42 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 from sklearn.preprocessing import Normalizer
 
-from lemll._types import Array, Features, MatrixLike
+from lemll._types import Features, FloatArray, IndexArray, MatrixLike
 from lemll.cli._console import make_console
-from lemll.cli.datasets import Labels, Missing, Nominal, load_named
+from lemll.cli._tables import (
+    Decimal,
+    Delimiter,
+    Encoding,
+    Id,
+    Ignore,
+    LabelNames,
+    Sep,
+    Sheet,
+    Tags,
+    Untagged,
+    interruptible,
+    label_spec,
+    names_of,
+    read_data,
+    say,
+)
+from lemll.cli.datasets import Missing, Nominal, load_named
+from lemll.datasets import Dataset
 from lemll.exceptions import LemllError
 from lemll.experiments import csv_text
 from lemll.metrics import METRICS
 from lemll.model_selection import IterativeStratifiedKFold
+from lemll.models import label_shares
 from lemll.predictors import LEMLL, LEMLLCV, SearchProgress
 from lemll.report import draw_label_movement, draw_scores, score_surface
+from lemll.tables import SUFFIXES, TableData, TableEncoder, split_table
 
 __all__ = ["tune"]
 
-_INTERRUPTED = 130  # by convention, the exit code of a process that Ctrl-C ended
+# Share of the time budget for the search; the final fit and the pictures need the rest.
+_SEARCH_SHARE = 0.6
+# In a pipe, a line about the progress is printed at most this often.
+_SECONDS_BETWEEN_LINES = 5.0
 
 
 class SearchKind(StrEnum):
@@ -40,7 +64,12 @@ class SearchKind(StrEnum):
 def tune(
     file: Annotated[str, typer.Argument(help="A file, or the name of a registered data set.")],
     *,
-    labels: Labels = None,
+    tags: Tags = None,
+    sep: Sep = None,
+    untagged: Untagged = None,
+    labels: LabelNames = None,
+    ids: Id = None,
+    ignore: Ignore = None,
     nominal: Nominal = None,
     missing: Missing = None,
     kernel: Annotated[str, typer.Option(help="auto, linear, rbf, poly, sigmoid, cosine.")] = "auto",
@@ -55,28 +84,46 @@ def tune(
         int,
         typer.Option(help="One row in this number stays out of the search, to score it.", min=2),
     ] = 5,
+    seconds: Annotated[
+        float, typer.Option("--seconds", help="Time budget, about; 0 means no limit.", min=0)
+    ] = 60.0,
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", help="Number of folds to run at the same time.")
     ] = 1,
     output: Annotated[Path, typer.Option(help="Folder for tables and pictures.")] = Path(
         "tune-output"
     ),
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    sheet: Sheet = None,
 ) -> None:
     """Choose alpha, beta, gamma and the kernel by cross-validation, and score the choice.
 
     The score is that of rows that had no part in the search. The score of the folds would be too
     optimistic, because the folds chose the best of many points.
+
+    Examples: lemll tune photos.csv --tags tags --id file; lemll tune yeast
     """
-    dataset = load_named(file, labels=labels, nominal=nominal, missing=missing)
-    if dataset.Y is None:
-        raise LemllError(f"{file} has no logical labels to learn from")
-    if len(dataset.Y) < 2 * holdout:
-        raise LemllError(
-            f"--holdout {holdout} needs at least {2 * holdout} rows, and {file} has "
-            f"{len(dataset.Y)}; pass a smaller --holdout, or more rows"
-        )
-    searched, held_out = next(IterativeStratifiedKFold(holdout).split(dataset.X, dataset.Y))
     console = make_console()
+    clock = _Clock(seconds)
+    if _is_table(file, labels, tags):
+        table = read_data(
+            Path(file),
+            [name for name in (tags, ids) if name is not None],
+            {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet},
+        )
+        spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels)
+        split = _split_table(split_table(table, spec, ids=ids, ignore=names_of(ignore)), holdout)
+    else:
+        given = {"--tags": tags, "--id": ids, "--ignore": ignore, "--delimiter": delimiter}
+        wrong = next((name for name, value in given.items() if value is not None), None)
+        if wrong is not None:
+            raise LemllError(
+                f"{wrong} needs a table ({', '.join(SUFFIXES)}), and {file} is none; leave it out"
+            )
+        dataset = load_named(file, labels=labels, nominal=nominal, missing=missing)
+        split = _split_dataset(dataset, holdout)
     measures = [name.strip() for name in scoring.split(",")]
     model = LEMLLCV(
         scoring=measures,
@@ -85,45 +132,118 @@ def tune(
         search=search.value,
         cv=folds,
         n_jobs=jobs,
+        max_seconds=clock.share(_SEARCH_SHARE),
     )
-    try:
+    with interruptible("nothing was written"):
         with _progress(console) as report:
-            model.set_params(callback=report).fit(dataset.X[searched], dataset.Y[searched])
-        scores = model.decision_function(dataset.X[held_out])
-        movement = _label_movement(model, dataset.X[searched], dataset.Y[searched])
+            model.set_params(callback=report).fit(split.X, split.Y)
+        scores = model.decision_function(split.X_new)
+        movement = _label_movement(model, split.X, split.Y, clock)
         _write(output, model, movement, measures[0])
-        _write_held_out(output, held_out, scores, list(dataset.label_names))
-    except KeyboardInterrupt:
-        console.print("stopped; nothing was written")
-        raise typer.Exit(_INTERRUPTED) from None
-    # The share of each label in the cells that were observed; 0 if nobody observed the label.
-    observed = ~np.isnan(dataset.Y[searched])
-    positives = np.nansum(dataset.Y[searched], axis=0)
-    shares = positives / np.maximum(observed.sum(axis=0), 1)
-    frequency = np.tile(shares - 0.5, (len(held_out), 1))
+        _write_held_out(output, split.rows, scores, list(split.names))
+    frequency = np.tile(label_shares(split.Y) - 0.5, (len(split.rows), 1))
     _print_summary(console, model)
-    _print_scores(console, dataset.Y[held_out], scores, frequency, measures)
+    _print_scores(console, split.Y_new, scores, frequency, measures)
+    if movement is None:
+        console.print("label_movement.png was left out: the time was used up (--seconds)")
     console.print(f"wrote {output}", soft_wrap=True)
+
+
+class _Split(NamedTuple):
+    """Rows of the search, and rows that have no part in it."""
+
+    X: Features
+    Y: FloatArray
+    X_new: Features
+    Y_new: FloatArray
+    rows: Sequence[object]
+    names: Sequence[str]
+
+
+class _Clock:
+    """The time budget of the command."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds or float("inf")
+        self._begin = time.perf_counter()
+
+    def share(self, share: float) -> float | None:
+        """Return a share of the budget; None if there is no limit."""
+        return None if self._seconds == float("inf") else share * self._seconds
+
+    def is_over(self) -> bool:
+        """Return whether the budget is used up."""
+        return time.perf_counter() - self._begin > self._seconds
+
+
+def _is_table(file: str, labels: str | None, tags: str | None) -> bool:
+    """Return whether a file is a table of any columns, rather than a data set of numbers."""
+    suffix = Path(file).suffix.lower()
+    if suffix not in SUFFIXES or (labels or "").lower().endswith(".xml"):
+        return False
+    # Parquet files that lemll wrote name their labels.
+    return suffix != ".parquet" or labels is not None or tags is not None
+
+
+def _split_table(data: TableData, holdout: int) -> _Split:
+    searched, held_out = _hold_out(data.Y, holdout)
+    encoder = TableEncoder()
+    X = encoder.fit_transform(data.X.iloc[searched])
+    X_new = encoder.transform(data.X.iloc[held_out])
+    rows = held_out.tolist() if data.ids is None else [data.ids[row] for row in held_out]
+    return _Split(X, data.Y[searched], X_new, data.Y[held_out], rows, data.label_names)
+
+
+def _split_dataset(dataset: Dataset, holdout: int) -> _Split:
+    if dataset.Y is None:
+        raise LemllError(f"{dataset.source} has no logical labels to learn from")
+    searched, held_out = _hold_out(dataset.Y, holdout)
+    return _Split(
+        dataset.X[searched],
+        dataset.Y[searched].astype(np.float64),
+        dataset.X[held_out],
+        dataset.Y[held_out].astype(np.float64),
+        held_out.tolist(),
+        dataset.label_names,
+    )
+
+
+def _hold_out(Y: MatrixLike, holdout: int) -> tuple[IndexArray, IndexArray]:
+    if len(Y) < 2 * holdout:
+        raise LemllError(
+            f"--holdout {holdout} needs at least {2 * holdout} rows, and there are {len(Y)}; pass "
+            "a smaller --holdout, or more rows"
+        )
+    labels = np.nan_to_num(np.asarray(Y, dtype=np.float64)).astype(np.int8)
+    return next(IterativeStratifiedKFold(holdout).split(labels, labels))
 
 
 @contextmanager
 def _progress(console: Console) -> Iterator[Callable[[SearchProgress], None]]:
-    """Show, on a terminal only, how many fits are done and how long the rest may take."""
+    """Show how many fits are done: a bar on a terminal, otherwise a line now and then."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} fits"),
                TimeElapsedColumn(), TextColumn("left about"), TimeRemainingColumn())  # fmt: skip
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("Searching", total=None)
+        said = 0.0
 
         def report(progress: SearchProgress) -> None:
+            nonlocal said
             bar.update(task, completed=progress.done, total=progress.expected)
+            if not console.is_terminal and progress.elapsed - said >= _SECONDS_BETWEEN_LINES:
+                said = progress.elapsed
+                say(f"searching: {progress.done} of about {progress.expected} fits, {said:.0f} s")
 
         yield report
 
 
 def _label_movement(
-    model: LEMLLCV, X: Features, Y: Array
-) -> tuple[list[tuple[float, float]], list[float]]:
-    """Mean distance of U from Y at the best alpha and kernel, over beta and gamma."""
+    model: LEMLLCV, X: Features, Y: FloatArray, clock: _Clock
+) -> tuple[list[tuple[float, float]], list[float]] | None:
+    """Mean distance of U from Y at the best alpha and kernel, over beta and gamma.
+
+    It is None if the time was used up.
+    """
     best = dict(model.best_params_)
     rows = Normalizer().transform(X) if best.pop("normalize_rows") else X
     surface = score_surface(model.cv_results_, model.best_index_, model.scoring[0])
@@ -131,6 +251,8 @@ def _label_movement(
     signs = 2.0 * Y - 1.0
     distances = []
     for beta, gamma in points:
+        if clock.is_over():
+            return None
         fitted = LEMLL(**best | {"beta": beta, "gamma": gamma}, tol=1e-3).fit(rows, Y)
         distances.append(float(np.nanmean(np.abs(fitted.numerical_labels_ - signs))))
     return points, distances
@@ -139,20 +261,23 @@ def _label_movement(
 def _write(
     output: Path,
     model: LEMLLCV,
-    movement: tuple[list[tuple[float, float]], list[float]],
+    movement: tuple[list[tuple[float, float]], list[float]] | None,
     measure: str,
 ) -> None:
     """Write the table and the pictures of the search when all of them are complete."""
     surface = draw_scores(score_surface(model.cv_results_, model.best_index_, measure))
-    moved = draw_label_movement(*movement)
+    moved = None if movement is None else draw_label_movement(*movement)
     output.mkdir(parents=True, exist_ok=True)
     results = model.cv_results_
     _write_csv(output / "results.csv", list(results), zip(*results.values(), strict=True))
     (output / "scores.png").write_bytes(surface)
-    (output / "label_movement.png").write_bytes(moved)
+    if moved is not None:
+        (output / "label_movement.png").write_bytes(moved)
 
 
-def _write_held_out(output: Path, rows: Features, scores: MatrixLike, names: list[str]) -> None:
+def _write_held_out(
+    output: Path, rows: Sequence[object], scores: MatrixLike, names: list[str]
+) -> None:
     """Write scores and predictions of the rows that had no part in the search."""
     for file, values in {"scores": scores, "predictions": (scores > 0).astype(int)}.items():
         numbered = ([row, *line] for row, line in zip(rows, values.tolist(), strict=True))

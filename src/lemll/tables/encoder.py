@@ -15,6 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from lemll._labels import check_same_rows
 from lemll._types import Array, Features, MatrixLike
 from lemll._validation import check_whole, is_sparse
 from lemll.exceptions import LemllError, import_extra
@@ -85,13 +86,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         X : pandas.DataFrame
             Training rows.
         y : object
-            Ignored. Present for compatibility with scikit-learn.
+            Labels. If they have an index, it must be that of X; they are not used otherwise.
 
         Returns
         -------
         self
             The fitted encoder.
         """
+        check_same_rows(X, y)
         self._fitted(X)
         return self
 
@@ -103,13 +105,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         X : pandas.DataFrame
             Training rows.
         y : object
-            Ignored. Present for compatibility with scikit-learn.
+            Labels. If they have an index, it must be that of X; they are not used otherwise.
 
         Returns
         -------
         ndarray or csr_array of shape (n_rows, n_features)
             The features.
         """
+        # A learner behind this encoder gets arrays and cannot compare the rows any more.
+        check_same_rows(X, y)
         return self._fitted(X)
 
     def _fitted(self, X: Frame) -> Features:
