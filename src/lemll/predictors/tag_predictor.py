@@ -108,9 +108,10 @@ class TagPredictor(ProbabilityClassifier):
     cv : int, default=5
         Number of folds of the out-of-fold scores.
     max_seconds : float, optional
-        Wall time for learning. When it is used up, the search of LEMLL stops, and members that
-        have not begun are left out. There is always at least one member. The final fits of the
-        members come after it.
+        Wall time for learning. Forests get fewer trees, the search of LEMLL stops when the time is
+        used up, and members that have not begun are left out. There is always at least one member.
+        The final fits of the members come after it. Without this limit, the same data give the
+        same model.
     n_jobs : int, optional
         Number of threads of the forests, as in joblib.
     random_state : int, RandomState or None, default=0

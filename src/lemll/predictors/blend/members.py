@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -36,6 +37,8 @@ _FEWEST_TREES = 50
 # With one forest per label, all of them have about this many trees together.
 _TREES_OF_ALL_LABELS = 3000
 _FEWEST_TREES_OF_A_LABEL = 20
+# With a time budget, the time of this many trees is measured first.
+_TRIAL_TREES = 5
 # Bound of the log-odds of a member. The leaves of a forest are often pure, and a label without a
 # relevant row in a fold has infinite log-odds; neither is that sure.
 _SUREST = 7.0
@@ -146,7 +149,8 @@ class LemllMember:
             scale="auto" if sparse else "standard",
             normalize_rows="auto" if sparse else False,
             tol_final=1e-3,
-            max_seconds=_budget(task.seconds_left()),
+            # The other half is for the out-of-fold scores of the best parameters.
+            max_seconds=_budget(task.seconds_left() / 2),
         )
         found = search._search(X, task.Y, task.weight, None)
         space, point = found["_combination"]
@@ -235,7 +239,7 @@ class ForestMember:
     trees : {"extra", "random"}
         The kind of trees.
     n_estimators : int
-        Number of trees. There are fewer, but at least 50, if they would need more than 1 GiB.
+        Number of trees. There are fewer if they would need more than 1 GiB, or too much time.
     n_jobs : int or None
         Number of threads.
     seed : int
@@ -277,6 +281,29 @@ class ForestMember:
         return Learned(scores, fit, f"{model.n_estimators} trees, scored out of fold")
 
     def _n_trees(self, task: Task) -> int:
+        """Return the number of trees that memory and time allow."""
+        return min(self._affordable_trees(task), self._trees_in_time(task))
+
+    def _trees_in_time(self, task: Task) -> int:
+        """Estimate from a few trees how many can be fitted in half of the time that is left."""
+        left = task.seconds_left()
+        if np.isinf(left):
+            return self.n_estimators
+        model = MultilabelForest(
+            _TRIAL_TREES,
+            trees=self.trees,
+            per_label=task.weight is not None,
+            n_jobs=self.n_jobs,
+            random_state=self.seed,
+        )
+        begin = time.perf_counter()
+        task.fit(model, task.X, task.folds[0][0])
+        per_tree = (time.perf_counter() - begin) / _TRIAL_TREES
+        # One forest per fold, and the final one.
+        wanted = left / 2 / (len(task.folds) + 1) / per_tree
+        return int(np.clip(wanted, _TRIAL_TREES, self.n_estimators))
+
+    def _affordable_trees(self, task: Task) -> int:
         if task.weight is not None:
             share = _TREES_OF_ALL_LABELS // task.Y.shape[1]
             return int(min(self.n_estimators, max(_FEWEST_TREES_OF_A_LABEL, share)))

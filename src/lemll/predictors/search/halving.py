@@ -79,7 +79,11 @@ def halve_and_walk(
     points = [GridPoint(a, betas[len(betas) // 2], gammas[len(gammas) // 2]) for a in ends]
     kept = list(spaces)
     if len(kept) > 1:
-        scores = [_evaluate(first, space, points) for space in kept]
+        scores: list[float] = []
+        for space in kept:
+            if scores and trials.out_of_time():
+                break
+            scores.append(_evaluate(first, space, points))
         order = np.argsort(-np.array(scores), kind="stable")
         kept = [kept[i] for i in order[: math.ceil(len(kept) / 2)]]
     for space in kept:
