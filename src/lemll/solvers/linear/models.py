@@ -34,6 +34,7 @@ __all__ = [
 
 # Largest order of a dense matrix to factorise. A matrix of order 8000 needs half a gigabyte.
 MAX_DENSE_ORDER = 8000
+EPSILON = float(np.finfo(np.float64).eps)
 
 
 class Model(Protocol):
@@ -41,6 +42,7 @@ class Model(Protocol):
 
     n_rows: int
     n_linear_solves: int
+    confinable: bool
 
     def encode(self, start: LemllPoint, dual_coef: Array | None) -> Array:
         """Return the unknowns V of a model from its weights and, if known, its coefficients B."""
@@ -94,6 +96,14 @@ class Model(Protocol):
         """
         ...
 
+    def confine(self, V: Array) -> Array | None:
+        """Remove parts that do not change Theta from V, and from all later solutions of `solve`.
+
+        Returns None if there are no such parts, or if they are already removed. `confinable` is
+        whether a call can have an effect.
+        """
+        ...
+
     def force_inner(self, s: Array, dV: Array, image: Array) -> float:
         """``<s, dTheta'>``, for the image of dV without intercept."""
         ...
@@ -101,6 +111,8 @@ class Model(Protocol):
 
 class FeatureModel:
     """V = [Theta'; b']. Systems have order d, or are diagonal if both d and n are too large."""
+
+    confinable = False
 
     def __init__(self, features: CentredFeatures) -> None:
         self._features = features
@@ -166,6 +178,9 @@ class FeatureModel:
         dV[:-1] = self._inverse * s[:-1] if self._diagonal else self._factor.solve(s[:-1])
         return dV, self._features.times(dV), s
 
+    def confine(self, V: Array) -> Array | None:
+        return None  # V is Theta itself
+
     def force_inner(self, s: Array, dV: Array, image: Array) -> float:
         return float(np.vdot(s[:-1], dV[:-1]))
 
@@ -182,6 +197,9 @@ class SampleModel:
         self._features: Features = features
         self.n_rows = features.n_samples + 1
         self._kernel = features.kernel.astype(features.dtype, copy=False)
+        # A basis of the coefficients B with ``Xc' B = 0``, computed by `confine`.
+        self.confinable = True
+        self._unseen: Array | None = None
         # Parameters of the system that was factorised last. NaN is equal to no alpha.
         self._share, self._alpha = 1.0, np.nan
         self.n_linear_solves = 1
@@ -256,11 +274,37 @@ class SampleModel:
         # amplify its rounding error. So remove it.
         mean = self._features.gather(right) / self._features.total_weight
         right -= self._features.spread(mean)
+        if self._unseen is not None:  # the same holds for every other direction without features
+            right -= self._unseen @ (self._unseen.T @ right)
         dV = np.zeros_like(V)
         dV[:-1] = self._factor.solve(right)
         # K dB from the system itself, (share K + alpha) dB = right, without a product with K.
         image = (right - alpha * dV[:-1]) / self._share
         return dV, image, right
+
+    def confine(self, V: Array) -> Array | None:
+        if not self.confinable:
+            return None
+        self.confinable = False
+        basis = self._null_basis().astype(self._features.dtype)
+        # One direction is always there: the mean, which `solve` removes in any case.
+        if basis.shape[1] <= 1:
+            return None
+        self._unseen = basis
+        confined = V.copy()
+        confined[:-1] -= basis @ (basis.T @ V[:-1])
+        return confined
+
+    def _null_basis(self) -> Array:
+        """Return an orthonormal basis of the B that the rounded kernel maps to zero."""
+        kernel = self._features.kernel
+        # The norm bounds the largest eigenvalue. Eigenvalues below this share of it are rounding
+        # errors. `misfit` still uses the whole kernel, so a certificate counts what is lost.
+        rounding = len(kernel) * EPSILON * float(np.linalg.norm(kernel))
+        if isinstance(self._factors, Spectrum):
+            return self._factors.below(rounding)
+        _, vectors = eigh(kernel, subset_by_value=(-np.inf, rounding), check_finite=False)
+        return np.asarray(vectors)
 
     def force_inner(self, s: Array, dV: Array, image: Array) -> float:
         return float(np.vdot(s, image))
@@ -376,6 +420,10 @@ class Spectrum:
     def values(self) -> Array:
         """The eigenvalues, as a column."""
         return np.asarray(self._values.astype(self._vectors.dtype)[:, None])
+
+    def below(self, limit: float) -> Array:
+        """Return the eigenvectors of the eigenvalues up to `limit`, as columns."""
+        return np.asarray(self._vectors[:, self._values <= limit])
 
     def rotate(self, A: Array) -> Array:
         """Return the coordinates of the columns of `A` in the basis of the eigenvectors."""

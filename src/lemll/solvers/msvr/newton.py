@@ -15,6 +15,9 @@ __all__ = ["Curvature", "MsvrDirection", "NewtonPoint", "NewtonSystem"]
 MAX_INNER = 300
 # More damping would slow down problems with almost all rows inside the tube.
 LARGEST_DAMPING = 1e-6
+# Conjugate gradients stop when the residual has grown by this factor, if the model can be confined.
+# With kernels of full rank, the residual did not grow so much on any data set that was tried.
+GROWTH = 10.0
 
 
 class Curvature(Protocol):
@@ -62,6 +65,18 @@ class NewtonSystem:
     decrement : float
         ``<g, P^-1 g>``, where g is half the gradient. It is at most the distance of the objective
         to its minimum.
+    grown : bool
+        Whether the residual has large parts that do not change Theta. Then the model should be
+        confined (`Model.confine`) before the next system.
+
+    Notes
+    -----
+    In the form by samples, ``Theta' = Xc' B``, B can have parts with ``Xc' B = 0``: with repeated
+    rows, and with more rows than dimensions. Conjugate gradients measure all residuals through the
+    kernel, so they do not see these parts, and nothing keeps them small. If the curvature of the
+    loss is far below the preconditioner, the steps are long, and each step multiplies the unseen
+    part by about its length. It was seen to grow from 1e3 to 1e9 in three Newton steps. Then the
+    rounding errors of its products hide the true gradient.
     """
 
     def __init__(self, point: NewtonPoint) -> None:
@@ -70,6 +85,9 @@ class NewtonSystem:
         self._bounded = self._problem.bounded and self._problem.model.n_linear_solves > 0
         self._V, self._force = point.V.copy(), -point.pull
         self._first, self.decrement = self._precondition()
+        self._largest = GROWTH**2 * self._square
+        # The decrement is a square. Only rounding errors of unseen parts make it negative.
+        self.grown = self._problem.model.confinable and self.decrement < 0
 
     def _precondition(self) -> tuple[MsvrDirection, float]:
         """Return ``P^-1 r`` and ``<r, P^-1 r>`` for the current residual r."""
@@ -80,6 +98,8 @@ class NewtonSystem:
         sums = problem.features.gather(self._force)
         V[-1] = sums / problem.intercept_weight
         decrement = model.force_inner(right, V, image) + float(sums @ V[-1])
+        # Unlike the decrement, the plain norm of the residual contains its unseen part.
+        self._square = float(np.vdot(right, right))
         return MsvrDirection(V, image + problem.features.spread(V[-1])), decrement
 
     def solve(self, forcing: float) -> MsvrDirection:
@@ -107,6 +127,9 @@ class NewtonSystem:
             self._force -= length * bent
             towards, decrement = self._precondition()
             if not decrement > forcing**2 * self.decrement:
+                break
+            if problem.model.confinable and self._square > self._largest:
+                self.grown = True
                 break
             kept = decrement / last
             along = MsvrDirection(towards.V + kept * along.V, towards.image + kept * along.image)

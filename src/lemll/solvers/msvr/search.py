@@ -86,6 +86,8 @@ class MsvrSearch:
         self.point = MsvrPoint(problem, start)
         self.trace = [self.point.objective]
         self.optimality = float("inf")
+        # The smallest gap and the lowest objective of all certificates that failed.
+        self._best = self._lowest = float("inf")
 
     def _run(self) -> Status:
         """Step until the certified gap is at most `tol`, or until no step makes progress."""
@@ -101,16 +103,43 @@ class MsvrSearch:
         failures = 0
         while True:
             system = NewtonSystem(self.point)
+            if system.grown and self._confine():
+                continue
             if self._worth_certifying(system):
-                before = self.optimality
                 self._certify()
                 if self.optimality <= self.tol:
                     return "converged"
-                failures = failures + 1 if self.optimality >= before else 0
+                failures = 0 if self._better() else failures + 1
             if len(self.trace) > self.max_iter:
                 return "max_iter"
             if failures >= PATIENCE or not self._step(system, self.tol):
-                return "stalled"
+                # Unseen parts of V cause rounding errors before they have grown much.
+                if not self._confine():
+                    return "stalled"
+                failures = 0
+            elif system.grown:
+                self._confine()
+
+    def _better(self) -> bool:
+        """Whether the last certificate shows progress: a smaller gap or a lower objective.
+
+        A gap can rise for many steps while the objective falls. Rounding can make both go up and
+        down. So both are compared with the best values so far.
+        """
+        lowered = self._lowest - self.point.objective > NEAR_ROUNDING * self._scale()
+        better = lowered or self.optimality < self._best
+        self._lowest = min(self._lowest, self.point.objective)
+        self._best = min(self._best, self.optimality)
+        return better
+
+    def _confine(self) -> bool:
+        """Remove the parts of V that do not change Theta; return False if there are none."""
+        V = self.problem.model.confine(self.point.V)
+        if V is None:
+            return False
+        self.point = MsvrPoint(self.problem, V)
+        self.trace[-1] = self.point.objective
+        return True
 
     def solution(self) -> MsvrSolution:
         """Run the search and return its solution."""
@@ -164,7 +193,12 @@ class MsvrSearch:
         # the distance. Systems solved to this accuracy keep the quadratic convergence of Newton's
         # method. Near the requested gap, less accuracy may be enough.
         relative = system.decrement / self._scale()
-        enough = max(relative, ENOUGH * wanted / max(relative, wanted))
+        gap = max(relative, wanted)
+        # If few rows are outside the tube, the gap can be far above the decrement. Then only the
+        # last certificate knows how far away the optimum is.
+        if np.isfinite(self.optimality):
+            gap = max(gap, self.optimality)
+        enough = max(relative, ENOUGH * wanted / gap)
         return float(np.clip(np.sqrt(enough), SMALLEST_FORCING, LARGEST_FORCING))
 
     def _polish(self) -> None:

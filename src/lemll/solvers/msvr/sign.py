@@ -202,12 +202,13 @@ class _Search:
             elif self.n_iter >= self.max_iter:
                 status = "max_iter"
             elif failures >= PATIENCE:
-                status = "stalled"
+                failures = 0
+                status = None if self._confine() else "stalled"
             # Newton steps reduce the smooth part, and updates reduce the sign part. Work on the one
             # that is too large for its share.
             elif gap.smooth <= SMOOTH_SHARE * gap.signs:
                 self._update(gap.signs)
-            elif not self._step(gap.smooth / scale):
+            elif not self._step(gap.smooth / scale) and not self._confine():
                 status = "stalled"
             if status is not None:
                 self.point = best
@@ -231,6 +232,16 @@ class _Search:
             return False
         self.point = self.point.moved(step, *direction)
         self.n_iter += 1
+        if system.grown:
+            self._confine()
+        return True
+
+    def _confine(self) -> bool:
+        """Remove the parts of V that do not change Theta; return False if there are none."""
+        V = self.problem.model.confine(self.point.V)
+        if V is None:
+            return False
+        self.point = SignPoint(self.problem, V, self.point.multipliers)
         return True
 
     def _line_search(self, direction: MsvrDirection) -> float:
