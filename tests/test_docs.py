@@ -99,6 +99,7 @@ def test_the_pages_with_python_are_known():
         "README.md",
         "experiments.md",
         "guide.md",
+        "tables.md",
     }
 
 
