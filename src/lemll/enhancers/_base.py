@@ -30,7 +30,7 @@ from lemll._types import (
 )
 from lemll._validation import all_or_nothing, check_magnitude, check_number
 from lemll.enhancers._calibrate import check_rated_rows, choose_scale
-from lemll.fitting import Normalization, check_normalization, normalize
+from lemll.fitting import Normalization, check_normalization, fit_scaling, normalize
 
 __all__ = ["PARTIAL_ENHANCERS", "UNSEEN_EFFECT", "BaseEnhancer"]
 
@@ -56,12 +56,19 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
 
     A subclass implements `_numerical_labels` and has the parameters `normalization` and `scale`. A
     subclass with a model of the features also implements `_model_outputs`.
+
+    A subclass that measures distances has the parameter `feature_scale`: the scaling of the columns
+    of X, which learners call `scale`. Enhancers cannot use this name, because their `scale` is the
+    scale of the degrees, which `calibrate` finds.
     """
 
     normalization: Normalization
     # Of validated new rows, where a subclass has a model of the features.
     _model_outputs: Callable[[Features], FloatArray]
     scale: Any
+    # Enhancers that do not look at the features do not have this parameter.
+    feature_scale: str = "none"
+    _scaling: Callable[[Features], Features] | None = None
 
     @abstractmethod
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
@@ -90,7 +97,28 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
             The value for the parameter `graph`. With it, fits to other labels of the same rows
             give the same result in less time. None if the method does not have this parameter.
         """
+        scaling = self._column_scaling(X)
+        return self._make_graph(X if scaling is None else scaling(X), n_labels)
+
+    def _make_graph(self, X: Features, n_labels: int) -> Features:
+        """Compute the graph of rows whose columns are already scaled."""
         return None
+
+    def _column_scaling(self, X: Features) -> Callable[[Features], Features] | None:
+        """Return the function that scales columns, learned from X; None if there is nothing to do.
+
+        Raises a ValueError for an unknown scaling, and for a scaling of kernel values.
+        """
+        # Also an unknown name is not "none", and is refused by `fit_scaling`.
+        if isinstance(self.feature_scale, str) and self.feature_scale == "none":
+            return None
+        kernel = getattr(self, "kernel", None)
+        if isinstance(kernel, str) and kernel == "precomputed":
+            raise ValueError(
+                f"feature_scale={self.feature_scale!r} must be 'none' with a precomputed kernel, "
+                "whose columns are not features; scale the features before you compute the kernel."
+            )
+        return fit_scaling(self.feature_scale, X, name="feature_scale")
 
     @all_or_nothing
     def fit(self, X: MatrixLike, y: MatrixLike, *, label_weight: MatrixLike = None) -> Self:
@@ -141,6 +169,9 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
                 f"a distribution over {Y.shape[1]} class or label says nothing; "
                 "give at least 2 labels."
             )
+        self._scaling = self._column_scaling(X)
+        if self._scaling is not None:
+            X = self._scaling(X)
         self.numerical_labels_ = self._checked_labels(X, Y, weight)
         self.scale_ = float(self.scale)
         # An earlier calibration does not apply to the new data.
@@ -210,6 +241,8 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         rows = validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )
+        if self._scaling is not None:
+            rows = self._scaling(rows)
         outputs: FloatArray = self._model_outputs(rows)
         return self._distribution(outputs)
 

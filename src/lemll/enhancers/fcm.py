@@ -49,6 +49,12 @@ class FCMEnhancer(BaseEnhancer):
         How U becomes a distribution.
     scale : float, default=1.0
         U is multiplied by this before it is normalised, > 0. With "sum" it is an exponent.
+    feature_scale : {"none", "standard", "maxabs", "auto"}, default="none"
+        Scaling of the columns of X, learned from the training rows. "none" changes nothing, as in
+        the paper. "standard" subtracts the mean and divides by the standard deviation; sparse
+        features are only divided. "maxabs" divides by the largest absolute value. "auto" is
+        "standard", or "maxabs" for sparse features. Learners call it `scale`, but here `scale` is
+        the scale of the degrees.
     tol : float, default=1e-7
         See `stop`. The published figures come from `fcm` of MATLAB, which stops when the objective
         changes by less than 1e-5.
@@ -111,6 +117,7 @@ class FCMEnhancer(BaseEnhancer):
         stop: Any = "memberships",
         normalization: Normalization = "sum",
         scale: float = 1.0,
+        feature_scale: str = "none",
         tol: float = 1e-7,
         max_iter: int = 10000,
         random_state: RandomState = None,
@@ -122,6 +129,7 @@ class FCMEnhancer(BaseEnhancer):
         self.stop = stop
         self.normalization = normalization
         self.scale = scale
+        self.feature_scale = feature_scale
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state

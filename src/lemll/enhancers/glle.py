@@ -61,6 +61,12 @@ class GLLEEnhancer(BaseEnhancer):
         How D becomes a distribution.
     scale : float, default=1.0
         D is multiplied by this before it is normalised, > 0. With "sum" it is an exponent.
+    feature_scale : {"none", "standard", "maxabs", "auto"}, default="none"
+        Scaling of the columns of X, learned from the training rows. "none" changes nothing, as in
+        the paper. "standard" subtracts the mean and divides by the standard deviation; sparse
+        features are only divided. "maxabs" divides by the largest absolute value. "auto" is
+        "standard", or "maxabs" for sparse features. Learners call it `scale`, but here `scale` is
+        the scale of the degrees. It comes before `standardize`.
 
     Attributes
     ----------
@@ -118,6 +124,7 @@ class GLLEEnhancer(BaseEnhancer):
         standardize: bool = True,
         normalization: Normalization = "softmax",
         scale: float = 1.0,
+        feature_scale: str = "none",
     ) -> None:
         self.smoothness = smoothness
         self.n_neighbors = n_neighbors
@@ -127,6 +134,7 @@ class GLLEEnhancer(BaseEnhancer):
         self.standardize = standardize
         self.normalization = normalization
         self.scale = scale
+        self.feature_scale = feature_scale
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         check_two_rows(X, "GLLE")

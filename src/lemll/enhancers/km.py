@@ -50,6 +50,12 @@ class KMEnhancer(BaseEnhancer):
         0, and a row without labels becomes uniform.
     scale : float, default=1.0
         U is multiplied by this before it is normalised, > 0. With "sum" it is an exponent.
+    feature_scale : {"none", "standard", "maxabs", "auto"}, default="none"
+        Scaling of the columns of X, learned from the training rows. "none" changes nothing, as in
+        the paper. "standard" subtracts the mean and divides by the standard deviation; sparse
+        features are only divided. "maxabs" divides by the largest absolute value. "auto" is
+        "standard", or "maxabs" for sparse features. Learners call it `scale`, but here `scale` is
+        the scale of the degrees.
 
     Attributes
     ----------
@@ -94,6 +100,7 @@ class KMEnhancer(BaseEnhancer):
         radius: Any = "positives",
         normalization: Normalization = "sum",
         scale: float = 1.0,
+        feature_scale: str = "none",
     ) -> None:
         self.kernel = kernel
         self.kernel_gamma = kernel_gamma
@@ -101,6 +108,7 @@ class KMEnhancer(BaseEnhancer):
         self.radius = radius
         self.normalization = normalization
         self.scale = scale
+        self.feature_scale = feature_scale
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         if self.kernel not in KERNELS:

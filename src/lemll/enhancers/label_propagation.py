@@ -46,6 +46,12 @@ class LabelPropagationEnhancer(BaseEnhancer):
         uniform.
     scale : float, default=1.0
         F is multiplied by this before it is normalised, > 0. With "sum" it is an exponent.
+    feature_scale : {"none", "standard", "maxabs", "auto"}, default="none"
+        Scaling of the columns of X, learned from the training rows. "none" changes nothing, as in
+        the paper. "standard" subtracts the mean and divides by the standard deviation; sparse
+        features are only divided. "maxabs" divides by the largest absolute value. "auto" is
+        "standard", or "maxabs" for sparse features. Learners call it `scale`, but here `scale` is
+        the scale of the degrees.
     tol : float, default=1e-12
         The iteration stops when the largest difference between the two sides of the equation,
         divided by the largest entry of F, is at most this.
@@ -105,6 +111,7 @@ class LabelPropagationEnhancer(BaseEnhancer):
         self_similarity: bool = False,
         normalization: Normalization = "sum",
         scale: float = 1.0,
+        feature_scale: str = "none",
         tol: float = 1e-12,
         max_iter: int = 1000,
     ) -> None:
@@ -114,6 +121,7 @@ class LabelPropagationEnhancer(BaseEnhancer):
         self.self_similarity = self_similarity
         self.normalization = normalization
         self.scale = scale
+        self.feature_scale = feature_scale
         self.tol = tol
         self.max_iter = max_iter
 

@@ -80,6 +80,12 @@ class LEMLLEnhancer(BaseEnhancer):
         How U becomes a distribution.
     scale : float, default=1.0
         U is multiplied by this before it is normalised, > 0.
+    feature_scale : {"none", "standard", "maxabs", "auto"}, default="none"
+        Scaling of the columns of X, learned from the training rows. "none" changes nothing, as in
+        the paper. "standard" subtracts the mean and divides by the standard deviation; sparse
+        features are only divided. "maxabs" divides by the largest absolute value. "auto" is
+        "standard", or "maxabs" for sparse features. Learners call it `scale`, but here `scale` is
+        the scale of the degrees. A `graph` that is passed is not changed.
     tol : float, default=1e-4
         The solver stops when the certified relative duality gap is at most this.
     max_iter : int, default=1000
@@ -154,6 +160,7 @@ class LEMLLEnhancer(BaseEnhancer):
         graph: SparseMatrix = None,
         normalization: Normalization = "sigmoid",
         scale: float = 1.0,
+        feature_scale: str = "none",
         tol: float = 1e-4,
         max_iter: int = 1000,
         precision: str = "float64",
@@ -172,6 +179,7 @@ class LEMLLEnhancer(BaseEnhancer):
         self.graph = graph
         self.normalization = normalization
         self.scale = scale
+        self.feature_scale = feature_scale
         self.tol = tol
         self.max_iter = max_iter
         self.precision = precision
@@ -212,7 +220,7 @@ class LEMLLEnhancer(BaseEnhancer):
         check_consistent_length(X, D)
         return self._enhance(X, D, weight, coding)
 
-    def make_graph(self, X: Features, n_labels: int) -> Features:  # noqa: D102, in the base
+    def _make_graph(self, X: Features, n_labels: int) -> Features:
         return make_graph(self, X)
 
     def _model_outputs(self, X: Features) -> FloatArray:

@@ -49,6 +49,12 @@ class ML2Enhancer(BaseEnhancer):
         How U becomes a distribution.
     scale : float, default=1.0
         U is multiplied by this before it is normalised, > 0. With "sum" it is an exponent.
+    feature_scale : {"none", "standard", "maxabs", "auto"}, default="none"
+        Scaling of the columns of X, learned from the training rows. "none" changes nothing, as in
+        the paper. "standard" subtracts the mean and divides by the standard deviation; sparse
+        features are only divided. "maxabs" divides by the largest absolute value. "auto" is
+        "standard", or "maxabs" for sparse features. Learners call it `scale`, but here `scale` is
+        the scale of the degrees. A `graph` that is passed is not changed.
     tol : float, default=1e-8
         The solver stops when the largest violation of the optimality conditions is at most this.
     max_iter : int, default=500
@@ -106,6 +112,7 @@ class ML2Enhancer(BaseEnhancer):
         graph: SparseMatrix = None,
         normalization: Normalization = "sigmoid",
         scale: float = 1.0,
+        feature_scale: str = "none",
         tol: float = 1e-8,
         max_iter: int = 500,
     ) -> None:
@@ -118,6 +125,7 @@ class ML2Enhancer(BaseEnhancer):
         self.graph = graph
         self.normalization = normalization
         self.scale = scale
+        self.feature_scale = feature_scale
         self.tol = tol
         self.max_iter = max_iter
 
@@ -129,12 +137,12 @@ class ML2Enhancer(BaseEnhancer):
             upper = check_number("upper", self.upper, above=lower, inclusive=True)
         ridge = check_number("ridge", self.ridge, above=0, inclusive=True)
         if self.graph is None:
-            W = self.make_graph(X, Y.shape[1])
+            W = self._make_graph(X, Y.shape[1])
         else:
             W = check_graph(self.graph, X.shape[0])
         return boxed_labels(self, W, Y, lower=lower, upper=upper, ridge=ridge)
 
-    def make_graph(self, X: Features, n_labels: int) -> Features:  # noqa: D102, in the base
+    def _make_graph(self, X: Features, n_labels: int) -> Features:
         # The authors use one neighbour more than there are labels.
         wanted = n_labels + 1
         if self.n_neighbors is not None:

@@ -64,6 +64,12 @@ class MLFEEnhancer(BaseEnhancer):
         How U becomes a distribution.
     scale : float, default=1.0
         U is multiplied by this before it is normalised, > 0. With "sum" it is an exponent.
+    feature_scale : {"none", "standard", "maxabs", "auto"}, default="none"
+        Scaling of the columns of X, learned from the training rows. "none" changes nothing, as in
+        the paper. "standard" subtracts the mean and divides by the standard deviation; sparse
+        features are only divided. "maxabs" divides by the largest absolute value. "auto" is
+        "standard", or "maxabs" for sparse features. Learners call it `scale`, but here `scale` is
+        the scale of the degrees. A `graph` that is passed is not changed.
     tol : float, default=1e-8
         The solver stops when the largest violation of the optimality conditions of U is at most
         this.
@@ -124,6 +130,7 @@ class MLFEEnhancer(BaseEnhancer):
         graph: SparseMatrix = None,
         normalization: Normalization = "sigmoid",
         scale: float = 1.0,
+        feature_scale: str = "none",
         tol: float = 1e-8,
         max_iter: int = 500,
     ) -> None:
@@ -139,6 +146,7 @@ class MLFEEnhancer(BaseEnhancer):
         self.graph = graph
         self.normalization = normalization
         self.scale = scale
+        self.feature_scale = feature_scale
         self.tol = tol
         self.max_iter = max_iter
 
@@ -151,7 +159,7 @@ class MLFEEnhancer(BaseEnhancer):
         check_number("tol", self.tol, above=0)
         check_whole("max_iter", self.max_iter, least=1)
         if self.graph is None:
-            W = self.make_graph(X, Y.shape[1])
+            W = self._make_graph(X, Y.shape[1])
         else:
             # Codes minimise a lasso without the constraint that the weights sum to one.
             W = check_graph(self.graph, X.shape[0], sum_to_one=False)
@@ -161,7 +169,7 @@ class MLFEEnhancer(BaseEnhancer):
             W = W.toarray() if is_sparse(W) else sparse.csr_array(W)
         return boxed_labels(self, W, Y, lower=lower, upper=upper, ridge=ridge)
 
-    def make_graph(self, X: Features, n_labels: int) -> Features:  # noqa: D102, in the base
+    def _make_graph(self, X: Features, n_labels: int) -> Features:
         if self.coding not in CODINGS:
             raise ValueError(f"coding={self.coding!r} must be one of {', '.join(CODINGS)}.")
         share = check_number("share", self.share, above=0)

@@ -16,10 +16,10 @@ __all__ = ["SCALES", "check_scale", "fit_scaling", "usual_scale"]
 SCALES = ("auto", "standard", "maxabs", "none")
 
 
-def check_scale(scale: object) -> str:
-    """Return the name of a scaling, or raise a ValueError."""
+def check_scale(scale: object, *, name: str = "scale") -> str:
+    """Return the name of a scaling, or raise a ValueError that calls the parameter `name`."""
     if not isinstance(scale, str) or scale not in SCALES:
-        raise ValueError(f"scale={scale!r} must be one of {', '.join(map(repr, SCALES))}.")
+        raise ValueError(f"{name}={scale!r} must be one of {', '.join(map(repr, SCALES))}.")
     return scale
 
 
@@ -28,7 +28,7 @@ def usual_scale(X: Features) -> str:
     return "maxabs" if is_sparse(X) else "standard"
 
 
-def fit_scaling(scale: str, X: Features) -> Callable[[Features], Features]:
+def fit_scaling(scale: str, X: Features, *, name: str = "scale") -> Callable[[Features], Features]:
     """Return the function that scales rows as these training rows.
 
     Parameters
@@ -39,6 +39,8 @@ def fit_scaling(scale: str, X: Features) -> Callable[[Features], Features]:
         largest absolute value. "auto" is `usual_scale`. "none" changes nothing.
     X : ndarray or csr_array of shape (n_samples, n_features)
         Training rows.
+    name : str, default="scale"
+        Name of the parameter, for the error message.
 
     Returns
     -------
@@ -52,7 +54,7 @@ def fit_scaling(scale: str, X: Features) -> Callable[[Features], Features]:
     array([[-1., -1.],
            [ 1.,  1.]])
     """
-    scale = check_scale(scale)
+    scale = check_scale(scale, name=name)
     if scale == "auto":
         scale = usual_scale(X)
     if scale == "none":
