@@ -100,7 +100,11 @@ class LabelCoding:
 
 
 def code_labels(
-    y: MatrixLike, *, one_per_class: bool = False, unobserved: bool = False
+    y: MatrixLike,
+    *,
+    one_per_class: bool = False,
+    unobserved: bool = False,
+    label_weight: MatrixLike = None,
 ) -> tuple[LabelArray, LabelCoding]:
     """Convert the labels of the caller to a 0/1 matrix.
 
@@ -113,6 +117,9 @@ def code_labels(
         Whether two classes also become two labels.
     unobserved : bool, default=False
         Whether cells of a label matrix may be unknown: NaN, None, ``pandas.NA`` or masked.
+    label_weight : array-like or sparse matrix of shape (n_samples, n_labels), optional
+        Confidences. Cells of a label matrix with the confidence 0 may hold any value. The
+        confidences themselves are checked by `weigh_cells`.
 
     Returns
     -------
@@ -128,6 +135,7 @@ def code_labels(
     elif not is_sparse(y) and not isinstance(y, np.ma.MaskedArray):
         _refuse_tag_lists(y)
         given = np.asarray(y)
+    given = _without_ignored(given, label_weight)
     if given.ndim != 2 or (frame is None and _is_column_of_classes(given)):
         if isinstance(given, np.ma.MaskedArray) and np.ma.getmaskarray(given).any():
             raise ValueError(
@@ -179,6 +187,9 @@ def code_degrees(
     given: MatrixLike = degrees
     if is_frame(degrees):
         given, frame = read_frame(degrees)
+    elif not is_sparse(degrees) and not isinstance(degrees, np.ma.MaskedArray):
+        given = np.asarray(degrees)
+    given = _without_ignored(given, label_weight)
     values = read_degrees(given)
     coding = _matrix_coding(given if is_sparse(given) else values, frame)
     hidden = np.where(np.isnan(values), UNOBSERVED, 0).astype(np.int8)
@@ -236,6 +247,35 @@ def weigh_cells(
     return Y, weight
 
 
+def _without_ignored(given: MatrixLike, label_weight: MatrixLike) -> MatrixLike:
+    """Mask the cells of a label matrix with the confidence 0, so that their values are not read.
+
+    `given` is an array or a sparse matrix, and is not changed. Confidences with the wrong shape or
+    type mask nothing: `weigh_cells` refuses them.
+    """
+    if label_weight is None or given.ndim != 2:
+        return given
+    weight = _plain_weights(label_weight)
+    if weight.shape != given.shape:
+        return given
+    ignored = np.asarray(weight == 0, dtype=bool)
+    if not ignored.any():
+        return given
+    if is_sparse(given):
+        entries = given.tocoo()
+        kept = ~ignored[entries.row, entries.col]
+        where = (entries.row[kept], entries.col[kept])
+        return sparse.csr_array((entries.data[kept], where), shape=given.shape)
+    return np.ma.MaskedArray(np.asarray(given), mask=ignored | np.ma.getmaskarray(given))
+
+
+def _plain_weights(label_weight: MatrixLike) -> Array:
+    """Return confidences as an array that is not checked; masked cells have the confidence 0."""
+    if isinstance(label_weight, np.ma.MaskedArray):
+        label_weight = label_weight.filled(0)
+    return label_weight.toarray() if is_sparse(label_weight) else np.asarray(label_weight)
+
+
 def partial_labels_error(
     name: str, weight: FloatArray, kind: str, able: Sequence[str]
 ) -> ValueError:
@@ -276,9 +316,7 @@ def _confidences(
                 f"{', '.join(names[:3])}, ..., got {', '.join(kind.names[:3])}, ...; select them "
                 "with label_weight[list(y.columns)]."
             )
-    if isinstance(label_weight, np.ma.MaskedArray):
-        label_weight = label_weight.filled(0)
-    given = label_weight.toarray() if is_sparse(label_weight) else np.asarray(label_weight)
+    given = _plain_weights(label_weight)
     if given.shape != shape:
         raise ValueError(
             f"label_weight must have the shape of y, {shape}, got {given.shape}; give one "

@@ -133,7 +133,8 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
             ``pandas.NA`` and masked cells of a label matrix mean that nobody observed the cell.
             Enhancers that cannot use such labels refuse them.
         label_weight : array-like or sparse matrix of shape (n_samples, n_labels), optional
-            How sure each cell of y is, from 0 (not observed) to 1 (certain, the default).
+            How sure each cell of y is, from 0 (not observed) to 1 (certain, the default). Where it
+            is 0, y may hold any value.
 
         Returns
         -------
@@ -146,7 +147,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        Y, coding = code_labels(y, one_per_class=True, unobserved=True)
+        Y, coding = code_labels(y, one_per_class=True, unobserved=True, label_weight=label_weight)
         check_consistent_length(X, Y)
         Y, weight = weigh_cells(Y, label_weight, coding.names, effect=UNSEEN_EFFECT)
         return self._enhance(X, Y, weight, coding)

@@ -104,7 +104,9 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _score(self, X: Features) -> FloatArray:
         """Return the scores of validated rows, of shape (n_samples, n_labels)."""
 
-    def _validated(self, X: Features, y: MatrixLike) -> tuple[Any, LabelArray, LabelCoding]:
+    def _validated(
+        self, X: Features, y: MatrixLike, label_weight: MatrixLike = None
+    ) -> tuple[Any, LabelArray, LabelCoding]:
         """Check the arguments of `fit`; return features, 0/1 labels and their coding."""
         known = isinstance(self.thresholds, str) and self.thresholds in ("zero", *CRITERIA)
         if not known:
@@ -117,7 +119,7 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        Y, coding = code_labels(y, unobserved=True)
+        Y, coding = code_labels(y, unobserved=True, label_weight=label_weight)
         check_consistent_length(X, Y)
         return X, Y, coding
 
@@ -277,7 +279,8 @@ class MultilabelClassifier(LabelScorer):
             ``pandas.NA`` and masked cells of a label matrix mean that nobody observed the cell.
             Learners that cannot use such labels refuse them.
         label_weight : array-like or sparse matrix of shape (n_samples, n_labels), optional
-            How sure each cell of y is, from 0 (not observed) to 1 (certain, the default).
+            How sure each cell of y is, from 0 (not observed) to 1 (certain, the default). Where it
+            is 0, y may hold any value.
 
         Returns
         -------
@@ -285,7 +288,7 @@ class MultilabelClassifier(LabelScorer):
             The fitted classifier.
         """
         check_same_rows(X, label_weight)
-        X, Y, coding = self._validated(X, y)
+        X, Y, coding = self._validated(X, y, label_weight)
         Y, weight = weigh_cells(Y, label_weight, coding.names)
         thresholds = self._tuned_thresholds(X, Y, weight, coding)
         if weight is None:

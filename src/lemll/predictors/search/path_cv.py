@@ -121,7 +121,8 @@ class PathCV(LabelScorer):
         groups : array-like of shape (n_samples,), optional
             The group of each row, for splitters that keep groups together.
         label_weight : array-like or sparse matrix of shape (n_samples, n_labels), optional
-            How sure each cell of y is, from 0 (not observed) to 1 (certain, the default).
+            How sure each cell of y is, from 0 (not observed) to 1 (certain, the default). Where it
+            is 0, y may hold any value.
 
         Returns
         -------
@@ -129,7 +130,7 @@ class PathCV(LabelScorer):
             The fitted classifier.
         """
         check_same_rows(X, label_weight)
-        X, Y, coding = self._validated(X, y)
+        X, Y, coding = self._validated(X, y, label_weight)
         Y, weight = weigh_cells(Y, label_weight, coding.names)
         if weight is not None:
             self._check_partial(weight)
