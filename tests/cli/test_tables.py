@@ -250,6 +250,23 @@ def test_unknown_tags_are_named(tmp_path):
     assert "1 tags are not known to the model and are left out: dog" in shown
 
 
+def test_other_habits_of_a_table_to_evaluate(tmp_path):
+    options = write_tags(tmp_path / "t.csv")
+    model = tmp_path / "m.lemll"
+    frame = pd.read_csv(tmp_path / "t.csv").dropna(subset="tags")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    tags, ids = options[:4], options[-2:]
+    ran("fit", tmp_path / "t.csv", *tags, *ids, *FAST, "-m", model)
+    frame["tags"] = frame["tags"].str.replace("|", ";")
+    frame.loc[frame.index[0], "tags"] = None
+    frame.to_csv(tmp_path / "n.csv", index=False)
+    result = run("evaluate", model, tmp_path / "n.csv", "--sep", ";")
+    assert "--untagged none if no tag applies" in str(result.exception)
+    shown = ran("evaluate", model, tmp_path / "n.csv", "--sep", ";", "--untagged", "unknown").stdout
+    assert f"{len(frame)} rows of" in shown
+    assert "not known" not in shown
+
+
 def test_a_table_without_labels_says_so(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1.5,2.5\n2.5,1\n", encoding="utf-8")
     assert "no column looks like labels: name them" in ran("info", tmp_path / "t.csv").stdout

@@ -69,7 +69,6 @@ def info(
             _print_model(console, file, metadata)
         return
     options = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
-    # No column is known to hold tags, so a doubtful comma must not stop the look at the file.
     table = read_data(file, [], options)
     found = survey(table)
     command = _next_command(file, found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -167,6 +168,8 @@ def evaluate(
     model: Model,
     data: Data,
     *,
+    sep: Sep = None,
+    untagged: Untagged = None,
     encoding: Encoding = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
@@ -180,7 +183,12 @@ def evaluate(
     """
     fitted = load_model(model, max_size)
     table = read_data(data, fitted.keep, _reading(encoding, delimiter, decimal, sheet))
-    found, unknown = fitted.evaluate(table)
+    spec = replace(
+        fitted.spec,
+        sep=fitted.spec.sep if sep is None else "\t" if sep == r"\t" else sep,
+        untagged=untagged or fitted.spec.untagged,
+    )
+    found, unknown = replace(fitted, spec=spec).evaluate(table)
     if as_json:
         print_json({**found.to_json(), "unknown_tags": list(unknown)})
         return
