@@ -44,7 +44,7 @@ from lemll.model_selection import IterativeStratifiedKFold
 from lemll.models import label_shares
 from lemll.predictors import LEMLL, LEMLLCV, SearchProgress
 from lemll.report import draw_label_movement, draw_scores, score_surface
-from lemll.tables import SUFFIXES, TableData, TableEncoder, split_table
+from lemll.tables import SUFFIXES, LabelledTable, TableEncoder, split_table
 
 __all__ = ["tune"]
 
@@ -185,7 +185,7 @@ def _is_table(file: str, labels: str | None, tags: str | None) -> bool:
     return suffix != ".parquet" or labels is not None or tags is not None
 
 
-def _split_table(data: TableData, holdout: int) -> _Split:
+def _split_table(data: LabelledTable, holdout: int) -> _Split:
     searched, held_out = _hold_out(data.Y, holdout)
     encoder = TableEncoder()
     X = encoder.fit_transform(data.X.iloc[searched])

@@ -18,7 +18,7 @@ from lemll.metrics.ranks import check_truth
 __all__ = ["example_f1", "macro_f1", "micro_f1", "subset_accuracy"]
 
 
-class _Cells(NamedTuple):
+class _Decisions(NamedTuple):
     """Observed cells, and among them the relevant and the predicted ones."""
 
     observed: BoolArray
@@ -26,7 +26,7 @@ class _Cells(NamedTuple):
     predicted: BoolArray
 
 
-def _cells(Y_true: MatrixLike, Y_pred: MatrixLike) -> _Cells:
+def _cells(Y_true: MatrixLike, Y_pred: MatrixLike) -> _Decisions:
     labels = check_truth(Y_true)
     predicted = check_logical_labels(Y_pred, name="Y_pred")
     if predicted.shape != labels.shape:
@@ -38,7 +38,7 @@ def _cells(Y_true: MatrixLike, Y_pred: MatrixLike) -> _Cells:
         raise UndefinedMetricError(
             "no row of Y_true can be measured: no cell is observed; add rows."
         )
-    return _Cells(observed, labels == 1, (predicted == 1) & observed)
+    return _Decisions(observed, labels == 1, (predicted == 1) & observed)
 
 
 def micro_f1(Y_true: MatrixLike, Y_pred: MatrixLike) -> float:

@@ -25,9 +25,9 @@ from lemll.predictors import (
 )
 from lemll.tables import (
     Frame,
+    LabelledTable,
     LabelSpec,
     Table,
-    TableData,
     TableEncoder,
     is_missing,
     split_table,
@@ -300,7 +300,7 @@ def _silent(line: str) -> None:
 
 
 def _fitted(
-    pipeline: Pipeline, data: TableData, rows: IndexArray, say: Callable[[str], None]
+    pipeline: Pipeline, data: LabelledTable, rows: IndexArray, say: Callable[[str], None]
 ) -> Pipeline:
     fresh = clone(pipeline)
     reports = isinstance(fresh[-1], TagPredictor)

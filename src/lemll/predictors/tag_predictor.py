@@ -18,13 +18,13 @@ from lemll._validation import check_magnitude, check_n_jobs, check_number, check
 from lemll.model_selection import IterativeStratifiedKFold
 from lemll.predictors.blend.calibration import Calibration, fit_calibration
 from lemll.predictors.blend.members import (
+    BlendTask,
     ForestMember,
     Learned,
     LemllMember,
     LogisticMember,
     Member,
     Scorer,
-    Task,
 )
 from lemll.predictors.blend.thresholds import expected_f1_threshold
 from lemll.predictors.blend.weights import BlendLoss, blend_weights
@@ -199,8 +199,8 @@ class TagPredictor(ProbabilityClassifier):
         check_magnitude(X)
         self._sparse = _mostly_zero(X)
         X = _stored(X, self._sparse)
-        clock = _Clock(self.max_seconds, self.callback, 2 * len(members))
-        task = Task(X, Y, weight, self._folds(X, Y), clock.seconds_left)
+        clock = _TimeBudget(self.max_seconds, self.callback, 2 * len(members))
+        task = BlendTask(X, Y, weight, self._folds(X, Y), clock.seconds_left)
         self._constant = _constant_labels(Y, weight)
         # Threads of BLAS wait for each other in small products, most of all on a busy machine.
         with threadpool_limits(1 if len(Y) < _ROWS_FOR_THREADS else None, user_api="blas"):
@@ -329,7 +329,7 @@ def _constant_labels(Y: LabelArray, weight: FloatArray | None) -> FloatArray:
     return np.where(relevant & other, 0.0, np.where(relevant, 1.0, -1.0))
 
 
-class _Clock:
+class _TimeBudget:
     """The time budget and the progress of a fit."""
 
     def __init__(

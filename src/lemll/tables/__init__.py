@@ -9,7 +9,14 @@ This room needs pandas (extra ``tables``).
 from lemll.tables.columns import Column, inspect_column
 from lemll.tables.encoder import TableEncoder
 from lemll.tables.files import SUFFIXES, Frame, Table, read_table
-from lemll.tables.labels import LabelSpec, TableData, is_missing, read_truth, split_table, truth_of
+from lemll.tables.labels import (
+    LabelledTable,
+    LabelSpec,
+    is_missing,
+    read_truth,
+    split_table,
+    truth_of,
+)
 from lemll.tables.suggest import Survey, survey
 
 __all__ = [
@@ -17,9 +24,9 @@ __all__ = [
     "Column",
     "Frame",
     "LabelSpec",
+    "LabelledTable",
     "Survey",
     "Table",
-    "TableData",
     "TableEncoder",
     "inspect_column",
     "is_missing",

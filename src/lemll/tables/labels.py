@@ -16,7 +16,7 @@ from lemll._types import FloatArray, MatrixLike, Settings, SettingsView
 from lemll.exceptions import LemllError
 from lemll.tables.files import Frame, Table
 
-__all__ = ["LabelSpec", "TableData", "is_missing", "read_truth", "split_table", "truth_of"]
+__all__ = ["LabelSpec", "LabelledTable", "is_missing", "read_truth", "split_table", "truth_of"]
 
 _USUAL = (";", "|", ",", "\t", "/")
 # One column must not mix these pairs, each of which is False, True.
@@ -75,7 +75,7 @@ class LabelSpec:
         return cls(**{**content, "labels": tuple(content["labels"])})
 
 
-class TableData(NamedTuple):
+class LabelledTable(NamedTuple):
     """Features, labels and ids of a table.
 
     Attributes
@@ -105,7 +105,7 @@ def is_missing(value: object) -> bool:
 
 def split_table(
     table: Table, spec: LabelSpec, *, ids: str | None = None, ignore: Sequence[str] = ()
-) -> TableData:
+) -> LabelledTable:
     """Separate the labels and ids of a table from its features.
 
     Parameters
@@ -121,7 +121,7 @@ def split_table(
 
     Returns
     -------
-    TableData
+    LabelledTable
         Features, labels and ids.
 
     Examples
@@ -145,7 +145,7 @@ def split_table(
     X = table.frame[[name for name in table.frame.columns if name not in used]]
     if not X.shape[1]:
         raise LemllError(f"{table.source}: no column is left for the features")
-    return TableData(X, Y, names, row_ids)
+    return LabelledTable(X, Y, names, row_ids)
 
 
 def _read_ids(table: Table, name: str) -> list[str]:

@@ -20,7 +20,15 @@ from lemll.predictors.lemll_cv import LEMLLCV
 from lemll.predictors.logistic.probability import log_odds
 from lemll.predictors.search.folds import Fold, FoldPath
 
-__all__ = ["ForestMember", "Learned", "LemllMember", "LogisticMember", "Member", "Scorer", "Task"]
+__all__ = [
+    "BlendTask",
+    "ForestMember",
+    "Learned",
+    "LemllMember",
+    "LogisticMember",
+    "Member",
+    "Scorer",
+]
 
 # A function that scores rows, label by label.
 Scorer = Callable[[Features], FloatArray]
@@ -44,7 +52,7 @@ _TRIAL_TREES = 5
 _SUREST = 7.0
 
 
-class Task(NamedTuple):
+class BlendTask(NamedTuple):
     """What a blend learns from.
 
     Attributes
@@ -99,7 +107,7 @@ class Learned(NamedTuple):
 class Member(Protocol):
     """A learner that can take part in a blend."""
 
-    def learn(self, task: Task) -> Learned:
+    def learn(self, task: BlendTask) -> Learned:
         """Score the training rows out of fold."""
 
 
@@ -136,7 +144,7 @@ class LemllMember:
 
     scoring: str
 
-    def learn(self, task: Task) -> Learned:
+    def learn(self, task: BlendTask) -> Learned:
         """Search the parameters in the folds, and score the rows with the best ones."""
         X, sparse = task.X, is_sparse(task.X)
         search = LEMLLCV(
@@ -175,7 +183,7 @@ class LemllMember:
         return Learned(scores, fit, chosen)
 
 
-def _can_be_ranked(task: Task) -> bool:
+def _can_be_ranked(task: BlendTask) -> bool:
     """Whether some row has an observed relevant label and another observed one."""
     return bool(((task.Y == 1).any(axis=1) & (task.Y == 0).any(axis=1)).any())
 
@@ -189,7 +197,7 @@ def _budget(seconds: float) -> float | None:
 class LogisticMember:
     """One logistic regression per label, with the strength of the penalty chosen by log loss."""
 
-    def learn(self, task: Task) -> Learned:
+    def learn(self, task: BlendTask) -> Learned:
         """Try the strengths, from strong to weak, until the log loss of unseen rows has turned."""
         best = (np.inf, np.zeros(task.Y.shape), 0, 1.0)
         candidates = _logistic_features(task.X)
@@ -223,7 +231,7 @@ def _logistic_features(X: Features) -> list[tuple[Callable[[Features], Features]
     return [(rows, rows(X)) for rows in found]
 
 
-def _log_loss(scores: FloatArray, task: Task) -> float:
+def _log_loss(scores: FloatArray, task: BlendTask) -> float:
     """Return the log loss in the observed cells."""
     margin = np.where(task.Y > 0, 1.0, -1.0) * scores
     loss = np.logaddexp(0, -margin)
@@ -251,7 +259,7 @@ class ForestMember:
     n_jobs: int | None
     seed: int
 
-    def learn(self, task: Task) -> Learned:
+    def learn(self, task: BlendTask) -> Learned:
         """Score the rows by forests of the other folds, or by the trees that did not see them."""
         everything = np.arange(task.X.shape[0])
         # Trees that all labels share need all labels.
@@ -280,11 +288,11 @@ class ForestMember:
 
         return Learned(scores, fit, f"{model.n_estimators} trees, scored out of fold")
 
-    def _n_trees(self, task: Task) -> int:
+    def _n_trees(self, task: BlendTask) -> int:
         """Return the number of trees that memory and time allow."""
         return min(self._affordable_trees(task), self._trees_in_time(task))
 
-    def _trees_in_time(self, task: Task) -> int:
+    def _trees_in_time(self, task: BlendTask) -> int:
         """Estimate from a few trees how many can be fitted in half of the time that is left."""
         left = task.seconds_left()
         if np.isinf(left):
@@ -303,7 +311,7 @@ class ForestMember:
         wanted = left / 2 / (len(task.folds) + 1) / per_tree
         return int(np.clip(wanted, _TRIAL_TREES, self.n_estimators))
 
-    def _affordable_trees(self, task: Task) -> int:
+    def _affordable_trees(self, task: BlendTask) -> int:
         if task.weight is not None:
             share = _TREES_OF_ALL_LABELS // task.Y.shape[1]
             return int(min(self.n_estimators, max(_FEWEST_TREES_OF_A_LABEL, share)))
