@@ -73,7 +73,7 @@ class BlendProgress(NamedTuple):
     elapsed: float
 
 
-class _Part(NamedTuple):
+class _BlendPart(NamedTuple):
     """A member in the final model."""
 
     score: Scorer
@@ -215,7 +215,7 @@ class TagPredictor(ProbabilityClassifier):
             for name, found in learned.items():
                 clock.report(f"{name}: final fit")
                 if self._weights[name] > 0:
-                    part = _Part(found.fit(), self._calibrations[name], self._weights[name])
+                    part = _BlendPart(found.fit(), self._calibrations[name], self._weights[name])
                     self._parts.append(part)
 
     def _members(self, partial: bool) -> dict[str, Member]:
