@@ -204,8 +204,8 @@ def test_tuning_scores_only_known_cells_and_zeros_where_they_are_read_as_zeros(m
     truths = []
     original = execute.make_search
 
-    def watched(estimator, grid, metric, folds, decisions):
-        search = original(estimator, grid, metric, folds, decisions)
+    def watched(estimator, grid, tuning, folds, decisions):
+        search = original(estimator, grid, tuning, folds, decisions)
         scorer = search.scoring
 
         def scoring(model, X, y):

@@ -128,6 +128,31 @@ def test_the_command_writes_the_same_tables_twice_and_verifies(folder, tmp_path)
         assert one == two, file
 
 
+@pytest.mark.slow
+def test_complete_runs_only_the_cells_that_the_table_lacks(folder, tmp_path):
+    before = {cell.key: cell for cell in read_cells(folder)}
+    lost = [CellKey("digit-tags", "LEMLL", 2), CellKey("digit-tags", "MSVR, 1", 0)]
+    write_cells(folder, (cell for key, cell in before.items() if key not in lost))
+    store = tmp_path / "store"
+    command = ["reproduce", "complete", str(folder), "digit-tags", "--store", str(store)]
+    first = CliRunner().invoke(app, [*command, "--splits", "2"])
+    assert first.exit_code == 0, first.output
+    assert [record.method for record in Store(store).records()] == ["MSVR, 1"]
+    second = CliRunner().invoke(app, [*command, "--methods", "LEMLL, BR"])
+    assert second.exit_code == 0, second.output
+    assert len(list(Store(store).records())) == 2
+    after = {cell.key: cell for cell in read_cells(folder)}
+    assert after.keys() == before.keys()
+    for key, cell in after.items():
+        assert cell.metrics == pytest.approx(before[key].metrics, abs=1e-6)
+
+
+def test_complete_ignores_protocols_without_the_data_set(folder, tmp_path):
+    (protocol, _) = read_protocols(folder)
+    assert protocol.on_datasets(["another"]) is None
+    assert protocol.on_datasets(["digit-tags", "another"]) == protocol
+
+
 def test_refusals(folder, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()

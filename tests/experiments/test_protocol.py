@@ -192,9 +192,10 @@ def test_ids_depend_on_all_that_the_result_does_and_on_nothing_else(monkeypatch)
         first(splits=Splits("kfold", 10)),
         first(tuning=Tuning()),
         first(tuning=Tuning(folds=3)),
+        first(tuning=Tuning(search="coarse")),
         first(tuning=Tuning(grids={"LEMLL": {"alpha": (1.0,)}})),
     ]
-    assert len({cell.work for cell in [plain, *others]}) == 8
+    assert len({cell.work for cell in [plain, *others]}) == 9
     monkeypatch.setattr(code, "_statements_sha256", lambda _: "another version")
     changed = first()
     assert changed.work == plain.work

@@ -27,7 +27,7 @@ def test_lemll_and_msvr_are_tuned_on_their_paths_with_the_same_result():
         (LEMLL(epsilon=0.2, tol=1e-5), {"alpha": (0.25, 64.0), "gamma": (0.25, 4.0)}, LEMLLCV),
         (MSVRClassifier(kernel="rbf"), {"alpha": (1 / 64, 1.0)}, MSVRCV),
     ):
-        search = make_search(estimator, grid, "average_precision", folds)
+        search = make_search(estimator, grid, Tuning(), folds)
         assert isinstance(search, path)
         lists = {name: list(values) for name, values in grid.items()}
         plain = GridSearchCV(estimator, lists, scoring=get_scorer("average_precision"), cv=folds)
@@ -42,13 +42,25 @@ def test_lemll_and_msvr_are_tuned_on_their_paths_with_the_same_result():
 
 
 def test_other_parameters_and_learners_go_by_the_grid():
-    folds = KFold(4)
-    assert isinstance(
-        make_search(LEMLL(), {"epsilon": (0.1, 0.2)}, "one_error", folds), GridSearchCV
-    )
+    folds, tuning = KFold(4), Tuning("one_error")
+    assert isinstance(make_search(LEMLL(), {"epsilon": (0.1, 0.2)}, tuning, folds), GridSearchCV)
     with_graph = LEMLL(graph=np.eye(3))
-    assert isinstance(make_search(with_graph, {"alpha": (1.0,)}, "one_error", folds), GridSearchCV)
-    assert isinstance(make_search(ML2(), {"C1": (1.0, 2.0)}, "one_error", folds), GridSearchCV)
+    assert isinstance(make_search(with_graph, {"alpha": (1.0,)}, tuning, folds), GridSearchCV)
+    assert isinstance(make_search(ML2(), {"C1": (1.0, 2.0)}, tuning, folds), GridSearchCV)
+
+
+def test_a_coarse_search_tries_fewer_points():
+    digits = load_digit_tags()
+    grid = {"alpha": tuple(4.0**power for power in range(-3, 4))}
+    tried = {
+        kind: make_search(LEMLL(), grid, Tuning(search=kind), KFold(2))
+        .fit(digits.X[:100], digits.Y[:100])
+        .cv_results_["param_alpha"]
+        for kind in ("grid", "coarse")
+    }
+    assert len(tried["coarse"]) < len(tried["grid"]) == 7
+    with pytest.raises(ValueError, match="search of tuning 'fine'"):
+        Tuning(search="fine")
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ def test_two_steps_choose_what_two_loops_choose(rows):
 
 def test_a_learner_with_fit_grid_is_searched_by_it():
     method = get_method("learner", "RELIAB")
-    search = make_search(method.make(), GRID, "average_precision", FOLDS, method.decisions)
+    search = make_search(method.make(), GRID, Tuning(), FOLDS, method.decisions)
     assert isinstance(search, SharedGridSearch)
     assert search.decisions == ("tau",)
 

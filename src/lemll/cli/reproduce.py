@@ -27,6 +27,7 @@ from lemll.paper import (
     ReconstructionReport,
     UnobservedReport,
     collect,
+    lacking,
     make_best_report,
     make_cells_report,
     make_prediction_report,
@@ -35,6 +36,7 @@ from lemll.paper import (
     paper_prediction,
     paper_reconstruction,
     printed_prediction,
+    read_protocols,
     repeat,
 )
 from lemll.report import template_environment, write_comparison, write_table
@@ -222,6 +224,56 @@ def best(
     _collect(console, source, store if collect_cells else None)
     _print_ours(console, make_best_report(source), output or source, "The best predictor")
     raise typer.Exit(code=_verify(console, source, verify))
+
+
+@app.command()
+def complete(
+    folder: Annotated[Path, typer.Argument(help="A folder of results: protocols and cells.csv.")],
+    datasets: Annotated[
+        list[str] | None, typer.Argument(help="Data sets; by default those of the protocols.")
+    ] = None,
+    *,
+    methods: Annotated[
+        str | None, typer.Option(help="Labels of methods, separated by commas; by default all.")
+    ] = None,
+    splits: Annotated[
+        int | None, typer.Option(help="Only so many halves; by default those of the protocols.")
+    ] = None,
+    store: Annotated[
+        Path | None, typer.Option(help="Folder of the run; by default lemll-results/NAME.")
+    ] = None,
+    jobs: Jobs = 1,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Largest time of a cell, in seconds.")
+    ] = None,
+) -> None:
+    """Run the cells that the table of a folder of results lacks, and add them to it."""
+    console = make_console()
+    path = store or Path("lemll-results") / folder.resolve().name
+    opened = Store(path)
+    chosen = [name.strip() for name in methods.split(",")] if methods else []
+    command = ["lemll", "reproduce", "complete", str(folder), *(datasets or ())]
+    command += ["--methods", methods] if methods else []
+    command += ["--splits", str(splits)] if splits else []
+    command += ["--store", str(path), "--jobs", str(jobs)]
+    failed = 0
+    _collect(console, folder, path)
+    for protocol in read_protocols(folder):
+        part = protocol.on_datasets(datasets) if datasets else protocol
+        if part is None:
+            continue
+        end = run_with_progress(
+            console,
+            part,
+            opened,
+            command=shlex.join(command),
+            n_jobs=jobs,
+            time_limit=time_limit,
+            only=lacking(folder, methods=chosen, n_splits=splits),
+        )
+        failed += end.failed + end.timeout
+        _collect(console, folder, path)
+    raise typer.Exit(code=1 if failed else 0)
 
 
 def _print_ours(

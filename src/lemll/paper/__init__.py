@@ -8,7 +8,7 @@ from lemll.paper.prediction import (
     paper_prediction,
     printed_prediction,
 )
-from lemll.paper.prediction_cells import Repetition, collect, repeat
+from lemll.paper.prediction_cells import Repetition, collect, lacking, read_protocols, repeat
 from lemll.paper.prediction_report import (
     PredictionReport,
     make_cells_report,
@@ -36,6 +36,7 @@ __all__ = [
     "Repetition",
     "UnobservedReport",
     "collect",
+    "lacking",
     "make_best_report",
     "make_cells_report",
     "make_prediction_report",
@@ -44,5 +45,6 @@ __all__ = [
     "paper_prediction",
     "paper_reconstruction",
     "printed_prediction",
+    "read_protocols",
     "repeat",
 ]

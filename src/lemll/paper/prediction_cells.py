@@ -10,7 +10,7 @@ import csv
 import itertools
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -40,6 +40,7 @@ __all__ = [
     "Repetition",
     "cells_table",
     "collect",
+    "lacking",
     "planned_cells",
     "read_cells",
     "read_protocols",
@@ -59,6 +60,10 @@ _FEWEST_HALVES = 3
 # Another machine adds in another order, and a solver then stops at another point within its
 # tolerance. This may exchange two labels with nearly equal scores.
 _TOLERANCE = 5e-4
+
+
+# Tells whether a cell has to be run.
+Lacking = Callable[[Cell], bool]
 
 
 class CellKey(NamedTuple):
@@ -300,6 +305,35 @@ def collect(folder: Path, store: Store) -> int:
             known[key] = _measured(key, record, metrics)
     write_cells(folder, known.values())
     return sum(known[key] != before.get(key) for key in known)
+
+
+def lacking(folder: Path, *, methods: Sequence[str] = (), n_splits: int | None = None) -> Lacking:
+    """Return a test that tells whether the table of a folder lacks a cell.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    methods : sequence of str, default=()
+        Labels of methods; cells of other methods count as present. By default all methods.
+    n_splits : int, optional
+        Cells of later halves count as present. By default all halves.
+
+    Returns
+    -------
+    callable
+        From a cell to whether it has to be run.
+    """
+    present = {cell.key for cell in read_cells(folder)}
+
+    def lacks(cell: Cell) -> bool:
+        key = CellKey.of(cell)
+        wanted = (not methods or key.method in methods) and (
+            n_splits is None or cell.setting.number < n_splits
+        )
+        return wanted and key not in present
+
+    return lacks
 
 
 def _measured(key: CellKey, record: Record, metrics: Sequence[str]) -> MeasuredCell:

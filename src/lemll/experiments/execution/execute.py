@@ -283,7 +283,7 @@ def _tuned(task: Task) -> Any:
     if cell.tuning is None or not cell.grid:
         return task.estimator
     folds = KFold(cell.tuning.folds, shuffle=True, random_state=cell.tuning.random_state)
-    return make_search(task.estimator, cell.grid, cell.tuning.metric, folds, cell.decisions)
+    return make_search(task.estimator, cell.grid, cell.tuning, folds, cell.decisions)
 
 
 _GRAPHS = Graphs()

@@ -86,6 +86,7 @@ def run(
     memory_limit: float | None = None,
     blas_threads: int | None = 1,
     retry: Collection[Status] = (),
+    only: Callable[[Cell], bool] | None = None,
     callback: Callable[[RunProgress], None] | None = None,
 ) -> RunProgress:
     """Run all cells of a protocol that the store does not contain yet.
@@ -114,6 +115,8 @@ def run(
         Number of linear algebra threads per cell. None does not change it.
     retry : collection of {"failed", "timeout"}, default=()
         Run cells with these results again.
+    only : callable, optional
+        Tells whether a cell takes part. By default all cells of the protocol do.
     callback : callable, optional
         Called with a `RunProgress` at the start, and when a cell starts or ends. Calls come from
         any thread, one at a time.
@@ -140,7 +143,7 @@ def run(
     cluster = None if client is None else DaskCells(client)
     if cluster is not None:
         n_jobs = cluster.n_slots
-    runner = _Run(protocol, store, retry, callback, n_jobs, blas_threads)
+    runner = _Run(protocol, store, retry, only, callback, n_jobs, blas_threads)
     runner.tell(None)
     if cluster is not None:
         runner.work_off(cluster, "threading", cluster.stop)
@@ -159,6 +162,7 @@ class _Run:
     protocol: Protocol
     store: Store
     retry: Collection[Status]
+    only: Callable[[Cell], bool] | None
     callback: Callable[[RunProgress], None] | None
     n_jobs: int
     blas_threads: int | None
@@ -166,7 +170,8 @@ class _Run:
     error: Exception | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        cells = {cell.id: cell for cell in self.protocol.cells()}
+        wanted = filter(self.only or bool, self.protocol.cells())
+        cells = {cell.id: cell for cell in wanted}
         self.store.sweep()
         records = self.store.overview(cells.values()).records
         again = {key: record for key, record in records.items() if record.status in self.retry}

@@ -9,6 +9,7 @@ from sklearn.model_selection import GridSearchCV
 
 from lemll._types import Estimator, SettingsView
 from lemll.experiments.execution.shared_grid import SharedGridSearch
+from lemll.experiments.protocols.settings import Tuning
 from lemll.metrics import get_scorer
 from lemll.predictors import LEMLL, LEMLLCV, MSVRCV, MSVRClassifier
 
@@ -24,7 +25,7 @@ _PATHS: Mapping[type, tuple[type, Mapping[str, str]]] = {
 def make_search(
     estimator: Estimator,
     grid: SettingsView,
-    metric: str,
+    tuning: Tuning,
     folds: Any,
     decisions: tuple[str, ...] = (),
 ) -> Any:
@@ -36,8 +37,8 @@ def make_search(
         A learner, not fitted.
     grid : mapping of str to sequence
         Values of its parameters.
-    metric : str
-        Name in ``lemll.metrics.METRICS``, by which the best is chosen.
+    tuning : Tuning
+        The measure by which the best is chosen, and the kind of search on a path.
     folds : splitter
         The folds of the training rows.
     decisions : tuple of str, default=()
@@ -53,12 +54,14 @@ def make_search(
     parameters = estimator.get_params()
     if path is not None and grid.keys() <= names.keys() and parameters.get("graph") is None:
         values = {of_path: grid.get(name, [parameters[name]]) for name, of_path in names.items()}
-        made = path(**values, scoring=metric, cv=folds, tol_final=parameters["tol"])
+        made = path(**values, scoring=tuning.metric, cv=folds, tol_final=parameters["tol"])
+        # MSVR has one parameter to tune, so it has no coarse search.
+        shared = {**parameters, "search": tuning.search}
         return made.set_params(
-            **{name: value for name, value in parameters.items() if name in made.get_params()}
+            **{name: value for name, value in shared.items() if name in made.get_params()}
         )
     lists = {name: list(values) for name, values in grid.items()}
     if hasattr(estimator, "fit_grid"):
-        return SharedGridSearch(estimator, lists, metric, folds, decisions)
-    scoring = get_scorer(metric)
+        return SharedGridSearch(estimator, lists, tuning.metric, folds, decisions)
+    scoring = get_scorer(tuning.metric)
     return GridSearchCV(estimator, lists, scoring=scoring, cv=folds, error_score="raise")

@@ -9,7 +9,7 @@ the stored arrays of a cell.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -277,6 +277,25 @@ class Protocol:
         return replace(
             self, datasets=sources, methods=specs, control=label, tuning=tuning, exceptions=kept
         )
+
+    def on_datasets(self, names: Collection[str]) -> Protocol | None:
+        """Return the part of the protocol for some of its data sets.
+
+        Parameters
+        ----------
+        names : collection of str
+            Names of data sets; those that the protocol does not have are ignored.
+
+        Returns
+        -------
+        Protocol or None
+            None if the protocol has none of them.
+        """
+        sources = tuple(source for source in self.datasets if source.name in names)
+        if not sources:
+            return None
+        kept = {name: special for name, special in self.exceptions.items() if name in names}
+        return replace(self, datasets=sources, exceptions=kept)
 
     def _on(self, source: Source, spec: MethodSpec) -> MethodSpec:
         """Return the method as it is run on a data set."""

@@ -91,24 +91,31 @@ class Tuning:
         Seed of the folds.
     grids : mapping of str to mapping
         Grids by the labels of methods. Other methods use their registered grid.
+    search : {"grid", "coarse"}
+        "coarse" tries every third value of LEMLL first, then what surrounds the best point.
+        Other methods, and "grid", try all points.
     """
 
     metric: str = "average_precision"
     folds: int = 5
     random_state: int = 0
     grids: Mapping[str, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict)
+    search: Literal["grid", "coarse"] = "grid"
 
     def __post_init__(self) -> None:
         known = [name for name, metric in METRICS.items() if metric.ranks_or_decides]
         if self.metric not in known:
             raise ValueError(unknown_name("metric of tuning", self.metric, known))
+        if self.search not in ("grid", "coarse"):
+            raise ValueError(unknown_name("search of tuning", self.search, ("grid", "coarse")))
         check_whole("folds", self.folds, least=2)
         check_whole("random_state", self.random_state, least=0)
 
     @property
     def key(self) -> list[Any]:
         """The part of the tuning in the id of a cell. The id contains the grid separately."""
-        return [self.metric, self.folds, self.random_state]
+        search = [] if self.search == "grid" else [self.search]
+        return [self.metric, self.folds, self.random_state, *search]
 
 
 @dataclass(frozen=True, slots=True)
