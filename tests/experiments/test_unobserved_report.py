@@ -83,7 +83,7 @@ def test_gains_are_differences_of_the_same_halves_with_the_data_set_as_unit(fold
         "90 % of the cells hidden",
         "95 % of the rows hidden",
     ]
-    for gains in report.gains:
+    for gains in report.gains["average_precision"]:
         assert [gain.learner for gain in gains] == ["BR", "ML-kNN"]
         assert gains[0].means == pytest.approx([0.05] * 8)
         assert gains[1].means == pytest.approx([0.01] * 8)
@@ -92,6 +92,8 @@ def test_gains_are_differences_of_the_same_halves_with_the_data_set_as_unit(fold
         assert gains[0].adjusted == pytest.approx(2 * 2 / 2**8)
         # Sixteen halves of one sign: p = 2 / 2^16.
         assert gains[0].adjusted_halves < gains[0].adjusted / 20
+    # The same figures are a loss here, so the known labels are worse.
+    assert report.gains["hamming_loss"][0][0].means == pytest.approx([-0.05] * 8)
 
 
 def test_the_summary_names_the_best_and_its_unit(folder):
@@ -130,9 +132,9 @@ def test_missing_halves_are_left_out_of_both_variants(folder):
     ]
     write_cells(folder, kept)
     report = make_unobserved_report(folder)
-    assert report.gains[0][0].halves == 15
-    assert report.gains[0][0].means == pytest.approx([0.05] * 8)
-    assert fmean(report.gains[1][0].means) == pytest.approx(0.05)
+    assert report.gains["average_precision"][0][0].halves == 15
+    assert report.gains["average_precision"][0][0].means == pytest.approx([0.05] * 8)
+    assert fmean(report.gains["average_precision"][1][0].means) == pytest.approx(0.05)
 
 
 def test_contestants_that_were_not_run_are_named_and_do_not_spoil_the_ranks(folder):
@@ -141,7 +143,7 @@ def test_contestants_that_were_not_run_are_named_and_do_not_spoil_the_ranks(fold
     report = make_unobserved_report(folder)
     assert "Not run yet: ML-kNN, ML-kNN (hidden as 0)." in report.settings
     assert "BR has the best average rank (1.00)" in report.best()
-    assert [gain.learner for gain in report.gains[0]] == ["BR"]
+    assert [gain.learner for gain in report.gains["average_precision"][0]] == ["BR"]
 
 
 def test_without_a_complete_data_set_nobody_is_named(folder):

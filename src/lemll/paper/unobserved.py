@@ -33,20 +33,23 @@ from lemll.paper.prediction_report import shared_halves
 __all__ = ["Gain", "UnobservedReport", "make_unobserved_report"]
 
 _MEASURE = "average_precision"
+# The average precision judges the order of the labels of a row, the Hamming loss which of them are
+# predicted.
+_GAIN_MEASURES = (_MEASURE, "hamming_loss")
 _LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """A learner on the known labels, minus the same learner with hidden labels read as 0.
+    """How much better a learner is on the known labels than with hidden labels read as 0.
 
     Attributes
     ----------
     learner : str
         Label of the learner.
     means : tuple of float
-        The mean difference of the average precision on each data set, over the halves that both
-        variants have.
+        The mean difference of the measure on each data set, over the halves that both variants
+        have. A positive difference means that the known labels are better.
     halves : int
         Number of these halves, over all data sets.
     adjusted : float
@@ -72,14 +75,14 @@ class UnobservedReport:
     ----------
     tables : tuple of ComparisonTable
         All contestants, one table per rule that hides labels.
-    gains : tuple of tuple of Gain
-        For each table, one gain per learner that has both variants.
+    gains : mapping of str to tuple of tuple of Gain
+        By measure: for each table, one gain per learner that has both variants.
     settings : str
         What was planned and what is done.
     """
 
     tables: tuple[ComparisonTable, ...]
-    gains: tuple[tuple[Gain, ...], ...]
+    gains: Mapping[str, tuple[tuple[Gain, ...], ...]]
     settings: str
 
     @property
@@ -122,7 +125,13 @@ class UnobservedReport:
         """
         lines = [self.settings, "", "## The best contestants", "", self.best(), ""]
         lines += [
-            "## Average precision minus that of the same learner with hidden labels read as 0",
+            "## What known labels gain over hidden labels read as 0",
+            "",
+            "A gain is positive if the learner on the known labels is better than the same learner "
+            "with hidden labels read as 0. If labels are hidden at random, reading them as 0 "
+            "makes all labels of a row less probable by the same factor. So the order of the "
+            "labels, which the average precision judges, hardly suffers, but too few labels are "
+            "predicted, which the Hamming loss shows.",
             "",
             "The unit of the test is the data set: one mean over its halves per data set. "
             "Wilcoxon's signed-rank test is adjusted by Holm's rule for the learners of a "
@@ -130,8 +139,10 @@ class UnobservedReport:
             "independent, so its values are too small.",
             "",
         ]
-        for table, gains in zip(self.tables, self.gains, strict=True):
-            lines += [f"### {_condition(table)}", "", *_gain_lines(gains), ""]
+        for measure, of_tables in self.gains.items():
+            title = _panel(self.tables[0], measure).title
+            for table, gains in zip(self.tables, of_tables, strict=True):
+                lines += [f"### {title}: {_condition(table)}", "", *_gain_lines(gains), ""]
         lines += ["## Average ranks by average precision", "", *_rank_lines(self.tables), ""]
         return "\n".join(lines)
 
@@ -205,7 +216,10 @@ def make_unobserved_report(folder: Path) -> UnobservedReport:
     )
     if absent:
         settings += f" Not run yet: {', '.join(dict.fromkeys(absent))}."
-    gains = tuple(tuple(_gains(_precision(table), pairs)) for table in tables)
+    gains = {
+        measure: tuple(tuple(_gains(_panel(table, measure), pairs)) for table in tables)
+        for measure in _GAIN_MEASURES
+    }
     return UnobservedReport(tables, gains, settings)
 
 
@@ -234,9 +248,13 @@ def _same(first: MethodSpec, second: MethodSpec) -> bool:
     )
 
 
-def _precision(table: ComparisonTable) -> Panel:
-    (panel,) = (panel for panel in table.panels if panel.metric.name == _MEASURE)
+def _panel(table: ComparisonTable, measure: str) -> Panel:
+    (panel,) = (panel for panel in table.panels if panel.metric.name == measure)
     return panel
+
+
+def _precision(table: ComparisonTable) -> Panel:
+    return _panel(table, _MEASURE)
 
 
 def _condition(table: ComparisonTable) -> str:
@@ -245,12 +263,13 @@ def _condition(table: ComparisonTable) -> str:
 
 def _gains(panel: Panel, pairs: Sequence[tuple[str, str]]) -> Iterable[Gain]:
     found = []
+    sign = 1 if panel.metric.greater_is_better else -1
     for pair in pairs:
         differences = []
         for dataset in panel.datasets:
             skip, zero = (panel.entries[dataset, method].values for method in pair)
             shared = zip(skip, zero, strict=False)
-            differences.append([a - b for a, b in shared])
+            differences.append([sign * (a - b) for a, b in shared])
         kept = [halves for halves in differences if halves]
         if kept:
             found.append((pair[0], kept))
