@@ -120,7 +120,9 @@ def test_every_enhancer_that_looks_at_features_has_it():
         and name != "BaseEnhancer"
         and "feature_scale" not in inspect.signature(getattr(enhancers, name)).parameters
     }
-    assert without == {"LogicalEnhancer", "UniformEnhancer"}
+    # LESC and the blend always standardise; the label graph does not look at features.
+    always = {"LESCEnhancer", "BlendEnhancer"}
+    assert without == {"LogicalEnhancer", "UniformEnhancer", "LabelGraphEnhancer"} | always
 
 
 @every

@@ -32,7 +32,8 @@ def test_an_enhancer_can_or_names_those_that_can(kind, data):
         return
     message = (
         f"{kind.__name__} needs all labels, but {hidden.sum()} cells of y are unknown or not "
-        r"certain; use an enhancer that can learn from such labels \(LEMLLEnhancer\), or fill"
+        r"certain; use an enhancer that can learn from such labels \(LEMLLEnhancer, "
+        r"LabelGraphEnhancer, BlendEnhancer\), or fill"
     )
     with pytest.raises(ValueError, match=message):
         kind().fit(X, partial(Y, hidden))

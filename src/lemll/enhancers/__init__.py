@@ -2,11 +2,15 @@
 
 from lemll.enhancers._base import BaseEnhancer
 from lemll.enhancers._calibrate import choose_scale
+from lemll.enhancers._rated import RatedBlend
+from lemll.enhancers.blend import BlendEnhancer
 from lemll.enhancers.fcm import FCMEnhancer
 from lemll.enhancers.glle import GLLEEnhancer
 from lemll.enhancers.km import KMEnhancer
+from lemll.enhancers.label_graph import LabelGraphEnhancer
 from lemll.enhancers.label_propagation import LabelPropagationEnhancer
 from lemll.enhancers.lemll import LEMLLEnhancer
+from lemll.enhancers.lesc import LESCEnhancer
 from lemll.enhancers.logical import LogicalEnhancer
 from lemll.enhancers.ml2 import ML2Enhancer
 from lemll.enhancers.mlfe import MLFEEnhancer
@@ -22,6 +26,9 @@ ENHANCERS: tuple[type[BaseEnhancer], ...] = (
     ML2Enhancer,
     MLFEEnhancer,
     GLLEEnhancer,
+    LESCEnhancer,
+    LabelGraphEnhancer,
+    BlendEnhancer,
     UniformEnhancer,
     LogicalEnhancer,
 )
@@ -29,14 +36,18 @@ ENHANCERS: tuple[type[BaseEnhancer], ...] = (
 __all__ = [
     "ENHANCERS",
     "BaseEnhancer",
+    "BlendEnhancer",
     "FCMEnhancer",
     "GLLEEnhancer",
     "KMEnhancer",
     "LEMLLEnhancer",
+    "LESCEnhancer",
+    "LabelGraphEnhancer",
     "LabelPropagationEnhancer",
     "LogicalEnhancer",
     "ML2Enhancer",
     "MLFEEnhancer",
+    "RatedBlend",
     "UniformEnhancer",
     "choose_scale",
     "normalize",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -29,15 +29,23 @@ from lemll._types import (
     RandomState,
 )
 from lemll._validation import all_or_nothing, check_magnitude, check_number
+from lemll._warnings import warn_caller
 from lemll.enhancers._calibrate import check_rated_rows, choose_scale
+from lemll.enhancers._rated import RatedBlend, blend_sources
+from lemll.enhancers._sources import label_sources, own_source
 from lemll.fitting import Normalization, check_normalization, fit_scaling, normalize
 
-__all__ = ["PARTIAL_ENHANCERS", "UNSEEN_EFFECT", "BaseEnhancer"]
+__all__ = ["PARTIAL_ENHANCERS", "UNSEEN_EFFECT", "BaseEnhancer", "CalibrationMethod"]
+
+CalibrationMethod = Literal["scale", "sources"]
 
 # Enhancers that accept unknown cells and confidences; a test compares this with the classes.
-PARTIAL_ENHANCERS = ("LEMLLEnhancer",)
+PARTIAL_ENHANCERS = ("LEMLLEnhancer", "LabelGraphEnhancer", "BlendEnhancer")
 # What happens to a label without an observed cell, for the warning.
 UNSEEN_EFFECT = "have the numerical label 0"
+# A mean degree up to this is not worth a warning.
+_NEGLIGIBLE = 0.01
+_MOST_NAMED = 5
 
 
 def _has_model(enhancer: Estimator) -> bool:
@@ -69,6 +77,8 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
     # Enhancers that do not look at the features do not have this parameter.
     feature_scale: str = "none"
     _scaling: Callable[[Features], Features] | None = None
+    # What `calibrate` does by default.
+    _calibration: CalibrationMethod = "scale"
 
     @abstractmethod
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
@@ -177,10 +187,33 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         self.scale_ = float(self.scale)
         # An earlier calibration does not apply to the new data.
         self.scale_interval_: tuple[float, float] | None = None
+        self.blend_: RatedBlend | None = None
+        self._given_labels = Y, weight
         self.label_distribution_ = self._distribution(self.numerical_labels_)
         self.classes_ = coding.classes
         self.label_names_ = np.array(coding.names, dtype=object)
+        self._warn_of_labels_without_relevant_rows(Y, weight)
         return self
+
+    def _warn_of_labels_without_relevant_rows(self, Y: Array, weight: FloatArray | None) -> None:
+        """Say which labels get a share of the rows although no row has them."""
+        observed = np.ones(Y.shape, dtype=bool) if weight is None else weight > 0
+        relevant = ((Y > 0) & observed).any(axis=0)
+        degrees = self.label_distribution_.mean(axis=0)
+        # A label that nobody observed has a warning of its own. If no label has a relevant row, or
+        # all labels have equal degrees, the user expects no difference.
+        named = np.flatnonzero(~relevant & observed.any(axis=0) & (degrees > _NEGLIGIBLE))
+        if len(named) and relevant.any() and np.ptp(degrees) > 0:
+            shown = ", ".join(
+                f"{self.label_names_[j]} ({degrees[j]:.2f})" for j in named[:_MOST_NAMED]
+            )
+            more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+            warn_caller(
+                f"no row has the labels {shown}{more}, but {type(self).__name__} gives them these "
+                "mean degrees, because it cannot tell a degree of 0 from a small one; leave these "
+                "labels out of y, or rate rows and call calibrate.",
+                UserWarning,
+            )
 
     def _checked_labels(self, X: Features, Y: Array, weight: FloatArray | None) -> FloatArray:
         """Compute U, or raise a ValueError if numbers overflow or a system is singular."""
@@ -252,17 +285,18 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         rows: Features,
         distributions: Any,
         *,
+        method: Literal["auto", "scale", "sources"] = "auto",
         n_bootstrap: int = 200,
         random_state: RandomState = None,
     ) -> Self:
-        r"""Choose the scale from a few training rows whose label distribution is known.
+        r"""Learn from a few training rows whose label distribution is known.
 
         The scale cannot be learned from features and logical labels. For example, if every row has
         one label, a distribution D and its renormalised power :math:`D^t` give the same logical
         labels for every t > 0. Therefore they also give the same numerical labels, although one
         distribution is flat and the other is steep. A few rated rows are enough to decide. Let R
-        be the rated rows and :math:`d_i` their distributions. The scale minimises the mean squared
-        error
+        be the rated rows and :math:`d_i` their distributions. With the method "scale", the scale
+        minimises the mean squared error
 
         .. math:: \frac1{|R|} \sum_{i \in R} \| d_i - \hat d_i(s) \|_2^2 , \qquad
             2^{-6} \le s \le 2^{6},
@@ -270,12 +304,19 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         where :math:`\hat d_i(s)` is the normalised row of U at scale s. This error is smooth, so
         a few rows are enough. It is finite even if a recovered degree is 0; divergences are not.
 
+        The method "sources" also weighs the graph of the labels, the logical labels and the
+        numerical labels of this enhancer, and learns a bias per label, as `BlendEnhancer` explains.
+        It uses fewer parameters if there are few rated rows. Its result holds for the training
+        rows; `enhance` uses the scale.
+
         Parameters
         ----------
         rows : array-like of shape (n_rated,), int
             Indices of the rated training rows, without duplicates.
         distributions : array-like of shape (n_rated, n_labels)
             Their true label distributions: non-negative, each row sums to one.
+        method : {"auto", "scale", "sources"}, default="auto"
+            "auto" is "sources" for `BlendEnhancer` and "scale" for the others.
         n_bootstrap : int, default=200
             Number of bootstrap samples of the rated rows, used to compute `scale_interval_`.
         random_state : int, RandomState or None, default=None
@@ -284,22 +325,43 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         self
-            The enhancer with the new `scale_`. `label_distribution_` and the result of `enhance`
-            use it. `scale_interval_` holds the 2.5 and 97.5 percentiles of the scale over the
-            samples. The parameter `scale` does not change.
+            The enhancer with the new `label_distribution_`, in which the rated rows have their
+            known distributions. With "scale", `scale_` is new, and `scale_interval_` holds its 2.5
+            and 97.5 percentiles over the samples. With "sources", `blend_` holds the weights, the
+            biases and the errors of rated rows that were left out. The parameter `scale` does not
+            change.
         """
         check_is_fitted(self)
+        if method not in ("auto", "scale", "sources"):
+            raise ValueError(f"method={method!r} must be 'auto', 'scale' or 'sources'.")
+        chosen = self._calibration if method == "auto" else method
         index, known = check_rated_rows(rows, distributions, self.numerical_labels_.shape)
-        chosen = choose_scale(
-            self.numerical_labels_[index],
-            known,
-            self.normalization,
-            n_bootstrap=n_bootstrap,
-            random_state=random_state,
+        blend = None
+        if chosen == "sources":
+            sources = self._sources()
+            blend = blend_sources(sources, index, known)
+        if chosen == "scale" or hasattr(self, "_model_outputs"):
+            found = choose_scale(
+                self.numerical_labels_[index],
+                known,
+                self.normalization,
+                n_bootstrap=n_bootstrap,
+                random_state=random_state,
+            )
+            self.scale_, self.scale_interval_ = found.scale, found.interval
+        self.blend_ = blend
+        self.label_distribution_ = (
+            self._distribution(self.numerical_labels_)
+            if blend is None
+            else blend.distribution(sources)
         )
-        self.scale_, self.scale_interval_ = chosen.scale, chosen.interval
-        self.label_distribution_ = self._distribution(self.numerical_labels_)
+        self.label_distribution_[index] = known
         return self
+
+    def _sources(self) -> dict[str, FloatArray]:
+        """Return the sources that rated rows weigh, the most reliable first."""
+        own = own_source(self.numerical_labels_, self.normalization)
+        return {**label_sources(*self._given_labels), "numerical labels": own}
 
     def _distribution(self, numerical_labels: FloatArray) -> FloatArray:
         return normalize(numerical_labels, self.normalization, scale=self.scale_)

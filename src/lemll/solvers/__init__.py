@@ -51,12 +51,14 @@ from lemll.solvers.joint import (
     solve_path,
     solver_bytes,
 )
+from lemll.solvers.log_linear import LogLinearSolution, solve_log_linear
 from lemll.solvers.logistic import (
     LogisticSolution,
     SubsetsSolution,
     solve_logistic,
     solve_logistic_subsets,
 )
+from lemll.solvers.low_rank import LowRankSolution, solve_low_rank
 from lemll.solvers.maxent import MaxentBasis, MaxentSolution, solve_maxent
 from lemll.solvers.msvr import (
     MsvrSolution,
@@ -73,8 +75,10 @@ __all__ = [
     "GridPoint",
     "JointProblem",
     "LemllSolution",
+    "LogLinearSolution",
     "LogicalPath",
     "LogisticSolution",
+    "LowRankSolution",
     "MaxentBasis",
     "MaxentSolution",
     "MsvrSolution",
@@ -85,9 +89,11 @@ __all__ = [
     "kernel_bytes",
     "solve_box_qp",
     "solve_joint",
+    "solve_log_linear",
     "solve_logical",
     "solve_logistic",
     "solve_logistic_subsets",
+    "solve_low_rank",
     "solve_maxent",
     "solve_msvr",
     "solve_msvr_path",

@@ -77,6 +77,7 @@ ENHANCER_CHECKS: tuple[Check, ...] = (
     enhancers.check_unknown_cells,
     enhancers.check_new_rows,
     enhancers.check_calibration,
+    enhancers.check_rated_rows_are_kept,
     enhancers.check_no_warnings,
 )
 

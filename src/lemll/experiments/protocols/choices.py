@@ -24,6 +24,8 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "kernel": ("auto", "linear", "rbf", "poly", "sigmoid", "cosine", "precomputed"),
     "kernel_gamma": ("variance", "distance"),
     "max_features": ("sqrt", "log2"),
+    "measure": ("jaccard", "cosine"),
+    "noise": ("squared", "rows"),
     "normalization": ("sum", "sigmoid", "softmax"),
     "normalize_rows": ("auto",),
     "optimize": (

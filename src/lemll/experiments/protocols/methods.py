@@ -17,11 +17,14 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from lemll._types import SettingsView
 from lemll.enhancers import (
+    BlendEnhancer,
     FCMEnhancer,
     GLLEEnhancer,
     KMEnhancer,
+    LabelGraphEnhancer,
     LabelPropagationEnhancer,
     LEMLLEnhancer,
+    LESCEnhancer,
     LogicalEnhancer,
     ML2Enhancer,
     MLFEEnhancer,
@@ -286,6 +289,9 @@ for _method in (
     Method("ML2", "enhancer", ML2Enhancer, {}, "local linear structure, labels as bounds"),
     Method("MLFE", "enhancer", _MLFE, {}, "sparse reconstruction of rows, labels as bounds"),
     Method("GLLE", "enhancer", GLLEEnhancer, {}, "a kernel model with a graph of similar rows"),
+    Method("LESC", "enhancer", LESCEnhancer, {}, "labels made smooth by rows of low rank"),
+    Method("LabelGraph", "enhancer", LabelGraphEnhancer, {}, "propagation over the labels' graph"),
+    Method("Blend", "enhancer", BlendEnhancer, {}, "label graph and features, by rated rows"),
     Method("Uniform", "enhancer", UniformEnhancer, {}, "baseline: all labels equal"),
     Method("Logical", "enhancer", LogicalEnhancer, {}, "baseline: relevant labels equal"),
 ):

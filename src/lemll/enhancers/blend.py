@@ -1,0 +1,143 @@
+"""A blend of label graph, labels and features, which a few rated rows weigh."""
+
+from __future__ import annotations
+
+from lemll._types import Features, FloatArray, LabelArray
+from lemll._validation import check_number, check_whole
+from lemll.enhancers._base import BaseEnhancer
+from lemll.enhancers._propagation import fill_labels
+from lemll.enhancers._rated import unit_source
+from lemll.enhancers._sources import label_sources
+from lemll.enhancers.lemll import LEMLLEnhancer
+from lemll.enhancers.lesc import principal_rows, smooth_by_energy
+from lemll.fitting import Normalization
+
+__all__ = ["BlendEnhancer"]
+
+# Larger decompositions of the features take minutes, and the source seldom counts much.
+_LARGEST_DECOMPOSITION = 5e10
+_SMOOTHNESS, _ENERGY = 1.0, 0.8
+
+
+class BlendEnhancer(BaseEnhancer):
+    r"""Decide by rated rows how much to trust the labels' graph, the rows and the features.
+
+    Sources :math:`z_m` give numbers to the labels of each row: the logarithm of the labels after
+    propagation over the graph of the labels (`LabelGraphEnhancer`), also farther and by the size of
+    the row; the logical labels; the numerical labels of `LEMLLEnhancer` on scaled features; and the
+    labels made smooth by the features (`LESCEnhancer`). The distribution of row i is
+
+    .. math:: \mathrm{softmax}\Bigl(\sum_m w_mz_{m,i}+b\Bigr).
+
+    Without rated rows, only the label graph counts, with the small weight `prior_scale`, because
+    logical labels do not determine how steep a distribution is. `calibrate` finds w and b. With
+    :math:`d_i` the rated distributions and :math:`p_i(w,b)` those of the model, it minimises
+
+    .. math:: -\sum_{ij}d_{ij}\log p_{ij}(w,b)+\tfrac{\rho}{2}\|w-w_0\|^2
+        +\tfrac{\sigma}{2}\|b\|^2
+
+    for six models, from one weight to all weights and biases, each convex and certified. The
+    result is their mean, weighted by the error on rated rows that were left out. So with few
+    rows, or rows that disagree with the sources, the simple models count more.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=10
+        Number of neighbours of `LEMLLEnhancer`.
+    prior_scale : float, default=0.1
+        The weight of the label graph without rated rows, > 0: the standard deviation of the
+        logarithms of the degrees.
+    normalization : {"softmax", "sigmoid", "sum"}, default="softmax"
+        How the numerical labels become a distribution, before `calibrate`.
+    scale : float, default=1.0
+        The numerical labels are multiplied by this before they are normalised, > 0.
+
+    Attributes
+    ----------
+    numerical_labels_ : ndarray of shape (n_samples, n_labels)
+        `prior_scale` times the source "label graph".
+    label_distribution_ : ndarray of shape (n_samples, n_labels)
+        The label distribution: non-negative, each row sums to one.
+    blend_ : RatedBlend or None
+        What `calibrate` found: weights, biases, the errors of rated rows that were left out, and
+        the certificate. None before that.
+    optimality_ : float
+        Certified relative gap of the fit of LEMLL.
+    scale_ : float
+        The scale in use.
+    scale_interval_ : None
+        A blend has no single scale.
+    classes_ : ndarray
+        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
+    label_names_ : ndarray of str
+        The names of the labels.
+
+    See Also
+    --------
+    LabelGraphEnhancer : The label graph alone.
+    LEMLLEnhancer : Also enhances new rows.
+
+    Notes
+    -----
+    The source of smooth labels is left out if the decomposition of the features is too expensive
+    (more than about 5e10 operations). Unknown cells of y count as the frequency of their label,
+    except in LEMLL, which leaves them open.
+
+    Examples
+    --------
+    >>> from lemll.datasets import make_artificial, binarize_distribution
+    >>> from lemll.enhancers import BlendEnhancer
+    >>> from lemll.metrics import chebyshev
+    >>> data = make_artificial(200, random_state=0)
+    >>> enhancer = BlendEnhancer().fit(data.X, binarize_distribution(data.D, 0.5))
+    >>> before = chebyshev(data.D, enhancer.label_distribution_)
+    >>> enhancer = enhancer.calibrate(range(10), data.D[:10])
+    >>> bool(chebyshev(data.D, enhancer.label_distribution_) < before)
+    True
+    """
+
+    _calibration = "sources"
+
+    def __init__(
+        self,
+        *,
+        n_neighbors: int = 10,
+        prior_scale: float = 0.1,
+        normalization: Normalization = "softmax",
+        scale: float = 1.0,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.prior_scale = prior_scale
+        self.normalization = normalization
+        self.scale = scale
+
+    def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
+        return self._prior(X, Y, None)
+
+    def _partial_labels(self, X: Features, Y: LabelArray, weight: FloatArray) -> FloatArray:
+        return self._prior(X, Y, weight)
+
+    def _prior(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> FloatArray:
+        prior_scale = check_number("prior_scale", self.prior_scale, above=0)
+        n_neighbors = check_whole("n_neighbors", self.n_neighbors, least=1)
+        found = label_sources(Y, weight)
+        lemll = LEMLLEnhancer(n_neighbors=n_neighbors, feature_scale="auto", tol=1e-3)
+        rows = lemll._column_scaling(X)
+        scaled = X if rows is None else rows(X)
+        found["LEMLL"] = unit_source(
+            lemll._numerical_labels(scaled, Y)
+            if weight is None
+            else lemll._partial_labels(scaled, Y, weight)
+        )
+        self.optimality_ = lemll.optimality_
+        n_samples, n_features = X.shape
+        if n_samples * n_features * min(n_samples, n_features) <= _LARGEST_DECOMPOSITION:
+            smooth = smooth_by_energy(
+                principal_rows(X), fill_labels(Y, weight), _SMOOTHNESS, _ENERGY
+            )
+            found["smooth labels"] = unit_source(smooth)
+        self._found_sources = found
+        return prior_scale * found["label graph"]
+
+    def _sources(self) -> dict[str, FloatArray]:
+        return self._found_sources

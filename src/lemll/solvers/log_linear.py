@@ -1,0 +1,138 @@
+"""Fit distributions by a log-linear model of few coefficients, to a certified optimum.
+
+Row i has the distribution softmax(G_i t), where G_i has one row per label and t are the
+coefficients. Newton's method minimises a ridge-penalised cross entropy, which is strongly convex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp, softmax
+
+from lemll._types import FloatArray
+from lemll.solvers.interface import Status, check_stopping
+
+__all__ = ["LogLinearSolution", "solve_log_linear"]
+
+# A step must achieve this share of the decrease predicted by the gradient (Armijo's rule).
+SUFFICIENT = 1e-4
+SMALLEST_STEP = 2.0**-40
+
+
+@dataclass(frozen=True)
+class LogLinearSolution:
+    """Coefficients of a log-linear model.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_coefficients,)
+        The minimiser.
+    objective : float
+        The objective there.
+    gap : float
+        Certified bound of the distance to the minimum, relative to the objective.
+    n_iter : int
+        Number of Newton steps.
+    status : {"converged", "max_iter", "stalled"}
+        "stalled" means that rounding errors stopped the descent.
+    """
+
+    coef: FloatArray
+    objective: float
+    gap: float
+    n_iter: int
+    status: Status
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gap met the tolerance."""
+        return self.status == "converged"
+
+
+def solve_log_linear(
+    G: FloatArray,
+    D: FloatArray,
+    ridge: FloatArray,
+    centre: FloatArray,
+    *,
+    tol: float = 1e-9,
+    max_iter: int = 100,
+) -> LogLinearSolution:
+    r"""Fit a log-linear model of distributions.
+
+    With :math:`p_i(t)=\mathrm{softmax}(G_it)`, the coefficients minimise
+
+    .. math:: -\sum_{ij}d_{ij}\log p_{ij}(t)+\tfrac12\sum_k r_k(t_k-c_k)^2 .
+
+    Parameters
+    ----------
+    G : ndarray of shape (n_rows, n_labels, n_coefficients)
+        What each coefficient adds to the logarithm of each degree.
+    D : ndarray of shape (n_rows, n_labels)
+        Distributions.
+    ridge : ndarray of shape (n_coefficients,)
+        The weights r, > 0.
+    centre : ndarray of shape (n_coefficients,)
+        The values c to which the coefficients are pulled.
+    tol : float, default=1e-9
+        Stop when the certified relative gap is at most this.
+    max_iter : int, default=100
+        Largest number of Newton steps.
+
+    Returns
+    -------
+    LogLinearSolution
+        The coefficients. The objective is strongly convex with the modulus ``min(r)``, so a
+        gradient g proves that the minimum is at most ``|g|^2 / (2 min(r))`` below.
+    """
+    check_stopping(tol=tol, max_iter=max_iter)
+    curvature = float(ridge.min())
+
+    def objective(t: FloatArray) -> float:
+        e = G @ t
+        return float(
+            (logsumexp(e, axis=1) - (D * e).sum(axis=1)).sum() + ridge @ (t - centre) ** 2 / 2
+        )
+
+    t = centre.astype(np.float64)
+    value = objective(t)
+    status: Status = "max_iter"
+    gap = np.inf
+    for n_iter in range(max_iter + 1):
+        p = softmax(G @ t, axis=1)
+        gradient = np.einsum("ij,ijk->k", p - D, G) + ridge * (t - centre)
+        gap = float(gradient @ gradient) / (2 * curvature) / max(abs(value), np.finfo(float).tiny)
+        if gap <= tol:
+            status = "converged"
+            break
+        if n_iter == max_iter:
+            break
+        mean = np.einsum("ij,ijk->ik", p, G)
+        hessian = np.einsum("ij,ijk,ijm->km", p, G, G, optimize=True) - mean.T @ mean
+        step = np.linalg.solve(hessian + np.diag(ridge), gradient)
+        length = _step_length(objective, t, step, value, float(gradient @ step))
+        if length == 0:
+            status = "stalled"
+            break
+        t = t - length * step
+        value = objective(t)
+    return LogLinearSolution(t, value, gap, n_iter, status)
+
+
+def _step_length(
+    objective: Callable[[FloatArray], float],
+    t: FloatArray,
+    step: FloatArray,
+    value: float,
+    slope: float,
+) -> float:
+    """Halve the step until it lowers the objective enough; 0 if rounding errors prevent it."""
+    length = 1.0
+    while length >= SMALLEST_STEP:
+        if objective(t - length * step) <= value - SUFFICIENT * length * slope:
+            return length
+        length /= 2
+    return 0.0

@@ -1,0 +1,142 @@
+"""Sources of degrees that rated rows weigh: few rows, wrong sources, unknown cells."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lemll.datasets import binarize_distribution, make_artificial
+from lemll.enhancers import BlendEnhancer, LabelGraphEnhancer, LEMLLEnhancer
+from lemll.enhancers._rated import blend_sources, unit_source
+from lemll.metrics import chebyshev, kl_divergence
+
+
+@pytest.fixture(name="data", scope="module")
+def _data():
+    made = make_artificial(300, random_state=0)
+    return made.X, made.D, binarize_distribution(made.D, 0.5)
+
+
+def fitted(data, n_rated=10, seed=0, **options):
+    X, D, Y = data
+    rows = np.random.RandomState(seed).choice(len(D), n_rated, replace=False)
+    return BlendEnhancer(**options).fit(X, Y).calibrate(rows, D[rows]), rows
+
+
+def test_without_rated_rows_it_is_a_flat_label_graph_and_better_than_uniform(data):
+    X, D, Y = data
+    enhancer = BlendEnhancer().fit(X, Y)
+    graph = LabelGraphEnhancer().fit(X, Y)
+    expected = 0.1 * unit_source(np.log(graph.numerical_labels_))
+    np.testing.assert_allclose(enhancer.numerical_labels_, expected, atol=1e-12)
+    assert enhancer.blend_ is None
+    uniform = np.full(D.shape, 1 / D.shape[1])
+    assert chebyshev(D, enhancer.label_distribution_) < chebyshev(D, uniform)
+
+
+def test_rated_rows_are_kept_and_the_others_improve(data):
+    X, D, Y = data
+    enhancer, rows = fitted(data)
+    others = np.setdiff1d(np.arange(len(D)), rows)
+    np.testing.assert_array_equal(enhancer.label_distribution_[rows], D[rows])
+    graph = LabelGraphEnhancer().fit(X, Y).calibrate(rows, D[rows], random_state=0)
+    uniform = np.full(D.shape, 1 / D.shape[1])
+    errors = [
+        kl_divergence(D[others], found[others])
+        for found in (enhancer.label_distribution_, graph.label_distribution_, uniform)
+    ]
+    assert errors[0] < errors[1] < errors[2]
+
+
+def test_it_says_what_it_used_and_how_sure_it_is(data):
+    enhancer, rows = fitted(data, 20)
+    blend = enhancer.blend_
+    assert set(blend.weights) == {
+        "label graph", "label graph by size", "far label graph", "logical labels", "LEMLL",
+        "smooth labels",
+    }  # fmt: skip
+    assert sum(blend.shares.values()) == pytest.approx(1)
+    assert blend.optimality <= 1e-9
+    # The error of rows left out is about that of rows that nobody rated.
+    D = data[1]
+    others = np.setdiff1d(np.arange(len(D)), rows)
+    true = kl_divergence(D[others], enhancer.label_distribution_[others])
+    assert true / 3 < blend.error < 3 * true
+    assert blend.error < blend.error_of_mean
+    expected = blend.distribution(enhancer._sources())[others]
+    np.testing.assert_allclose(enhancer.label_distribution_[others], expected)
+
+
+def test_one_or_two_rows_fit_one_number(data):
+    for n_rated in (1, 2):
+        enhancer, _ = fitted(data, n_rated)
+        blend = enhancer.blend_
+        assert blend.shares == {"scale of the label graph": 1.0}
+        assert not blend.bias.any()
+        assert [name for name, weight in blend.weights.items() if weight] == ["label graph"]
+        assert blend.error is None
+
+
+def test_sources_that_say_nothing_are_not_trusted():
+    rng = np.random.RandomState(0)
+    noise = {name: unit_source(rng.randn(200, 5)) for name in "abcd"}
+    mean = np.array([0.5, 0.2, 0.1, 0.1, 0.1])
+    D = rng.dirichlet(200 * mean, size=40)
+    blend = blend_sources(noise, np.arange(40), D)
+    # The biases carry the mean; the noise has small weights.
+    assert np.abs(list(blend.weights.values())).max() < 0.1
+    found = blend.distribution(noise)
+    np.testing.assert_allclose(found.mean(axis=0), mean, atol=0.03)
+    assert blend.error < 1.3 * blend.error_of_mean
+
+
+def test_many_rows_recover_weights_and_biases():
+    rng = np.random.RandomState(1)
+    sources = {name: unit_source(rng.randn(2000, 4)) for name in ("one", "two", "three")}
+    weights, bias = np.array([0.5, -0.3, 0.8]), np.array([0.4, 0.0, -0.2, -0.2])
+    log = sum(w * z for w, z in zip(weights, sources.values(), strict=True)) + bias
+    D = np.exp(log) / np.exp(log).sum(axis=1, keepdims=True)
+    blend = blend_sources(sources, np.arange(2000), D)
+    np.testing.assert_allclose(list(blend.weights.values()), weights, atol=0.01)
+    np.testing.assert_allclose(blend.bias, bias, atol=0.01)
+
+
+def test_any_enhancer_can_weigh_its_labels_against_the_label_graph(data):
+    X, D, Y = data
+    rows = np.arange(12)
+    others = np.arange(12, len(D))
+    scaled = LEMLLEnhancer().fit(X, Y).calibrate(rows, D[rows], random_state=0)
+    before = chebyshev(D[others], scaled.label_distribution_[others])
+    scaled.calibrate(rows, D[rows], method="sources", random_state=0)
+    assert chebyshev(D[others], scaled.label_distribution_[others]) < before
+    assert "numerical labels" in scaled.blend_.weights
+    # New rows have no labels, so they use the scale.
+    assert scaled.scale_ != 1
+    assert scaled.fit(X, Y).blend_ is None
+
+
+def test_unknown_cells_never_influence_anything(data):
+    X, D, Y = data
+    hidden = np.random.RandomState(4).uniform(size=Y.shape) < 0.3
+    weight = (~hidden).astype(float)
+    found = [
+        BlendEnhancer()
+        .fit(X, np.where(hidden, poison, Y), label_weight=weight)
+        .calibrate(np.arange(10), D[:10])
+        .label_distribution_
+        for poison in (0.0, 1.0, np.inf)
+    ]
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+
+
+def test_a_source_of_equal_values_is_zero():
+    np.testing.assert_array_equal(unit_source(np.full((3, 2), 0.1)), np.zeros((3, 2)))
+
+
+def test_refusals(data):
+    X, D, Y = data
+    with pytest.raises(ValueError, match="prior_scale"):
+        BlendEnhancer(prior_scale=0.0).fit(X, Y)
+    with pytest.raises(ValueError, match="method='both' must be 'auto', 'scale' or 'sources'"):
+        BlendEnhancer().fit(X, Y).calibrate([0], D[:1], method="both")
