@@ -63,7 +63,7 @@ def test_it_says_what_it_used_and_how_sure_it_is(data):
     true = kl_divergence(D[others], enhancer.label_distribution_[others])
     assert true / 3 < blend.error < 3 * true
     assert blend.error < blend.error_of_mean
-    expected = blend.distribution(enhancer._sources())[others]
+    expected = blend.distribution(enhancer.sources_)[others]
     np.testing.assert_allclose(enhancer.label_distribution_[others], expected)
 
 

@@ -21,6 +21,7 @@ from lemll.paper import (
     QUICK_PREDICTION,
     QUICK_RECONSTRUCTION,
     BestReport,
+    EnhancementReport,
     PredictionReport,
     Ranks,
     ReconstructionAgreement,
@@ -30,6 +31,7 @@ from lemll.paper import (
     lacking,
     make_best_report,
     make_cells_report,
+    make_enhancement_report,
     make_prediction_report,
     make_reconstruction_report,
     make_unobserved_report,
@@ -38,6 +40,7 @@ from lemll.paper import (
     printed_prediction,
     read_protocols,
     repeat,
+    run_enhancement,
 )
 from lemll.report import template_environment, write_comparison, write_table
 
@@ -227,6 +230,27 @@ def best(
 
 
 @app.command()
+def enhancement(
+    *,
+    source: Annotated[
+        Path,
+        typer.Option("--from", help="The folder of the results: a protocol and cells.csv."),
+    ] = Path("results/enhancement"),
+    output: Output = None,
+    run: Annotated[
+        bool, typer.Option("--run", help="First run the cells that cells.csv lacks.")
+    ] = False,
+    jobs: Jobs = 1,
+) -> None:
+    """Compare all enhancers: no truth, a few rated rows, the truth in view."""
+    console = make_console()
+    template_environment()
+    for cell in run_enhancement(source, n_jobs=jobs) if run else ():
+        console.print(f"done: {cell}", markup=False, soft_wrap=True)
+    _print_ours(console, make_enhancement_report(source), output or source, "Label enhancement")
+
+
+@app.command()
 def complete(
     folder: Annotated[Path, typer.Argument(help="A folder of results: protocols and cells.csv.")],
     datasets: Annotated[
@@ -277,7 +301,10 @@ def complete(
 
 
 def _print_ours(
-    console: Console, report: UnobservedReport | BestReport, folder: Path, title: str
+    console: Console,
+    report: UnobservedReport | BestReport | EnhancementReport,
+    folder: Path,
+    title: str,
 ) -> None:
     """Write the tables and the page of an experiment that is not in the paper."""
     files = report.write(folder)

@@ -189,7 +189,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         self.scale_interval_: tuple[float, float] | None = None
         self.blend_: RatedBlend | None = None
         self._given_labels = Y, weight
-        self.label_distribution_ = self._distribution(self.numerical_labels_)
+        self.label_distribution_ = self.distribution(self.numerical_labels_)
         self.classes_ = coding.classes
         self.label_names_ = np.array(coding.names, dtype=object)
         self._warn_of_labels_without_relevant_rows(Y, weight)
@@ -278,7 +278,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         if self._scaling is not None:
             rows = self._scaling(rows)
         outputs: FloatArray = self._model_outputs(rows)
-        return self._distribution(outputs)
+        return self.distribution(outputs)
 
     def calibrate(
         self,
@@ -351,7 +351,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
             self.scale_, self.scale_interval_ = found.scale, found.interval
         self.blend_ = blend
         self.label_distribution_ = (
-            self._distribution(self.numerical_labels_)
+            self.distribution(self.numerical_labels_)
             if blend is None
             else blend.distribution(sources)
         )
@@ -363,7 +363,20 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         own = own_source(self.numerical_labels_, self.normalization)
         return {**label_sources(*self._given_labels), "numerical labels": own}
 
-    def _distribution(self, numerical_labels: FloatArray) -> FloatArray:
+    def distribution(self, numerical_labels: FloatArray) -> FloatArray:
+        """Turn numerical labels into distributions, with the scale in use.
+
+        Parameters
+        ----------
+        numerical_labels : ndarray of shape (n_samples, n_labels)
+            Numerical labels, for example `numerical_labels_`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels)
+            The label distribution: non-negative, each row sums to one.
+        """
+        check_is_fitted(self)
         return normalize(numerical_labels, self.normalization, scale=self.scale_)
 
     def __sklearn_tags__(self) -> Tags:

@@ -61,6 +61,8 @@ class BlendEnhancer(BaseEnhancer):
     blend_ : RatedBlend or None
         What `calibrate` found: weights, biases, the errors of rated rows that were left out, and
         the certificate. None before that.
+    sources_ : dict of str to ndarray of shape (n_samples, n_labels)
+        The sources, each with the mean square 1.
     optimality_ : float
         Certified relative gap of the fit of LEMLL.
     scale_ : float
@@ -136,8 +138,8 @@ class BlendEnhancer(BaseEnhancer):
                 principal_rows(X), fill_labels(Y, weight), _SMOOTHNESS, _ENERGY
             )
             found["smooth labels"] = unit_source(smooth)
-        self._found_sources = found
+        self.sources_ = found
         return prior_scale * found["label graph"]
 
     def _sources(self) -> dict[str, FloatArray]:
-        return self._found_sources
+        return self.sources_

@@ -1,6 +1,8 @@
 """The paper's two experiments, and how close our figures are to the printed ones."""
 
 from lemll.paper.best import BestReport, make_best_report
+from lemll.paper.enhancement import run_enhancement
+from lemll.paper.enhancement_report import EnhancementReport, make_enhancement_report
 from lemll.paper.prediction import (
     N_SPLITS,
     QUICK_PREDICTION,
@@ -28,6 +30,7 @@ __all__ = [
     "QUICK_PREDICTION",
     "QUICK_RECONSTRUCTION",
     "BestReport",
+    "EnhancementReport",
     "PredictionAgreement",
     "PredictionReport",
     "Ranks",
@@ -39,6 +42,7 @@ __all__ = [
     "lacking",
     "make_best_report",
     "make_cells_report",
+    "make_enhancement_report",
     "make_prediction_report",
     "make_reconstruction_report",
     "make_unobserved_report",
@@ -47,4 +51,5 @@ __all__ = [
     "printed_prediction",
     "read_protocols",
     "repeat",
+    "run_enhancement",
 ]

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp, softmax
 
 from lemll._types import FloatArray
 from lemll.solvers.interface import Status, check_stopping
@@ -91,27 +90,35 @@ def solve_log_linear(
     check_stopping(tol=tol, max_iter=max_iter)
     curvature = float(ridge.min())
 
+    flat = G.reshape(-1, G.shape[2])
+
+    def logits(t: FloatArray) -> FloatArray:
+        e = (flat @ t).reshape(D.shape)
+        return np.asarray(e - e.max(axis=1, keepdims=True))
+
     def objective(t: FloatArray) -> float:
-        e = G @ t
-        return float(
-            (logsumexp(e, axis=1) - (D * e).sum(axis=1)).sum() + ridge @ (t - centre) ** 2 / 2
-        )
+        e = logits(t)
+        loss = np.log(np.exp(e).sum(axis=1)).sum() - (D * e).sum()
+        return float(loss + ridge @ (t - centre) ** 2 / 2)
 
     t = centre.astype(np.float64)
     value = objective(t)
     status: Status = "max_iter"
     gap = np.inf
     for n_iter in range(max_iter + 1):
-        p = softmax(G @ t, axis=1)
-        gradient = np.einsum("ij,ijk->k", p - D, G) + ridge * (t - centre)
+        p = np.exp(logits(t))
+        p /= p.sum(axis=1, keepdims=True)
+        gradient = (p - D).ravel() @ flat + ridge * (t - centre)
         gap = float(gradient @ gradient) / (2 * curvature) / max(abs(value), np.finfo(float).tiny)
         if gap <= tol:
             status = "converged"
             break
         if n_iter == max_iter:
             break
-        mean = np.einsum("ij,ijk->ik", p, G)
-        hessian = np.einsum("ij,ijk,ijm->km", p, G, G, optimize=True) - mean.T @ mean
+        # The covariance of the columns of G under p, summed over the rows.
+        weighted = p[:, :, None] * G
+        mean = weighted.sum(axis=1)
+        hessian = weighted.reshape(flat.shape).T @ flat - mean.T @ mean
         step = np.linalg.solve(hessian + np.diag(ridge), gradient)
         length = _step_length(objective, t, step, value, float(gradient @ step))
         if length == 0:

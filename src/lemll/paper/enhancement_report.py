@@ -1,0 +1,344 @@
+"""Report of the comparison of all enhancers in three regimes, from its committed cells."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+from scipy.stats import kendalltau, rankdata
+
+from lemll._types import FloatArray
+from lemll.comparison import ComparisonTable, critical_difference
+from lemll.exceptions import StoreError
+from lemll.experiments import csv_text, write_texts
+from lemll.metrics import METRICS
+from lemll.paper.enhancement import (
+    N_DRAWS,
+    N_RATED,
+    RATED_MEAN,
+    EnhancementKey,
+    MeasuredRegime,
+    enhancement_protocol,
+    read_enhancement,
+    regimes,
+)
+from lemll.paper.prediction_cells import CELLS_FILE
+
+__all__ = ["DEVELOPED_ON", "EnhancementReport", "make_enhancement_report"]
+
+# The ladder of models, the ridges and the prior of the blend were chosen on these data sets.
+DEVELOPED_ON = (
+    "SJAFFE", "Natural_Scene", "Yeast_alpha", "Yeast_cdc", "Yeast_cold", "Yeast_spo5",
+    "Yeast_spoem",
+)  # fmt: skip
+_BASELINES = ("Uniform", "Logical", RATED_MEAN)
+_OURS = "Blend"
+
+
+@dataclass(frozen=True, slots=True)
+class EnhancementReport:
+    """The results of the comparison.
+
+    Attributes
+    ----------
+    rows : tuple of MeasuredRegime
+        All rows of the table.
+    metrics : tuple of str
+        The measures, in the order of the protocol.
+    settings : str
+        What was planned and what is done.
+    """
+
+    rows: tuple[MeasuredRegime, ...]
+    metrics: tuple[str, ...]
+    settings: str
+
+    @property
+    def table(self) -> ComparisonTable:
+        """All measures with ten rated rows, one panel per measure and threshold."""
+        regime = regimes()[2]
+        kept = [row for row in self.rows if row.key.regime == regime]
+        values: dict[tuple[str, float | None, str, str], list[float]] = {
+            (metric, row.key.threshold, row.key.dataset, row.key.method): [row.metrics[metric]]
+            for metric in self.metrics
+            for row in kept
+        }
+        return ComparisonTable.from_values(
+            values, control=_OURS, notes=(self.settings,), condition=regime
+        )
+
+    def best(self) -> str:
+        """Name the method with the best average rank in each regime.
+
+        Returns
+        -------
+        str
+            One line per regime.
+        """
+        lines = []
+        for regime in regimes():
+            means = _mean_ranks(self.rows, regime, self.metrics)
+            if means:
+                first, second = sorted(means, key=lambda name: means[name])[:2]
+                lines.append(
+                    f"- {regime}: {first} has the best average rank ({means[first]:.2f}), before "
+                    f"{second} ({means[second]:.2f})."
+                )
+        return "\n".join(lines)
+
+    def summary(self) -> str:
+        """Write settings, ranks, baselines, changes of order and times in Markdown.
+
+        Returns
+        -------
+        str
+            The text.
+        """
+        lines = [self.settings, "", "## The best methods", "", self.best(), ""]
+        lines += ["## Average ranks", "", _RANKS_TEXT, ""]
+        for regime in regimes():
+            lines += [f"### {regime}", "", *self._rank_lines(regime), ""]
+        lines += ["## The blend beside the best other method", "", _BLEND_TEXT, ""]
+        lines += [*self._blend_lines(), ""]
+        lines += ["## Who beats the baselines", "", _BASELINE_TEXT, "", *self._baseline_lines(), ""]
+        lines += ["## How the order changes between regimes", "", *self._order_lines(), ""]
+        lines += ["## CPU seconds of a fit", "", *self._seconds_lines(), ""]
+        return "\n".join(lines)
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write the summary and the tables.
+
+        Parameters
+        ----------
+        folder : Path
+            Folder to write to; it is created if it does not exist.
+
+        Returns
+        -------
+        list of Path
+            The files: Markdown, and CSV with the average ranks.
+        """
+        texts = {
+            "summary.md": f"# Label enhancement in three regimes: summary\n\n{self.summary()}",
+            "tables.md": f"# Label enhancement, ten rated rows\n\n{self.table.to_markdown()}",
+            "ranks.csv": self._ranks_csv(),
+        }
+        return write_texts(folder, texts)
+
+    def _rank_lines(self, regime: str) -> list[str]:
+        by_measure = {name: _ranks(self.rows, regime, name) for name in self.metrics}
+        methods = list(next(iter(by_measure.values()))[0])
+        if not methods:
+            return ["No data set is complete."]
+        lines = [
+            f"| measure | {' | '.join(methods)} | critical difference |",
+            "|---" * (len(methods) + 2) + "|",
+        ]
+        for name, (found, n_sets) in by_measure.items():
+            title = f"{METRICS[name].title} {METRICS[name].arrow}"
+            shown = [f"{found[method]:.2f}" for method in methods]
+            limit = f"{critical_difference(len(methods), n_sets):.2f}" if n_sets > 1 else ""
+            lines.append(f"| {title} | {' | '.join(shown)} | {limit} |")
+        return lines
+
+    def _blend_lines(self) -> list[str]:
+        lines = [
+            "| regime | data sets | first in | within 1 % of the first in | mean ratio | worst "
+            "ratio | where |",
+            "|---" * 7 + "|",
+        ]
+        for regime in regimes():
+            for title, names in (("chosen on", True), ("others", False)):
+                ratios = {
+                    key: ratio
+                    for key, ratio in _ratios(self.rows, regime).items()
+                    if (key[0] in DEVELOPED_ON) == names
+                }
+                if not ratios:
+                    continue
+                worst = max(ratios, key=lambda key: ratios[key])
+                values = list(ratios.values())
+                lines.append(
+                    f"| {regime} | {title} | {sum(value <= 1 for value in values)} / {len(values)} "
+                    f"| {sum(value <= 1.01 for value in values)} / {len(values)} "
+                    f"| {fmean(values):.3f} | {ratios[worst]:.3f} | {worst[0]}, {worst[1]:g} |"
+                )
+        return lines
+
+    def _baseline_lines(self) -> list[str]:
+        lines = ["| regime | method | " + " | ".join(_BASELINES) + " |", "|---" * 5 + "|"]
+        for regime in regimes():
+            values = _values(self.rows, regime, "chebyshev")
+            methods = list(dict.fromkeys(method for _, method in values))
+            for method in methods:
+                counts = []
+                for baseline in _BASELINES:
+                    pairs = [
+                        (value, values[place, baseline])
+                        for (place, name), value in values.items()
+                        if name == method and (place, baseline) in values and name != baseline
+                    ]
+                    better = sum(value < other for value, other in pairs)
+                    counts.append(f"{better} / {len(pairs)}" if pairs else "")
+                if method not in _BASELINES:
+                    lines.append(f"| {regime} | {method} | {' | '.join(counts)} |")
+        return lines
+
+    def _order_lines(self) -> list[str]:
+        means = {regime: _mean_ranks(self.rows, regime, self.metrics) for regime in regimes()}
+        lines = []
+        names = [regime for regime in regimes() if means[regime]]
+        for first, second in itertools.pairwise(names):
+            shared = [name for name in means[first] if name in means[second]]
+            one, two = ([means[regime][name] for name in shared] for regime in (first, second))
+            swapped = sum(
+                (one[i] - one[j]) * (two[i] - two[j]) < 0
+                for i in range(len(shared))
+                for j in range(i)
+            )
+            pairs = len(shared) * (len(shared) - 1) // 2
+            lines.append(
+                f"- {first}, {second}: {swapped} of {pairs} pairs of methods change their order "
+                f"(Kendall {kendalltau(one, two).statistic:.2f})"
+            )
+        return lines
+
+    def _seconds_lines(self) -> list[str]:
+        regime = regimes()[0]
+        kept = [row for row in self.rows if row.key.regime == regime]
+        methods = list(dict.fromkeys(row.key.method for row in kept))
+        lines = [f"| data set | {' | '.join(methods)} |", "|---" * (len(methods) + 1) + "|"]
+        for dataset in dict.fromkeys(row.key.dataset for row in kept):
+            shown = []
+            for method in methods:
+                found = [r.seconds for r in kept if r.key[0] == dataset and r.key[2] == method]
+                shown.append(f"{fmean(found):.3f}" if found else "")
+            lines.append(f"| {dataset} | {' | '.join(shown)} |")
+        return lines
+
+    def _ranks_csv(self) -> str:
+        lines: list[Sequence[object]] = [["regime", "measure", "data_sets", "method", "rank"]]
+        for regime in regimes():
+            for name in self.metrics:
+                found, n_sets = _ranks(self.rows, regime, name)
+                lines += [[regime, name, n_sets, m, f"{rank:.4f}"] for m, rank in found.items()]
+        return csv_text(lines)
+
+
+_RANKS_TEXT = (
+    "The methods are ranked on each data set and threshold. The ranks of a data set are the means "
+    "over its thresholds, and the unit of the critical difference is the data set. Only data sets "
+    "that all methods have are used."
+)
+_BLEND_TEXT = (
+    "Chebyshev distance of Blend, divided by that of the best other method of the same data set "
+    "and threshold. Its models and its prior were chosen on the data sets "
+    f"{', '.join(DEVELOPED_ON)}; the others had no part in it."
+)
+_BASELINE_TEXT = (
+    "Number of data sets and thresholds on which the Chebyshev distance is below that of the "
+    "uniform distribution, of the logical labels, and of the mean of the rated rows."
+)
+
+
+def make_enhancement_report(folder: Path) -> EnhancementReport:
+    """Summarise the committed cells of a folder, without running anything.
+
+    Parameters
+    ----------
+    folder : Path
+        A folder with a protocol and the table of its cells.
+
+    Returns
+    -------
+    EnhancementReport
+        Tables and summaries.
+    """
+    protocol = enhancement_protocol(folder)
+    planned = {
+        (source.name, threshold, spec.label)
+        for source in protocol.datasets
+        for threshold in protocol.thresholds
+        for spec in protocol.methods
+    }
+    labels = [spec.label for spec in protocol.methods] + [RATED_MEAN]
+    known = {key[:2] for key in planned}
+    rows = [
+        row for row in read_enhancement(folder) if row.key[:2] in known and row.key.method in labels
+    ]
+    if not rows:
+        raise StoreError(
+            f"{folder / CELLS_FILE} has no finished cell of the protocol beside it; run it (--run)."
+        )
+    done = {row.key[:3] for row in rows} & planned
+    settings = (
+        f"{len(done)} of {len(planned)} planned fits are done, each measured in "
+        f"{len(regimes())} regimes. No truth: the default parameters. Rated rows: "
+        f"{', '.join(map(str, N_RATED))} random rows are known, the means of {N_DRAWS} draws, "
+        "measured on the other rows; every method is calibrated by the same code with the same "
+        "draws (Blend weighs its sources, the others have a scale). Oracle: the scale, or the "
+        "weights of Blend, that fit all rows; this uses the truth and is not a method."
+    )
+    order = {name: number for number, name in enumerate(labels)}
+    sets = {source.name: number for number, source in enumerate(protocol.datasets)}
+
+    def place(key: EnhancementKey) -> tuple[int, float, int]:
+        return sets[key.dataset], key.threshold, order[key.method]
+
+    ordered = tuple(sorted(rows, key=lambda row: place(row.key)))
+    return EnhancementReport(ordered, protocol.metrics, settings)
+
+
+Place = tuple[str, float]
+
+
+def _values(
+    rows: Sequence[MeasuredRegime], regime: str, metric: str
+) -> dict[tuple[Place, str], float]:
+    """Return losses by (data set, threshold) and method; similarities are negated."""
+    sign = -1 if METRICS[metric].greater_is_better else 1
+    return {
+        ((row.key.dataset, row.key.threshold), row.key.method): sign * row.metrics[metric]
+        for row in rows
+        if row.key.regime == regime
+    }
+
+
+def _ranks(
+    rows: Sequence[MeasuredRegime], regime: str, metric: str
+) -> tuple[dict[str, float], int]:
+    """Return the average ranks over the complete data sets, and the number of these sets."""
+    values = _values(rows, regime, metric)
+    methods = list(dict.fromkeys(method for _, method in values))
+    places = list(dict.fromkeys(place for place, _ in values))
+    by_set: dict[str, list[FloatArray]] = {}
+    for place in places:
+        found = [values.get((place, method), np.nan) for method in methods]
+        if not np.isnan(found).any():
+            by_set.setdefault(place[0], []).append(rankdata(found))
+    if not by_set:
+        return {}, 0
+    means = np.mean([np.mean(ranks, axis=0) for ranks in by_set.values()], axis=0)
+    return dict(zip(methods, means.tolist(), strict=True)), len(by_set)
+
+
+def _mean_ranks(
+    rows: Sequence[MeasuredRegime], regime: str, metrics: Sequence[str]
+) -> dict[str, float]:
+    found = [_ranks(rows, regime, metric)[0] for metric in metrics]
+    return {method: fmean(ranks[method] for ranks in found) for method in found[0]}
+
+
+def _ratios(rows: Sequence[MeasuredRegime], regime: str) -> dict[Place, float]:
+    """Return the Chebyshev distance of the blend, divided by that of the best other method."""
+    values = _values(rows, regime, "chebyshev")
+    ratios = {}
+    for (place, method), value in values.items():
+        others = [v for (where, name), v in values.items() if where == place and name != method]
+        if method == _OURS and others:
+            ratios[place] = value / min(others)
+    return ratios
