@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lemll.cli.app import app
-from lemll.enhancers import LEMLLEnhancer
+from lemll.enhancers import BlendEnhancer, LEMLLEnhancer
 
 NAMES = ["sky", "sea", "sand"]
 
@@ -47,10 +47,10 @@ def test_degrees_are_written_with_the_labels_names(file, tmp_path):
     output = run("enhance", path, "--labels", ",".join(NAMES), "-o", out)
     header, values = read(out)
     assert header == ["row", *NAMES]
-    expected = LEMLLEnhancer(reg_policy="auto", tol=1e-6, max_iter=5000).fit_enhance(X, Y)
-    np.testing.assert_allclose(values[:, 1:], expected, rtol=1e-4)
+    np.testing.assert_allclose(values[:, 1:], BlendEnhancer().fit_enhance(X, Y), rtol=1e-4)
     assert "30 rows, 3 labels" in output
-    assert "Rate a few rows (--rate 10, or --rated FILE) to fix the scale." in output
+    assert "Blend without rated rows: labels tell which matters more" in output
+    assert "Rate a few rows (--rate 10, or --rated FILE) to fix how steep the degrees" in output
 
 
 @pytest.mark.parametrize("method", ["KM", "Uniform", "GLLE"])
@@ -60,18 +60,40 @@ def test_any_registered_method_will_do(file, tmp_path, method):
     np.testing.assert_allclose(read(out)[1][:, 1:].sum(axis=1), 1, atol=1e-4)
 
 
+def write_ratings(path, known):
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["row", *NAMES])
+        # Degrees on any scale: here of 100 points.
+        writer.writerows([i, *(100 * known[i])] for i in range(10))
+
+
+def test_rated_rows_weigh_the_sources(file, tmp_path):
+    path, X, Y = file
+    known = np.random.RandomState(1).dirichlet(np.ones(3), size=30)
+    write_ratings(tmp_path / "rated.csv", known)
+    common = ["enhance", path, "--labels", ",".join(NAMES), "-o", tmp_path / "d.csv"]
+    output = run(*common, "--rated", tmp_path / "rated.csv")
+    assert "weights from 10 rated rows: " in output
+    assert "(Kullback-Leibler), " in output
+    enhancer = BlendEnhancer().fit(X, Y).calibrate(range(10), known[:10])
+    found = read(tmp_path / "d.csv")[1][:, 1:]
+    np.testing.assert_allclose(found, enhancer.label_distribution_, atol=1e-5)
+    # The rows that the user rated have the degrees of the user.
+    np.testing.assert_allclose(found[:10], known[:10], atol=1e-5)
+
+
 def test_rated_rows_fix_the_scale(file, tmp_path):
     path, X, Y = file
     enhancer = LEMLLEnhancer(reg_policy="auto", tol=1e-6, max_iter=5000, scale=3.0)
     known = enhancer.fit_enhance(X, Y)
     rated = tmp_path / "rated.csv"
-    with rated.open("w", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(["row", *NAMES])
-        # Degrees on any scale: here of 100 points.
-        writer.writerows([i, *(100 * known[i])] for i in range(10))
+    write_ratings(rated, known)
     out = tmp_path / "d.csv"
-    output = run("enhance", path, "--labels", ",".join(NAMES), "--rated", rated, "-o", out)
+    output = run(
+        "enhance", path, "--labels", ",".join(NAMES), "--method", "LEMLL", "--rated", rated,
+        "-o", out,
+    )  # fmt: skip
     assert "scale 3 from 10 rated rows" in output
     np.testing.assert_allclose(read(out)[1][:, 1:], known, atol=1e-3)
 
@@ -118,7 +140,9 @@ def test_a_file_of_a_spreadsheet_and_answers_that_end_early_will_do(file, tmp_pa
     rated = tmp_path / "rated.csv"
     rated.write_text("row,sky,sea,sand\n1,5,3,2\n", encoding="utf-8-sig")
     common = ["enhance", file[0], "--labels", ",".join(NAMES), "-o", tmp_path / "d.csv"]
-    assert "from 1 rated rows (one row gives no interval)" in run(*common, "--rated", rated)
+    assert "Rate at least 3 rows to know how good they are." in run(*common, "--rated", rated)
+    lemll = [*common, "--method", "LEMLL", "--rated", rated]
+    assert "from 1 rated rows (one row gives no interval)" in run(*lemll)
     assert "from 2 rated rows" in run(*common, "--rate", 9, answers="5 3 2\n4 4 2\n")
 
 
