@@ -147,6 +147,13 @@ def test_complete_runs_only_the_cells_that_the_table_lacks(folder, tmp_path):
         assert cell.metrics == pytest.approx(before[key].metrics, abs=1e-6)
 
 
+def test_an_empty_store_leaves_a_new_folder_without_a_table(tmp_path):
+    (tmp_path / "a.toml").write_text(FIRST, encoding="utf-8")
+    assert collect(tmp_path, Store(tmp_path / "store")) == 0
+    assert not (tmp_path / "cells.csv").exists()
+    assert read_cells(tmp_path) == []
+
+
 def test_complete_ignores_protocols_without_the_data_set(folder, tmp_path):
     (protocol, _) = read_protocols(folder)
     assert protocol.on_datasets(["another"]) is None

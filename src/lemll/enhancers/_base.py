@@ -77,6 +77,8 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
     # Enhancers that do not look at the features do not have this parameter.
     feature_scale: str = "none"
     _scaling: Callable[[Features], Features] | None = None
+    # Whether the sign of a numerical label tells if the label is relevant. None: look at U.
+    signed_labels: bool | None = None
     # What `calibrate` does by default.
     _calibration: CalibrationMethod = "scale"
 

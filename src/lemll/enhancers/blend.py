@@ -99,6 +99,7 @@ class BlendEnhancer(BaseEnhancer):
     """
 
     _calibration = "sources"
+    signed_labels = False
 
     def __init__(
         self,

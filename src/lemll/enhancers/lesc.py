@@ -184,6 +184,8 @@ class LESCEnhancer(BaseEnhancer):
     (200, 3)
     """
 
+    signed_labels = False
+
     def __init__(
         self,
         smoothness: float = 1.0,

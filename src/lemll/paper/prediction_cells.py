@@ -303,7 +303,8 @@ def collect(folder: Path, store: Store) -> int:
             (record.status == "done" or old.status != "done") and old.finished < record.finished
         ):
             known[key] = _measured(key, record, metrics)
-    write_cells(folder, known.values())
+    if known:  # a table without rows would have no measures
+        write_cells(folder, known.values())
     return sum(known[key] != before.get(key) for key in known)
 
 

@@ -63,8 +63,9 @@ class TwoStage(MultilabelClassifier):
     Notes
     -----
     Some enhancers (`FCMEnhancer`, `KMEnhancer`, `LabelPropagationEnhancer`, `GLLEEnhancer`) give
-    memberships or degrees, whose sign has no meaning. They are recognised by the mean of the
-    irrelevant entries of U, which is then not negative. In this case the origin of a label is the
+    memberships or degrees, whose sign has no meaning. An enhancer says so by its attribute
+    `signed_labels`; if that is None, they are recognised by the mean of the irrelevant entries of
+    U, which is then not negative. In this case the origin of a label is the
     middle between two means: the mean of U over the rows that have the label, and the mean over
     the rows that do not. For a label with the same value in all rows, the origin is placed so that
     the label is always predicted with that value.
@@ -116,7 +117,8 @@ class TwoStage(MultilabelClassifier):
             )
         self.enhancer_, U = fit_enhancer(enhancer, X, Y, self.memory, weight)
         self.numerical_labels_ = U
-        self.origin_ = _origin(U, Y)
+        signed = getattr(self.enhancer_, "signed_labels", None)
+        self.origin_ = _origin(U, Y, signed)
         self.regressor_ = _fitted(clone(regressor), X, U)
 
     def _outputs(self, X: Features) -> FloatArray:
@@ -141,7 +143,7 @@ class TwoStage(MultilabelClassifier):
             numerical labels.
         """
         outputs = self._validated_scores(X) + self.origin_
-        distribution: FloatArray = self.enhancer_._distribution(outputs)
+        distribution: FloatArray = self.enhancer_.distribution(outputs)
         return distribution
 
     def __sklearn_tags__(self) -> Tags:
@@ -163,7 +165,7 @@ def _fitted(regressor: Estimator, X: Features, U: FloatArray) -> Features:
         raise
 
 
-def _origin(U: FloatArray, Y: LabelArray) -> FloatArray:
+def _origin(U: FloatArray, Y: LabelArray, signed: bool | None) -> FloatArray:
     """Return the numerical value of each label above which it counts as relevant.
 
     Only the known cells of Y count.
@@ -172,7 +174,7 @@ def _origin(U: FloatArray, Y: LabelArray) -> FloatArray:
     sums = np.array([(U * part).sum(axis=0) for part in (Y == 1, Y == 0)])
     # Enhancers with signed labels make irrelevant entries negative: then 0 is the right origin. U
     # is 0 for a label that nobody observed, and it is never predicted.
-    if sums[1].sum() < 0:
+    if sums[1].sum() < 0 if signed is None else signed:
         return np.where(having + lacking == 0, 1.0, 0.0)
     relevant, irrelevant = sums / np.maximum(np.array([having, lacking]), 1)
     # A constant label has only one mean, so there is no middle. Put the origin far enough on one

@@ -17,6 +17,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from lemll._types import SettingsView
 from lemll.enhancers import (
+    BaseEnhancer,
     BlendEnhancer,
     FCMEnhancer,
     GLLEEnhancer,
@@ -39,6 +40,7 @@ from lemll.predictors import (
     LEMLLCV,
     ML2,
     MLFE,
+    MSVR,
     MSVRCV,
     RELIAB,
     BinaryRelevance,
@@ -46,6 +48,7 @@ from lemll.predictors import (
     MSVRClassifier,
     MultilabelForest,
     TagPredictor,
+    TwoStage,
 )
 
 __all__ = ["OPTIONS", "Kind", "Method", "MethodSpec", "get_method", "list_methods", "register"]
@@ -252,6 +255,14 @@ _RELIAB_GRID = {
 }
 # The first stage of the published reconstructions.
 _ML2 = partial(ML2, ridge=1e-5)
+# Enhancers whose numerical labels a regressor learns, to see whether better degrees predict better.
+_FIRST_STAGES: Mapping[str, BaseEnhancer] = {
+    "LEMLL": LEMLLEnhancer(feature_scale="auto"),
+    "GLLE": GLLEEnhancer(),
+    "LESC": LESCEnhancer(),
+    "LabelGraph": LabelGraphEnhancer(),
+    "Blend": BlendEnhancer(),
+}
 # More accuracy does not change figures with three decimals, and a grid takes a third of the time.
 _RELIAB_LEARNER = partial(RELIAB, tol=1e-4)
 
@@ -281,6 +292,16 @@ for _method in (
         "propagation, then maximum entropy",
         # The average precision does not see tau, which decides how many labels are predicted.
         decisions=("tau",),
+    ),
+    *(
+        Method(
+            f"{name} + MSVR",
+            "learner",
+            partial(TwoStage, enhancer, MSVR(tol=1e-4)),
+            {"regressor__alpha": PAPER_GRID},
+            f"labels enhanced by {name}, then regression",
+        )
+        for name, enhancer in _FIRST_STAGES.items()
     ),
     Method("LEMLL", "enhancer", _LEMLL, _LEMLL_GRID, "numerical labels of Eq. (9)"),
     Method("FCM", "enhancer", _FCM, {}, "memberships in fuzzy clusters"),

@@ -56,10 +56,12 @@ def fit_enhancer(
 
 
 def _fit(enhancer: Estimator, X: Features, Y: MatrixLike, weight: FloatArray | None) -> Features:
-    # Without weights, an enhancer of the user need not know them.
-    if weight is None:
-        return enhancer.fit(X, Y)
     with warnings.catch_warnings():
-        # The classifier has already named the labels that nobody observed.
+        # The classifier has already named the labels that nobody observed, and it does not show
+        # the degrees of labels without a relevant row.
         warnings.filterwarnings("ignore", "labels without an observed cell")
+        warnings.filterwarnings("ignore", "no row has the labels")
+        # Without weights, an enhancer of the user need not know them.
+        if weight is None:
+            return enhancer.fit(X, Y)
         return enhancer.fit(X, Y, label_weight=weight)
