@@ -124,7 +124,7 @@ class BlendEnhancer(BaseEnhancer):
         prior_scale = check_number("prior_scale", self.prior_scale, above=0)
         n_neighbors = check_whole("n_neighbors", self.n_neighbors, least=1)
         found = label_sources(Y, weight)
-        lemll = LEMLLEnhancer(n_neighbors=n_neighbors, feature_scale="auto", tol=1e-3)
+        lemll = LEMLLEnhancer(n_neighbors=n_neighbors, feature_scale="auto")
         rows = lemll._column_scaling(X)
         scaled = X if rows is None else rows(X)
         found["LEMLL"] = unit_source(
