@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import subprocess
@@ -22,6 +23,7 @@ from lemll.enhancers import LEMLLEnhancer
 from lemll.exceptions import ModelFileError
 from lemll.models import TableModel, fit_table, read_metadata
 from lemll.models.files import _checksum
+from lemll.models.trusted import TRUSTED
 from lemll.tables import Table, read_table
 
 LEARNERS = [
@@ -242,3 +244,16 @@ def test_a_failed_write_leaves_the_old_file(file, model, tmp_path, monkeypatch):
         lemll.save(model, path)
     assert path.read_bytes() == b"old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["m.lemll"]
+
+
+def test_every_trusted_type_exists():
+    # A renamed class would make models that cannot be saved; this is found without a fit.
+    for name in TRUSTED:
+        module, _, rest = name.partition(".")
+        found, path = importlib.import_module(module), module
+        for part in rest.split("."):
+            path = f"{path}.{part}"
+            if not hasattr(found, part):
+                found = importlib.import_module(path)
+            else:
+                found = getattr(found, part)
