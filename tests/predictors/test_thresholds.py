@@ -79,7 +79,7 @@ def test_faults():
     X, Y = data.X[:40] / 16, data.Y[:40]
     with pytest.raises(ValueError, match="thresholds='best' must be 'zero', 'f1', 'hamming'"):
         LEMLL(thresholds="best").fit(X, Y)
-    with pytest.raises(ValueError, match="needs at least 10 rows, got 8; use thresholds='zero'"):
+    with pytest.raises(ValueError, match="needs at least 10 rows, got 8; leave it out"):
         LEMLL(thresholds="f1").fit(X[:8], Y[:8])
     with pytest.raises(ValueError, match="the given graph does not hold"):
         LEMLL(thresholds="f1", graph=reconstruction_weights(X, 5)).fit(X, Y)

@@ -28,7 +28,8 @@ from lemll._validation import all_or_nothing, check_n_jobs, check_number, check_
 from lemll._warnings import warn_caller
 from lemll.fitting import check_scale, inverse_variance, usual_scale
 from lemll.model_selection import IterativeStratifiedKFold
-from lemll.predictors._base import LabelScorer, partial_refusal
+from lemll.predictors._base import partial_refusal
+from lemll.predictors.calibrated import CalibratedProbabilities
 from lemll.predictors.search.folds import Fold, Space, measures_of
 from lemll.predictors.search.grid import (
     SPACE_PARAMETERS,
@@ -51,7 +52,7 @@ _FINALISTS = 10
 _ROWS_FOR_THREADS = 3000
 
 
-class PathCV(LabelScorer):
+class PathCV(CalibratedProbabilities):
     """Base of classifiers that choose their parameters by cross-validation.
 
     A subclass has the parameters read here, and implements `_axes` and `_model`.
@@ -334,12 +335,15 @@ class PathCV(LabelScorer):
             epsilon=self.epsilon,
             # A 1-D target takes the class with the best score, so thresholds have no effect.
             thresholds=self.thresholds if coding.multilabel else "zero",
+            probability=self.probability,
             tol=self.tol_final,
             max_iter=self.max_iter,
         )
         labels = Y if weight is None else np.where(Y < 0, np.nan, Y)
         self._rows = space.fit(X)
         self.best_estimator_ = model.fit(self._rows(X), labels, label_weight=weight)
+        if self.probability:
+            self._calibration = model._calibration
         self._store(coding, model.thresholds_)
 
     def _score(self, X: Features) -> FloatArray:
