@@ -52,7 +52,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "comparison": {"experiments", "datasets", "metrics"},
     "paper": {"comparison", "experiments", "enhancers", "fitting", "datasets", "metrics"},
-    "report": {"comparison", "experiments", "datasets", "metrics"},
+    "report": {"comparison", "models", "experiments", "datasets", "metrics"},
     "demo": {
         "report",
         "comparison",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -40,10 +40,12 @@ __all__ = [
     "names_of",
     "print_assessment",
     "print_json",
+    "print_labels",
     "read_data",
     "say",
 ]
 
+_SHOWN_LABELS = 12
 _INTERRUPTED = 130  # by convention, the exit code of a process that Ctrl-C ended
 
 Data = Annotated[
@@ -170,13 +172,41 @@ def print_assessment(console: Console, found: Assessment, title: str) -> None:
             f"{score.baseline:.3f}",
         )
     console.print(table)
-    console.print(found.verdict, soft_wrap=True)
-    if found.n_untagged > found.n_rows / 2:
+    if found.labels.calibration_error is not None:
         console.print(
-            f"{found.n_untagged} of {found.n_rows} rows get no label: no probability is above one "
-            "half. The probabilities still rank the labels.",
+            f"Probabilities are off by {found.labels.calibration_error:.3f} on average "
+            "(calibration error)."
+        )
+    console.print(found.verdict, soft_wrap=True)
+    if found.mostly_untagged:
+        console.print(
+            f"{found.n_untagged} of {found.n_rows} rows get no label, and {found.n_tagged} have one: "
+            "no score is above its threshold. To predict more labels, fit with --thresholds f1 (in "
+            "Python thresholds='f1'). The scores rank the labels in any case.",
             soft_wrap=True,
         )
+
+
+def print_labels(console: Console, found: Assessment, names: Sequence[str]) -> None:
+    """Print the figures of the most frequent labels."""
+    figures = sorted(
+        zip(names, found.labels.figures, strict=True), key=lambda pair: -pair[1]["relevant"]
+    )
+    title = "Labels, the most frequent first"
+    table = RichTable(
+        "label", "relevant", "predicted", "precision", "recall", "F1", "AUC", title=title
+    )
+    for name, figure in figures[:_SHOWN_LABELS]:
+        shares = (figure[key] for key in ("precision", "recall", "f1", "auc"))
+        table.add_row(
+            name,
+            str(figure["relevant"]),
+            str(figure["predicted"]),
+            *("" if share is None else f"{share:.3f}" for share in shares),
+        )
+    console.print(table)
+    if len(figures) > _SHOWN_LABELS:
+        console.print(f"and {len(figures) - _SHOWN_LABELS} more labels; --json shows them")
 
 
 @contextmanager

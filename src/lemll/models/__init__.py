@@ -5,19 +5,23 @@
 """
 
 from lemll.models.assess import MEASURES, Assessment, Score, assess, label_shares
+from lemll.models.compare import FREQUENCY, LearnerScores, compare_learners
 from lemll.models.files import LARGEST, SUFFIX, load, read_metadata, save
 from lemll.models.training import LEARNERS, Predictions, TableModel, fit_table, make_learner
 
 __all__ = [
+    "FREQUENCY",
     "LARGEST",
     "LEARNERS",
     "MEASURES",
     "SUFFIX",
     "Assessment",
+    "LearnerScores",
     "Predictions",
     "Score",
     "TableModel",
     "assess",
+    "compare_learners",
     "fit_table",
     "label_shares",
     "load",

@@ -20,6 +20,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "connection": ("minmax", "label", "none"),
     "emp": ("virtual", "pairwise"),
     "estimator": ("weka",),
+    "feature_scale": ("auto", "standard", "maxabs", "none"),
     "kernel": ("auto", "linear", "rbf", "poly", "sigmoid", "cosine", "precomputed"),
     "kernel_gamma": ("variance", "distance"),
     "max_features": ("sqrt", "log2"),
