@@ -41,7 +41,7 @@ ALLOWED: dict[str, set[str]] = {
         "model_selection",
     },
     "tables": set(),
-    "models": {"tables", "predictors", "metrics", "model_selection"},
+    "models": {"tables", "predictors", "topology", "metrics", "model_selection"},
     "experiments": {
         "predictors",
         "enhancers",
@@ -52,7 +52,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "comparison": {"experiments", "datasets", "metrics"},
     "paper": {"comparison", "experiments", "enhancers", "fitting", "datasets", "metrics"},
-    "report": {"comparison", "models", "experiments", "datasets", "metrics"},
+    "report": {"comparison", "models", "tables", "experiments", "datasets", "metrics"},
     "demo": {
         "report",
         "comparison",

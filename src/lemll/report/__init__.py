@@ -2,6 +2,7 @@
 
 from lemll.report._diagrams import rank_diagram
 from lemll.report.comparison import write_comparison, write_table
+from lemll.report.explain import write_explanation
 from lemll.report.learners import LearnerVerdict, judge_learners, write_learners
 from lemll.report.page import (
     Link,
@@ -28,6 +29,7 @@ __all__ = [
     "score_surface",
     "template_environment",
     "write_comparison",
+    "write_explanation",
     "write_learners",
     "write_page",
     "write_table",
