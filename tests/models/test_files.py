@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import io
 import json
+import resource
 import subprocess
 import sys
+import time
 import warnings
 import zipfile
 
@@ -125,9 +127,11 @@ def mutated(data, rng):
 def test_a_mutated_file_never_loads_wrongly(model, file, table, tmp_path):
     rng, path = np.random.RandomState(0), tmp_path / "m.lemll"
     data, expected = file.read_bytes(), model.predict(table).probabilities
-    refused = 0
+    refused, slowest = 0, 0.0
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for _ in range(10_000):
         path.write_bytes(mutated(data, rng))
+        begin = time.perf_counter()
         try:
             found = lemll.load(path)
         except ModelFileError:
@@ -135,7 +139,11 @@ def test_a_mutated_file_never_loads_wrongly(model, file, table, tmp_path):
         else:  # a change where the archive holds nothing of importance, such as a time stamp
             assert found.to_json() == model.to_json()
             np.testing.assert_array_equal(found.predict(table).probabilities, expected)
+        slowest = max(slowest, time.perf_counter() - begin)
     assert refused > 7500
+    assert slowest < 20  # none hangs
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 200 * 1024, f"{grown} KiB"
 
 
 def rewritten(file, path, change_metadata=None, change_pipeline=None, seal=True):

@@ -152,3 +152,35 @@ def test_scores_without_information_are_no_evidence():
     assert found.verdict.startswith("No evidence of learning")
     assert found.n_untagged == len(Y)
     assert found.to_json()["learned"] is False
+
+
+def test_ctrl_c_in_the_last_fit_keeps_the_measured_model(table, spec):
+    calls = []
+
+    class Stopped(BinaryRelevance):
+        def fit(self, X, y):
+            calls.append(len(y))
+            if len(calls) == 2:
+                raise KeyboardInterrupt
+            return super().fit(X, y)
+
+    lines = []
+    model, found = fit_table(table, spec, ids="file", learner=Stopped(), progress=lines.append)
+    assert model.n_rows == 120 - found.n_rows == calls[0]
+    assert "is kept" in lines[-1]
+
+
+def test_predictions_as_a_frame_have_ids_and_labels(model, table):
+    found = model.predict(table)
+    frame = found.to_frame()
+    assert list(frame.columns) == list(model.label_names)
+    assert frame.index[0] == "IMG_0_00000"
+    np.testing.assert_array_equal(frame.to_numpy(), found.probabilities)
+
+
+@pytest.mark.parametrize("name", ["LEMLL", "MSVR", "TagPredictor"])
+def test_thresholds_can_be_chosen_by_name(name):
+    learner = make_learner(name, thresholds="f1")
+    assert "f1" in (getattr(learner, "optimize", ""), learner.thresholds)
+    with pytest.raises(LemllError, match="--thresholds must be zero, f1 or hamming, got 'best'"):
+        make_learner(name, thresholds="best")

@@ -248,7 +248,8 @@ def fit_table(
 
     One row in five is held out, stratified by the labels. The encoder and the learner are fitted
     to the other rows and predict the held-out ones, which gives the figures. Then both are fitted
-    to all rows, which gives the model.
+    to all rows, which gives the model. Ctrl-C (KeyboardInterrupt) in this last fit keeps the model
+    that was measured.
 
     Parameters
     ----------
@@ -296,15 +297,20 @@ def fit_table(
         # With the same time, more rows would leave members out, and the figures would be those of
         # another model.
         pipeline[-1].set_params(max_seconds=max(learner.max_seconds, 2 * seconds))
-    fitted = fit_rows(pipeline, data, np.arange(len(data.Y)), say)
-    _compare_members(first[-1], fitted[-1], say)
+    rows = np.arange(len(data.Y))
+    try:
+        fitted = fit_rows(pipeline, data, rows, say)
+        _compare_members(first[-1], fitted[-1], say)
+    except KeyboardInterrupt:
+        say(f"stopped; the model of {len(train)} rows, which was measured, is kept")
+        fitted, rows = first, train
     model = TableModel(
         pipeline=fitted,
         spec=spec,
         id_column=ids,
         label_names=data.label_names,
-        shares=tuple(label_shares(data.Y).tolist()),
-        n_rows=len(data.Y),
+        shares=tuple(label_shares(data.Y[rows]).tolist()),
+        n_rows=len(rows),
         report=assessment.to_json(),
     )
     return model, assessment

@@ -75,7 +75,8 @@ class LEMLLCV(PathCV):
         Number of folds that run at the same time, in threads, as in joblib. The result does not
         depend on it.
     callback : callable, optional
-        Called with a `SearchProgress` (done, expected, best_score, elapsed) after each fold.
+        Called with a `SearchProgress` (done, expected, best_score, elapsed) after each fold. If it
+        returns True, the search ends early, as with `max_seconds`, with the best so far.
 
     Attributes
     ----------
