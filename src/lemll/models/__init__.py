@@ -10,6 +10,7 @@ from lemll.models.compare import FREQUENCY, LearnerScores, compare_learners
 from lemll.models.curves import THRESHOLDS
 from lemll.models.explain import Explanation, Feature, explain_table
 from lemll.models.files import LARGEST, SUFFIX, load, read_metadata, save
+from lemll.models.onnx import to_onnx
 from lemll.models.training import LEARNERS, Predictions, TableModel, fit_table, make_learner
 
 __all__ = [
@@ -35,4 +36,5 @@ __all__ = [
     "make_learner",
     "read_metadata",
     "save",
+    "to_onnx",
 ]
