@@ -17,7 +17,7 @@ from lemll.cli._console import safe_text
 from lemll.exceptions import LemllError
 from lemll.metrics import METRICS
 from lemll.models import Assessment, TableModel, load
-from lemll.tables import LabelSpec, Table, read_table
+from lemll.tables import SUFFIXES, LabelSpec, Table, read_table
 
 __all__ = [
     "AsJson",
@@ -35,6 +35,7 @@ __all__ = [
     "Tags",
     "Untagged",
     "interruptible",
+    "is_table",
     "label_spec",
     "load_model",
     "names_of",
@@ -42,6 +43,7 @@ __all__ = [
     "print_json",
     "print_labels",
     "read_data",
+    "refuse_table_options",
     "say",
 ]
 
@@ -134,6 +136,24 @@ def read_data(path: Path, keep: list[str], options: Settings) -> Table:
 
 def _sign(delimiter: str | None) -> str | None:
     return "\t" if delimiter in (r"\t", "tab") else delimiter
+
+
+def is_table(file: str, labels: str | None, tags: str | None) -> bool:
+    """Return whether a file is a table of any columns, rather than a data set of numbers."""
+    suffix = Path(file).suffix.lower()
+    if suffix not in SUFFIXES or (labels or "").lower().endswith(".xml"):
+        return False
+    # Parquet files that lemll wrote name their labels.
+    return suffix != ".parquet" or labels is not None or tags is not None
+
+
+def refuse_table_options(file: str, given: dict[str, str | None]) -> None:
+    """Refuse options of tables for other files."""
+    wrong = next((name for name, value in given.items() if value is not None), None)
+    if wrong is not None:
+        raise LemllError(
+            f"{wrong} needs a table ({', '.join(SUFFIXES)}), and {file} is none; leave it out"
+        )
 
 
 def load_model(path: Path, max_size: int) -> TableModel:

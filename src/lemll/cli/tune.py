@@ -32,11 +32,13 @@ from lemll.cli._tables import (
     Tags,
     Untagged,
     interruptible,
+    is_table,
     label_spec,
     names_of,
     print_assessment,
     print_json,
     read_data,
+    refuse_table_options,
     say,
 )
 from lemll.cli.datasets import Missing, Nominal, load_named
@@ -47,7 +49,7 @@ from lemll.model_selection import IterativeStratifiedKFold
 from lemll.models import assess, label_shares
 from lemll.predictors import LEMLL, LEMLLCV, SearchProgress
 from lemll.report import draw_label_movement, draw_scores, score_surface
-from lemll.tables import SUFFIXES, LabelledTable, TableEncoder, split_table
+from lemll.tables import LabelledTable, TableEncoder, split_table
 
 __all__ = ["tune"]
 
@@ -112,7 +114,7 @@ def tune(
     """
     console = make_console()
     clock = _Clock(seconds)
-    if _is_table(file, labels, tags):
+    if is_table(file, labels, tags):
         table = read_data(
             Path(file),
             [name for name in (tags, ids) if name is not None],
@@ -121,12 +123,9 @@ def tune(
         spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels)
         split = _split_table(split_table(table, spec, ids=ids, ignore=names_of(ignore)), holdout)
     else:
-        given = {"--tags": tags, "--id": ids, "--ignore": ignore, "--delimiter": delimiter}
-        wrong = next((name for name, value in given.items() if value is not None), None)
-        if wrong is not None:
-            raise LemllError(
-                f"{wrong} needs a table ({', '.join(SUFFIXES)}), and {file} is none; leave it out"
-            )
+        refuse_table_options(
+            file, {"--tags": tags, "--id": ids, "--ignore": ignore, "--delimiter": delimiter}
+        )
         dataset = load_named(file, labels=labels, nominal=nominal, missing=missing)
         split = _split_dataset(dataset, holdout)
     measures = [name.strip() for name in scoring.split(",")]
@@ -211,15 +210,6 @@ class _Clock:
     def is_over(self) -> bool:
         """Return whether the budget is used up."""
         return time.perf_counter() - self._begin > self._seconds
-
-
-def _is_table(file: str, labels: str | None, tags: str | None) -> bool:
-    """Return whether a file is a table of any columns, rather than a data set of numbers."""
-    suffix = Path(file).suffix.lower()
-    if suffix not in SUFFIXES or (labels or "").lower().endswith(".xml"):
-        return False
-    # Parquet files that lemll wrote name their labels.
-    return suffix != ".parquet" or labels is not None or tags is not None
 
 
 def _split_table(data: LabelledTable, holdout: int) -> _Split:
