@@ -14,12 +14,16 @@ from lemll.experiments import list_methods
 project = "lemll"
 copyright = "2026, the lemll developers"
 version = release = lemll.__version__
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax", "numpydoc",
-              "myst_parser", "sphinx_gallery.gen_gallery"]  # fmt: skip
+# The formulas are drawn by a MathJax in the pages' own folder, so that they need no network.
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax",
+              "sphinx-mathjax-offline", "numpydoc", "myst_parser",
+              "sphinx_gallery.gen_gallery"]  # fmt: skip
 html_theme = "pydata_sphinx_theme"
 exclude_patterns = ["_build", "_generated/methods.md"]
 numpydoc_show_class_members = False
-autosummary_generate = False
+autosummary_generate = True
+autosummary_imported_members = True
+templates_path = ["_templates"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 2
 

@@ -30,6 +30,7 @@ from lemll._types import (
     Thresholds,
 )
 from lemll._validation import all_or_nothing, check_whole
+from lemll._warnings import warn_caller
 from lemll.fitting import fit_scaling, normalize
 
 __all__ = [
@@ -45,6 +46,8 @@ __all__ = [
 ]
 
 _FOLDS = 5
+# Few rows may be without a label by chance.
+_FEWEST_ROWS_TO_WARN = 20
 
 
 # Learners that accept unknown cells and confidences; a test compares this with the classes.
@@ -168,7 +171,27 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             array is returned, because a frame with another index would be joined to wrong rows.
         """
         scores = self._validated_scores(X)
+        self._warn_untagged(scores)
         return self._coding.labels(scores, X, self.thresholds_)
+
+    def _note_tags(self, Y: LabelArray) -> None:
+        """Remember whether most training rows have a relevant label."""
+        self._mostly_tagged = bool((Y == 1).any(axis=1).mean() > 0.5)
+
+    def _warn_untagged(self, scores: FloatArray) -> None:
+        """Warn if most rows get no label although most training rows have one."""
+        # Learners with thresholds of their own have no parameter of this name.
+        expected = getattr(self, "_mostly_tagged", False) and "thresholds" in self.get_params()
+        if not (expected and self._coding.multilabel and self.thresholds == "zero"):
+            return
+        empty = int((scores <= self.thresholds_).all(axis=1).sum())
+        if len(scores) >= _FEWEST_ROWS_TO_WARN and empty > len(scores) / 2:
+            warn_caller(
+                f"{type(self).__name__} predicts no label in {empty} of {len(scores)} rows: no "
+                "score is above 0; fit it with thresholds='f1' to choose one threshold per "
+                "label, or rank the labels by decision_function.",
+                UserWarning,
+            )
 
     def predict_top_k(self, X: MatrixLike, k: int) -> Array:
         """Return the names of the k labels with the highest scores in each row, best first.
@@ -290,6 +313,7 @@ class MultilabelClassifier(LabelScorer):
         check_same_rows(X, label_weight)
         X, Y, coding = self._validated(X, y, label_weight)
         Y, weight = weigh_cells(Y, label_weight, coding.names)
+        self._note_tags(Y)
         thresholds = np.zeros(Y.shape[1])
         # A 1-D target takes the class with the best score, so thresholds have no effect.
         criterion = None if self.thresholds == "zero" or not coding.multilabel else self.thresholds

@@ -138,6 +138,7 @@ class PathCV(CalibratedProbabilities):
         found = self._search(X, Y, weight, groups)
         self._learn(X, Y, weight, found["_combination"], coding)
         self.__dict__.update(found)
+        self._note_tags(Y)
         return self
 
     def _check_partial(self, weight: FloatArray) -> None:
