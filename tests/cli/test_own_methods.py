@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from lemll.cli.app import app
 from lemll.exceptions import ProtocolError
 from lemll.experiments import Protocol, import_from_folder
+from lemll.experiments.protocols import methods
 
 LEMLL = str(Path(sys.executable).with_name("lemll"))
 METHODS = """
@@ -56,8 +57,9 @@ def folder(path, name):
 
 
 @pytest.fixture(autouse=True)
-def _same_path(monkeypatch):
+def _nothing_stays(monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(methods, "_METHODS", dict(methods._METHODS))
 
 
 def test_a_protocol_does_not_run_code_by_itself(tmp_path):
