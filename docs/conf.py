@@ -1,5 +1,6 @@
 """Sphinx configuration; the pictures of the guide are made by the code they explain."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -50,3 +51,15 @@ rows = [
 ]
 header = ["| method | kind | tuned | what it does |", "|---|---|---|---|"]
 (generated / "methods.md").write_text("\n".join([*header, *rows, ""]), encoding="utf-8")
+
+
+def _plain_references(*event):
+    """Turn links into scikit-learn's own pages, which inherited docstrings have, into text."""
+    lines = event[-1]  # the other arguments are the application, the object and options
+    for number, line in enumerate(lines):
+        lines[number] = re.sub(r":ref:`([^`<]*?)\s*<[^`>]*>`", r"\1", line)
+
+
+def setup(app):
+    """Connect what changes docstrings."""
+    app.connect("autodoc-process-docstring", _plain_references)
