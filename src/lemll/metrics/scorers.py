@@ -73,7 +73,7 @@ def scorer_names() -> list[str]:
     --------
     >>> from lemll.metrics import scorer_names
     >>> scorer_names()[:3]
-    ['average_precision', 'canberra', 'chebyshev']
+    ['average_precision', 'brier_score', 'calibration_error']
     """
     return sorted(METRICS)
 
