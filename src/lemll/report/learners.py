@@ -170,22 +170,24 @@ def write_learners(path: Path, found: LearnerScores, verdict: LearnerVerdict) ->
 
 
 def _means(found: LearnerScores) -> tuple[list[str], list[list[str]]]:
-    header = ["learner", *(f"{METRICS[m].title} {METRICS[m].arrow}" for m in found.measures)]
-    header.append("seconds per fit")
+    """Return one row per measure and one column per learner, and a last row with the times."""
     means, deviations = found.values.mean(axis=0), found.values.std(axis=0, ddof=1)
-    signs = np.array([1 if METRICS[m].greater_is_better else -1 for m in found.measures])
-    best = np.nanmax(np.where(np.isfinite(means), means * signs, -np.inf), axis=0)
     rows = []
-    for i, name in enumerate(found.learners):
-        cells = [name]
-        for j in range(len(found.measures)):
-            if not np.isfinite(means[i, j]):
-                cells.append("–")
-                continue
-            star = " *" if np.isclose(means[i, j] * signs[j], best[j], rtol=0, atol=5e-4) else ""
-            cells.append(f"{means[i, j]:.3f} ± {deviations[i, j]:.3f}{star}")
-        rows.append([*cells, f"{found.seconds[:, i].mean():.1f}"])
-    return header, rows
+    for j, measure in enumerate(found.measures):
+        metric = METRICS[measure]
+        signed = means[:, j] if metric.greater_is_better else -means[:, j]
+        known = np.isfinite(signed)
+        best = signed[known].max() if known.any() else np.inf
+        cells = [
+            f"{means[i, j]:.3f} ± {deviations[i, j]:.3f}{' *' if signed[i] > best - 5e-4 else ''}"
+            if known[i]
+            else "–"
+            for i in range(len(found.learners))
+        ]
+        rows.append([f"{metric.title} {metric.arrow}", *cells])
+    seconds = found.seconds.mean(axis=0)
+    rows.append(["seconds per fit", *(f"{value:.1f}" for value in seconds)])
+    return ["measure", *found.learners], rows
 
 
 def _differences(verdict: LearnerVerdict) -> TableData:
