@@ -377,3 +377,14 @@ def test_a_callback_can_end_the_search():
     everything = LEMLLCV(kernel="auto", search="coarse", cv=2).fit(data.X[:120], data.Y[:120])
     assert 0 < len(model.cv_results_["optimality"]) < len(everything.cv_results_["optimality"])
     assert model.predict(data.X[120:130]).shape == (10, 8)
+
+
+def test_the_coarse_search_ends_when_the_time_is_over():
+    calls = []
+
+    def evaluate(points):
+        calls.append(len(points))
+        return np.arange(len(points), dtype=float)
+
+    coarse_to_fine([[1.0, 2.0, 3.0, 4.0, 5.0]] * 3, evaluate, is_over=lambda: True)
+    assert len(calls) == 1

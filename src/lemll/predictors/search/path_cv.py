@@ -225,7 +225,11 @@ class PathCV(CalibratedProbabilities):
                 trials.evaluate(space, grid)
             else:
                 trials.expect(None, len(spaces) - number)
-                coarse_to_fine(axes, partial(trials.evaluate, space, keep=True))
+                coarse_to_fine(
+                    axes,
+                    partial(trials.evaluate, space, keep=True),
+                    is_over=trials.out_of_time,
+                )
             trials.forget()
 
     def _final(self, trials: Trials) -> int:
