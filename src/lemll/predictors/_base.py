@@ -182,7 +182,9 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Warn if most rows get no label although most training rows have one."""
         # Learners with thresholds of their own have no parameter of this name.
         expected = getattr(self, "_mostly_tagged", False) and "thresholds" in self.get_params()
-        if not (expected and self._coding.multilabel and self.thresholds == "zero"):
+        # A single label is simply not predicted; that is an answer.
+        several = self._coding.multilabel and scores.shape[1] > 1
+        if not (expected and several and self.thresholds == "zero"):
             return
         empty = int((scores <= self.thresholds_).all(axis=1).sum())
         if len(scores) >= _FEWEST_ROWS_TO_WARN and empty > len(scores) / 2:
