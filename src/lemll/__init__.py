@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -52,11 +53,17 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name when it is first used, so that ``lemll --version`` does not wait."""
-    if name not in __all__:
+    """Import a public name or a package when it is first used.
+
+    So ``lemll --version`` does not wait, and ``lemll.metrics`` needs no import of its own.
+    """
+    if name in __all__:
+        room = "lemll.models" if name in ("load", "save") else "lemll.predictors"
+        found: object = getattr(import_module(room), name)
+    elif not name.startswith("_") and find_spec(f"lemll.{name}") is not None:
+        found = import_module(f"lemll.{name}")
+    else:
         raise AttributeError(f"module 'lemll' has no attribute {name!r}")
-    room = "lemll.models" if name in ("load", "save") else "lemll.predictors"
-    found = getattr(import_module(room), name)
     globals()[name] = found
     return found
 
