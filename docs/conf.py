@@ -1,5 +1,6 @@
 """Sphinx configuration; the pictures of the guide are made by the code they explain."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -14,12 +15,16 @@ from lemll.experiments import list_methods
 project = "lemll"
 copyright = "2026, the lemll developers"
 version = release = lemll.__version__
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax", "numpydoc",
-              "myst_parser", "sphinx_gallery.gen_gallery"]  # fmt: skip
+# The formulas are drawn by a MathJax in the pages' own folder, so that they need no network.
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax",
+              "sphinx-mathjax-offline", "numpydoc", "myst_parser",
+              "sphinx_gallery.gen_gallery"]  # fmt: skip
 html_theme = "pydata_sphinx_theme"
 exclude_patterns = ["_build", "_generated/methods.md"]
 numpydoc_show_class_members = False
-autosummary_generate = False
+autosummary_generate = True
+autosummary_imported_members = True
+templates_path = ["_templates"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 2
 
@@ -46,3 +51,15 @@ rows = [
 ]
 header = ["| method | kind | tuned | what it does |", "|---|---|---|---|"]
 (generated / "methods.md").write_text("\n".join([*header, *rows, ""]), encoding="utf-8")
+
+
+def _plain_references(*event):
+    """Turn links into scikit-learn's own pages, which inherited docstrings have, into text."""
+    lines = event[-1]  # the other arguments are the application, the object and options
+    for number, line in enumerate(lines):
+        lines[number] = re.sub(r":ref:`([^`<]*?)\s*<[^`>]*>`", r"\1", line)
+
+
+def setup(app):
+    """Connect what changes docstrings."""
+    app.connect("autodoc-process-docstring", _plain_references)

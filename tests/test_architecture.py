@@ -41,7 +41,7 @@ ALLOWED: dict[str, set[str]] = {
         "model_selection",
     },
     "tables": set(),
-    "models": {"tables", "predictors", "metrics", "model_selection"},
+    "models": {"tables", "predictors", "topology", "metrics", "model_selection"},
     "experiments": {
         "predictors",
         "enhancers",
@@ -52,7 +52,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "comparison": {"experiments", "datasets", "metrics"},
     "paper": {"comparison", "experiments", "enhancers", "fitting", "datasets", "metrics"},
-    "report": {"comparison", "experiments", "datasets", "metrics"},
+    "report": {"comparison", "models", "tables", "experiments", "datasets", "metrics"},
     "demo": {
         "report",
         "comparison",
@@ -143,3 +143,12 @@ def test_nothing_is_read_by_pickle():
     for path in ROOT.rglob("*.py"):
         assert not imported_modules(path) & {"pickle", "cloudpickle", "dill", "shelve"}, path
         assert "allow_pickle=True" not in path.read_text(encoding="utf-8"), path
+
+
+def test_public_names_and_packages_are_found_when_they_are_used():
+    code = (
+        "import lemll, sys; assert 'sklearn' not in sys.modules; lemll.metrics.hamming_loss; "
+        "lemll.LEMLL; assert 'LEMLL' in dir(lemll); assert not hasattr(lemll, 'nothing')\n"
+        "from lemll import *; TagPredictor"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

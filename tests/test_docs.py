@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from lemll.experiments import Protocol
+from lemll.experiments.protocols import methods
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -82,6 +83,7 @@ def check(command_line: str) -> None:
 @pytest.mark.slow
 def test_python_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(methods, "_METHODS", dict(methods._METHODS))
     namespace: dict[str, object] = {}
     fitted = []
     for block in blocks(page, "python"):

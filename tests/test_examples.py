@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 import tempfile
 from pathlib import Path
@@ -87,3 +88,16 @@ def test_incomplete_tags(run, capsys):
     assert names["right"] > names["always_zero"] + 0.2
     assert "60% hidden" in capsys.readouterr().out
     assert len(names["shown"]) == 1
+
+
+def test_the_notebook_runs_and_shows_what_it_says(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    path = EXAMPLES.parent / "notebooks" / "from_a_table.ipynb"
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    namespace: dict[str, object] = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), path.name, "exec"), namespace)
+            assert cell["outputs"], "a cell without output; run the notebook again"
+    assert "The model predicts new rows better" in capsys.readouterr().out
+    assert namespace["held_out"].learned

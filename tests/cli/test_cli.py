@@ -222,3 +222,36 @@ def test_the_printed_tables_go_through_all_tests(tmp_path):
     assert "2.711" in result.output
     assert "2.406" in result.output
     assert page.is_file()
+
+
+def test_the_version_takes_less_than_half_a_second_of_cpu():
+    code = (
+        "import resource, sys; sys.argv = ['lemll', '--version']\n"
+        "from lemll.cli import main; main()\n"
+        "used = resource.getrusage(resource.RUSAGE_SELF)\n"
+        "print(used.ru_utime + used.ru_stime, 'sklearn' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    version, measured = done.stdout.splitlines()
+    assert version == f"lemll {lemll.__version__}"
+    seconds, heavy = measured.split()
+    assert float(seconds) < 0.5
+    assert heavy == "False"
+
+
+def test_a_fault_shows_its_traceback_only_for_debug(monkeypatch, capsys):
+    def broken():
+        raise TypeError("a fault\x1b[2J")
+
+    monkeypatch.setattr("lemll.cli.app.app", broken)
+    monkeypatch.setattr("sys.argv", ["lemll", "demo"])
+    with pytest.raises(SystemExit) as caught:
+        lemll.cli.main()
+    assert caught.value.code == 70
+    printed = capsys.readouterr().err
+    assert "lemll: TypeError: a fault\\x1b[2J" in printed
+    assert "run the command again with --debug" in printed
+    monkeypatch.setattr("sys.argv", ["lemll", "demo", "--debug"])
+    with pytest.raises(TypeError, match="a fault"):
+        lemll.cli.main()
+    assert sys.argv == ["lemll", "demo"]

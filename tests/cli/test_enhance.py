@@ -75,7 +75,7 @@ def test_rated_rows_weigh_the_sources(file, tmp_path):
     common = ["enhance", path, "--labels", ",".join(NAMES), "-o", tmp_path / "d.csv"]
     output = run(*common, "--rated", tmp_path / "rated.csv")
     assert "weights from 10 rated rows: " in output
-    assert "(Kullback-Leibler), " in output
+    assert "(Kullback-Leibler), and " in output
     enhancer = BlendEnhancer().fit(X, Y).calibrate(range(10), known[:10])
     found = read(tmp_path / "d.csv")[1][:, 1:]
     np.testing.assert_allclose(found, enhancer.label_distribution_, atol=1e-5)

@@ -159,7 +159,8 @@ def test_rare_tags_get_a_warning_that_rows_stay_empty(tmp_path):
     frame["x"], frame["y"] = (rng.rand(200) < 0.1).astype(int), (rng.rand(200) < 0.1).astype(int)
     frame.to_csv(tmp_path / "t.csv", index=False)
     fitted = ran("fit", tmp_path / "t.csv", "--labels", "x,y", *FAST, "-m", tmp_path / "m.lemll")
-    assert "rows get no label: no probability is above one half" in fitted.stdout
+    assert "no score is above its threshold" in fitted.stdout
+    assert "thresholds='f1'" in fitted.stdout
 
 
 @pytest.mark.slow

@@ -32,10 +32,12 @@ from lemll.testing import MULTILABEL_CHECKS, check_multilabel_estimator
 CLASSIFIERS = [
     LEMLL(),
     LEMLL(thresholds="f1"),
+    LEMLL(probability=True),
     LEMLL(precision="float32"),
     LEMLL(kernel="rbf"),
     MSVRClassifier(),
     MSVRClassifier(kernel="poly"),
+    MSVRClassifier(probability=True),
     LEMLLCV((0.25, 4.0), (1.0,), (1.0,), cv=2, search="coarse"),
     MSVRCV((0.25, 4.0), cv=2),
     MLkNN(),

@@ -68,6 +68,14 @@ def test_the_table_names_every_metric():
         "macro_f1",
         "example_f1",
         "subset_accuracy",
+        "micro_precision",
+        "macro_precision",
+        "micro_recall",
+        "macro_recall",
+        "macro_auc",
+        "micro_auc",
+        "precision_at_1",
+        "precision_at_3",
         "log_loss",
         "brier_score",
         "calibration_error",
@@ -92,7 +100,8 @@ def test_the_direction_is_the_true_one(name):
     if metric.kind == "distribution":
         truth, good, bad = [[0.7, 0.2, 0.1]], [[0.7, 0.2, 0.1]], [[0.1, 0.2, 0.7]]
     else:
-        truth, good, bad = [[1, 0, 0]], [[1, 0, 0]], [[0, 1, 1]]
+        truth = good = np.array([[1, 0, 0, 0, 0], [0, 1, 0, 0, 0]])
+        bad = 1 - truth
     assert (metric(truth, good) > metric(truth, bad)) == metric.greater_is_better
     assert metric.arrow == ("↑" if metric.greater_is_better else "↓")
 

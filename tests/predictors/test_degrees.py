@@ -145,7 +145,7 @@ def test_refusals(degrees, message, data):
 
 def test_thresholds_need_labels(data):
     X, _, D = data
-    with pytest.raises(ValueError, match="thresholds='f1' are chosen by labels 0/1, but degrees"):
+    with pytest.raises(ValueError, match="thresholds='f1' is learned from labels 0/1, but degrees"):
         LEMLL(thresholds="f1").fit_degrees(X, D)
 
 

@@ -165,6 +165,7 @@ def test_thresholds_are_tuned_on_a_precomputed_kernel_too():
     np.testing.assert_allclose(given.thresholds_, built_in.thresholds_, atol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore:LEMLL predicts no label")  # a line finds none here
 def test_a_kernel_separates_what_a_line_cannot():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (300, 2))

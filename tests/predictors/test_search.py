@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, normalize
 
 from lemll import LEMLL, LEMLLCV, MSVRCV
+from lemll.datasets import load_digit_tags
 from lemll.predictors.search import path_cv, trials
 from lemll.predictors.search.folds import Space
 from lemll.predictors.search.grid import coarse_to_fine, one_standard_error
@@ -361,3 +362,29 @@ def test_folds_that_a_measure_cannot_judge_are_left_out(labelled):
     )
     with pytest.raises(ValueError, match="no fold has a test row that average_precision can judge"):
         LEMLLCV(**{**SMALL, "cv": folds[:1]}).fit(X, partial)
+
+
+def test_a_callback_can_end_the_search():
+    data = load_digit_tags()
+    seen = []
+
+    def stop(progress):
+        seen.append(progress)
+        return True
+
+    model = LEMLLCV(kernel="auto", search="coarse", cv=2, callback=stop)
+    model.fit(data.X[:120], data.Y[:120])
+    everything = LEMLLCV(kernel="auto", search="coarse", cv=2).fit(data.X[:120], data.Y[:120])
+    assert 0 < len(model.cv_results_["optimality"]) < len(everything.cv_results_["optimality"])
+    assert model.predict(data.X[120:130]).shape == (10, 8)
+
+
+def test_the_coarse_search_ends_when_the_time_is_over():
+    calls = []
+
+    def evaluate(points):
+        calls.append(len(points))
+        return np.arange(len(points), dtype=float)
+
+    coarse_to_fine([[1.0, 2.0, 3.0, 4.0, 5.0]] * 3, evaluate, is_over=lambda: True)
+    assert len(calls) == 1

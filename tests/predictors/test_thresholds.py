@@ -79,7 +79,7 @@ def test_faults():
     X, Y = data.X[:40] / 16, data.Y[:40]
     with pytest.raises(ValueError, match="thresholds='best' must be 'zero', 'f1', 'hamming'"):
         LEMLL(thresholds="best").fit(X, Y)
-    with pytest.raises(ValueError, match="needs at least 10 rows, got 8; use thresholds='zero'"):
+    with pytest.raises(ValueError, match="needs at least 10 rows, got 8; leave it out"):
         LEMLL(thresholds="f1").fit(X[:8], Y[:8])
     with pytest.raises(ValueError, match="the given graph does not hold"):
         LEMLL(thresholds="f1", graph=reconstruction_weights(X, 5)).fit(X, Y)
@@ -102,3 +102,15 @@ def test_top_labels_and_distributions():
     D = model.predict_distribution(X)
     np.testing.assert_allclose(D.sum(axis=1), 1)
     np.testing.assert_array_equal(D.argmax(axis=1), scores.argmax(axis=1))
+
+
+def test_rows_without_a_label_get_a_warning_that_names_the_remedy():
+    rng = np.random.RandomState(0)
+    X = rng.randn(100, 4)
+    Y = np.eye(6, dtype=int)[rng.randint(0, 6, 100)]  # one label each, none of them frequent
+    model = LEMLL().fit(X, Y)
+    with pytest.warns(UserWarning, match="predicts no label in .* fit it with thresholds='f1'"):
+        model.predict(X)
+    LEMLL(thresholds="f1").fit(X, Y).predict(X)
+    Y[rng.rand(100) < 0.8] = 0  # most rows have no label, so it is no surprise
+    LEMLL().fit(X, Y).predict(X)

@@ -233,3 +233,19 @@ def test_a_page_is_replaced_whole_or_not_at_all(fill, tmp_path, monkeypatch):
         write_comparison(page, protocol, store)
     assert page.read_bytes() == before
     assert [path.name for path in page.parent.iterdir()] == ["page.html"]
+
+
+def test_the_verdict_is_at_the_top(fill, tmp_path):
+    protocol, store = fill(datasets=list("abcdef"), methods=["LEMLL", "MSVR", "BR"])
+    text = write_comparison(tmp_path / "page.html", protocol, store).read_text(encoding="utf-8")
+    verdict = text.split('<p class="verdict">')[1].split("</p>")[0]
+    assert verdict.startswith("LEMLL has the best average rank by ")
+    assert text.index('verdict">') < text.index("<table")
+
+
+def test_the_text_of_the_critical_difference_stays_inside_the_picture(fill, tmp_path):
+    """With three methods the difference is nearly as long as the axis; its text is above it."""
+    protocol, store = fill(datasets=list("abcd"), methods=["LEMLL", "MSVR", "BR"])
+    text = write_comparison(tmp_path / "page.html", protocol, store).read_text(encoding="utf-8")
+    start = text.split(">critical difference")[0].rsplit('<text x="', 1)[1]
+    assert float(start.split('"')[0]) + 300 < 720

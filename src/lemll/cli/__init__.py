@@ -6,13 +6,20 @@ import signal
 import sys
 import warnings
 
+from lemll import __version__
 from lemll.exceptions import LemllError, MissingExtraError, import_extra
 
 __all__ = ["main"]
 
+_FAULT = 70  # by convention, the exit code of an internal error
+
 
 def main() -> None:
-    """Run the command line. An error meant for the user is one line, not a traceback."""
+    """Run the command line. Without ``--debug``, an error is a line and not a traceback."""
+    if sys.argv[1:] == ["--version"]:
+        # The libraries of the other commands take a second to load.
+        sys.stdout.write(f"lemll {__version__}\n")
+        return
     try:
         import_extra("typer", "cli", "The command line")
         import_extra("rich", "cli", "The command line")
@@ -24,10 +31,24 @@ def main() -> None:
     # Warnings can also quote text from files, so they must not control the terminal.
     plain = warnings.formatwarning
     warnings.formatwarning = lambda *parts, **options: safe_text(plain(*parts, **options))
+    debug = "--debug" in sys.argv[1:]
+    if debug:
+        # It may stand anywhere; typer would accept it only before the command.
+        sys.argv = [sys.argv[0], *(word for word in sys.argv[1:] if word != "--debug")]
     try:
         app()
-    except (LemllError, ValueError, OSError) as error:
-        sys.exit(safe_text(f"lemll: {error}"))
     except KeyboardInterrupt:
         sys.stderr.write("lemll: stopped\n")
         sys.exit(128 + signal.SIGINT)
+    except Exception as error:
+        if debug:
+            raise
+        if isinstance(error, (LemllError, ValueError, OSError)):
+            sys.exit(safe_text(f"lemll: {error}"))
+        sys.stderr.write(
+            safe_text(
+                f"lemll: {type(error).__name__}: {error}\nThis is a fault of lemll; run the "
+                "command again with --debug, and report what it prints.\n"
+            )
+        )
+        sys.exit(_FAULT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +17,7 @@ from lemll.cli._console import safe_text
 from lemll.exceptions import LemllError
 from lemll.metrics import METRICS
 from lemll.models import Assessment, TableModel, load
-from lemll.tables import LabelSpec, Table, read_table
+from lemll.tables import SUFFIXES, LabelSpec, Table, read_table
 
 __all__ = [
     "AsJson",
@@ -35,15 +35,19 @@ __all__ = [
     "Tags",
     "Untagged",
     "interruptible",
+    "is_table",
     "label_spec",
     "load_model",
     "names_of",
     "print_assessment",
     "print_json",
+    "print_labels",
     "read_data",
+    "refuse_table_options",
     "say",
 ]
 
+_SHOWN_LABELS = 12
 _INTERRUPTED = 130  # by convention, the exit code of a process that Ctrl-C ended
 
 Data = Annotated[
@@ -134,6 +138,24 @@ def _sign(delimiter: str | None) -> str | None:
     return "\t" if delimiter in (r"\t", "tab") else delimiter
 
 
+def is_table(file: str, labels: str | None, tags: str | None) -> bool:
+    """Return whether a file is a table of any columns, rather than a data set of numbers."""
+    suffix = Path(file).suffix.lower()
+    if suffix not in SUFFIXES or (labels or "").lower().endswith(".xml"):
+        return False
+    # Parquet files that lemll wrote name their labels.
+    return suffix != ".parquet" or labels is not None or tags is not None
+
+
+def refuse_table_options(file: str, given: dict[str, str | None]) -> None:
+    """Refuse options of tables for other files."""
+    wrong = next((name for name, value in given.items() if value is not None), None)
+    if wrong is not None:
+        raise LemllError(
+            f"{wrong} needs a table ({', '.join(SUFFIXES)}), and {file} is none; leave it out"
+        )
+
+
 def load_model(path: Path, max_size: int) -> TableModel:
     """Load a model that was fitted to a table."""
     if not path.exists():
@@ -170,13 +192,41 @@ def print_assessment(console: Console, found: Assessment, title: str) -> None:
             f"{score.baseline:.3f}",
         )
     console.print(table)
-    console.print(found.verdict, soft_wrap=True)
-    if found.n_untagged > found.n_rows / 2:
+    if found.labels.calibration_error is not None:
         console.print(
-            f"{found.n_untagged} of {found.n_rows} rows get no label: no probability is above one "
-            "half. The probabilities still rank the labels.",
+            f"Probabilities are off by {found.labels.calibration_error:.3f} on average "
+            "(calibration error)."
+        )
+    console.print(found.verdict, soft_wrap=True)
+    if found.mostly_untagged:
+        console.print(
+            f"{found.n_untagged} of {found.n_rows} rows get no label, and {found.n_tagged} have "
+            "one: no score is above its threshold. To predict more labels, fit with "
+            "--thresholds f1 (in Python thresholds='f1'). The scores rank the labels in any case.",
             soft_wrap=True,
         )
+
+
+def print_labels(console: Console, found: Assessment, names: Sequence[str]) -> None:
+    """Print the figures of the most frequent labels."""
+    figures = sorted(
+        zip(names, found.labels.figures, strict=True), key=lambda pair: -pair[1]["relevant"]
+    )
+    title = "Labels, the most frequent first"
+    table = RichTable(
+        "label", "relevant", "predicted", "precision", "recall", "F1", "AUC", title=title
+    )
+    for name, figure in figures[:_SHOWN_LABELS]:
+        shares = (figure[key] for key in ("precision", "recall", "f1", "auc"))
+        table.add_row(
+            name,
+            str(figure["relevant"]),
+            str(figure["predicted"]),
+            *("" if share is None else f"{share:.3f}" for share in shares),
+        )
+    console.print(table)
+    if len(figures) > _SHOWN_LABELS:
+        console.print(f"and {len(figures) - _SHOWN_LABELS} more labels; --json shows them")
 
 
 @contextmanager

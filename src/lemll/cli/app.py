@@ -5,7 +5,19 @@ from __future__ import annotations
 import typer
 
 from lemll import __version__
-from lemll.cli import bench, datasets, demo, enhance, info, model, reproduce, tune
+from lemll.cli import (
+    bench,
+    compare,
+    datasets,
+    demo,
+    enhance,
+    explain,
+    export,
+    info,
+    model,
+    reproduce,
+    tune,
+)
 
 __all__ = ["app"]
 
@@ -19,6 +31,9 @@ app.command(name="info")(info.info)
 app.command(name="fit")(model.fit)
 app.command(name="predict")(model.predict)
 app.command(name="evaluate")(model.evaluate)
+app.command(name="compare")(compare.compare)
+app.command(name="explain")(explain.explain)
+app.command(name="export")(export.export)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(bench.app, name="bench")
@@ -38,5 +53,8 @@ def _options(
     version: bool = typer.Option(
         False, "--version", callback=_print_version, is_eager=True, help="Print the version."
     ),
+    debug: bool = typer.Option(
+        False, "--debug", help="Show the traceback of an error; may stand anywhere."
+    ),
 ) -> None:
-    del version  # its callback has already handled it
+    del version, debug  # a callback and `main` have already handled them

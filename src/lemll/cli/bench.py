@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import shlex
 from collections.abc import Collection
 from contextlib import nullcontext
 from enum import StrEnum
+from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
@@ -14,9 +14,10 @@ import typer
 from rich.table import Table
 
 from lemll.cli._console import make_console, safe_text
+from lemll.cli._imports import Imports, import_modules
 from lemll.cli._run import run_with_progress
 from lemll.comparison import ComparisonTable, verify
-from lemll.experiments import Protocol, Status, Store, dask_client, list_methods
+from lemll.experiments import Protocol, Status, Store, dask_client, list_methods, write_output
 from lemll.report import write_comparison
 
 __all__ = ["app"]
@@ -24,6 +25,14 @@ __all__ = ["app"]
 app = typer.Typer(help="Experiments that can be stopped and resumed.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(help="The protocol, a TOML file.", metavar="P.toml")]
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust-imports",
+        help="Import the modules that the protocol names (imports = [...]) from its folder. They "
+        "can run any code.",
+    ),
+]
 Folder = Annotated[
     Path | None,
     typer.Option("--store", help="Folder for the results; by default lemll-results/P for P.toml."),
@@ -60,16 +69,25 @@ class Format(StrEnum):
 
 @app.callback()
 def _options(
-    modules: Annotated[
-        list[str] | None,
-        typer.Option("--import", help="A Python module that registers your own methods."),
-    ] = None,
+    modules: Imports = None,
 ) -> None:
-    for module in modules or ():
-        try:
-            importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            raise ValueError(f"--import {module}: {error}; it must be on PYTHONPATH.") from error
+    import_modules(modules)
+
+
+@app.command("init")
+def init_command(
+    file: Annotated[Path, typer.Argument(help="The protocol to write.", metavar="P.toml")],
+) -> None:
+    """Write a protocol with explanations, to begin with; it runs as it is, in a minute."""
+    if file.suffix != ".toml":
+        raise ValueError(f"a protocol must end in .toml, got {file.name!r}.")
+    if file.exists():
+        raise ValueError(f"{file} exists already; choose another name, or remove it first.")
+    text = resources.files("lemll.cli").joinpath("protocol_template.toml").read_text("utf-8")
+    write_output(file, text)
+    console = make_console()
+    console.print(f"wrote {file}; change the data sets and the methods in it", soft_wrap=True)
+    console.print(f"next: {shlex.join(['lemll', 'bench', 'run', str(file)])}", soft_wrap=True)
 
 
 @app.command("run")
@@ -81,9 +99,13 @@ def run_command(
     memory_limit: Gibibytes = None,
     *,
     dask: Dask = None,
+    trust: Trust = False,
 ) -> None:
     """Run the cells that are not in the store yet, and print a summary."""
-    _run(file, _folder(file, store), jobs, time_limit, memory_limit, dask=dask, create=True)
+    _run(
+        file, _folder(file, store), jobs, time_limit, memory_limit, dask=dask, create=True,
+        trust=trust,
+    )  # fmt: skip
 
 
 @app.command("resume")
@@ -95,9 +117,13 @@ def resume_command(
     memory_limit: Gibibytes = None,
     *,
     dask: Dask = None,
+    trust: Trust = False,
 ) -> None:
     """Continue a stopped run; the store must exist."""
-    _run(file, _folder(file, store), jobs, time_limit, memory_limit, dask=dask, create=False)
+    _run(
+        file, _folder(file, store), jobs, time_limit, memory_limit, dask=dask, create=False,
+        trust=trust,
+    )  # fmt: skip
 
 
 @app.command("retry")
@@ -111,6 +137,7 @@ def retry_command(
     dask: Dask = None,
     failed: Annotated[bool, typer.Option("--failed", help="Run failed cells.")] = False,
     timeout: Annotated[bool, typer.Option("--timeout", help="Run cells out of time.")] = False,
+    trust: Trust = False,
 ) -> None:
     """Run again the cells that failed or took too long; by default both."""
     statuses: list[Status] = []
@@ -120,7 +147,7 @@ def retry_command(
         statuses.append("timeout")
     _run(
         file, _folder(file, store), jobs, time_limit, memory_limit, dask=dask, create=False,
-        retry=statuses,
+        trust=trust, retry=statuses,
     )  # fmt: skip
 
 
@@ -137,19 +164,20 @@ def _run(
     *,
     dask: str | None,
     create: bool,
+    trust: bool,
     retry: Collection[Status] = (),
 ) -> None:
     console = make_console()
     if dask is not None:
         _refuse_beside_dask(jobs, time_limit, memory_limit)
-    protocol, opened = Protocol.from_toml(file), Store(folder, create=create)
+    protocol = Protocol.from_toml(file, trust_imports=trust)
+    opened = Store(folder, create=create)
     with nullcontext() if dask is None else dask_client(dask) as client:
         end = run_with_progress(
             console,
             protocol,
             opened,
-            command=f"lemll bench resume {shlex.quote(str(file))} "
-            f"--store {shlex.quote(str(folder))}",
+            command=_next("resume", file, folder, trust),
             n_jobs=jobs,
             client=client,
             time_limit=time_limit,
@@ -161,7 +189,16 @@ def _run(
         f"store: {folder}",
         soft_wrap=True,
     )
+    for action in ("table", "report") if end.done else ("status",):
+        console.print(f"next: {_next(action, file, folder, trust)}", soft_wrap=True)
     raise typer.Exit(code=1 if end.failed or end.timeout else 0)
+
+
+def _next(action: str, file: Path, folder: Path, trust: bool) -> str:
+    """Return the command that goes on with a store."""
+    words = ["lemll", "bench", action, str(file)]
+    words += ["--store", str(folder)] if folder != _folder(file, None) else []
+    return shlex.join([*words, *["--trust-imports"] * trust])
 
 
 def _refuse_beside_dask(jobs: int, time_limit: float | None, memory_limit: float | None) -> None:
@@ -177,9 +214,9 @@ def _refuse_beside_dask(jobs: int, time_limit: float | None, memory_limit: float
 
 
 @app.command("status")
-def status_command(file: File, store: Folder = None) -> None:
+def status_command(file: File, store: Folder = None, *, trust: Trust = False) -> None:
     """Count the cells that are done, running and pending, and list the failures."""
-    protocol, opened = _open(file, store)
+    protocol, opened = _open(file, store, trust)
     overview = opened.overview(protocol.cells())
     console = make_console()
     table = Table("status", "cells")
@@ -208,10 +245,11 @@ def verify_command(
     discard: Annotated[
         bool, typer.Option("--discard", help="Remove damaged cells; resume runs them again.")
     ] = False,
+    trust: Trust = False,
 ) -> None:
     """Compute every figure of the table again from the stored outputs; exit 1 if one differs."""
     console = make_console()
-    result = verify(*_open(file, store), discard=discard)
+    result = verify(*_open(file, store, trust), discard=discard)
     for problem in result.problems:
         console.print(problem, soft_wrap=True)
     for cell in result.absent[:_MAX_ABSENT]:
@@ -233,15 +271,25 @@ def table_command(
     metric: Annotated[
         list[str] | None, typer.Option(help="Print only this metric; may be repeated.")
     ] = None,
+    *,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the table to this file.")
+    ] = None,
+    trust: Trust = False,
 ) -> None:
     """Print the comparison: mean ± std, marks against the control, average ranks."""
-    table = ComparisonTable.from_store(*_open(file, store), metrics=metric or ())
+    table = ComparisonTable.from_store(*_open(file, store, trust), metrics=metric or ())
     writers = {
         Format.MARKDOWN: table.to_markdown,
         Format.LATEX: table.to_latex,
         Format.CSV: table.to_csv,
     }
-    typer.echo(safe_text(writers[form]()), nl=False)
+    text = writers[form]()
+    if output is None:
+        typer.echo(safe_text(text), nl=False)
+    else:
+        write_output(output, text)
+        make_console().print(f"wrote {output}", soft_wrap=True)
     if form is not Format.MARKDOWN:  # Markdown already has the notes below its tables
         for note in table.notes:
             typer.echo(safe_text(note), err=True)
@@ -252,11 +300,14 @@ def report_command(
     file: File,
     store: Folder = None,
     output: Annotated[
-        Path | None, typer.Option(help="The page; by default report.html in the store.")
+        Path | None,
+        typer.Option("--output", "-o", help="The page; by default report.html in the store."),
     ] = None,
+    *,
+    trust: Trust = False,
 ) -> None:
     """Write a page with tables, tests and pictures; the run may still be under way."""
-    protocol, opened = _open(file, store)
+    protocol, opened = _open(file, store, trust)
     page = output or opened.folder / "report.html"
     write_comparison(page, protocol, opened)
     make_console().print(f"open {page}", soft_wrap=True)
@@ -267,9 +318,11 @@ def export_command(
     file: File,
     out: Annotated[Path, typer.Argument(help="File to write: .csv or .parquet.")],
     store: Folder = None,
+    *,
+    trust: Trust = False,
 ) -> None:
     """Write all records of the store, also those of other protocols, as one flat table."""
-    _, opened = _open(file, store)
+    _, opened = _open(file, store, trust)
     rows = opened.export(out)
     console = make_console()
     for reason in opened.damaged().values():
@@ -286,7 +339,7 @@ def methods_command() -> None:
     make_console().print(table)
 
 
-def _open(file: Path, store: Path | None) -> tuple[Protocol, Store]:
+def _open(file: Path, store: Path | None, trust: bool) -> tuple[Protocol, Store]:
     # The protocol first: otherwise a mistyped file name would be reported as a missing store.
-    protocol = Protocol.from_toml(file)
+    protocol = Protocol.from_toml(file, trust_imports=trust)
     return protocol, Store(_folder(file, store), create=False)

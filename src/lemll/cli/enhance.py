@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,10 +14,30 @@ from rich.table import Table
 
 from lemll._types import FloatArray
 from lemll.cli._console import make_console, safe_text
-from lemll.cli.datasets import Labels, Missing, Nominal, load_named
+from lemll.cli._imports import Imports, import_modules
+from lemll.cli._tables import (
+    Decimal,
+    Delimiter,
+    Encoding,
+    Id,
+    Ignore,
+    LabelNames,
+    Sep,
+    Sheet,
+    Tags,
+    Untagged,
+    is_table,
+    label_spec,
+    names_of,
+    read_data,
+    refuse_table_options,
+)
+from lemll.cli.datasets import Missing, Nominal, load_named
 from lemll.datasets import Dataset
 from lemll.enhancers import BaseEnhancer
+from lemll.exceptions import DatasetFormatError
 from lemll.experiments import csv_text, get_method, list_methods, safe_cell
+from lemll.tables import LabelledTable, TableEncoder, split_table
 
 __all__ = ["enhance"]
 
@@ -31,7 +52,11 @@ def enhance(
         "label_distribution.csv"
     ),
     method: Annotated[
-        str, typer.Option(help=f"One of {', '.join(m.name for m in list_methods('enhancer'))}.")
+        str,
+        typer.Option(
+            help=f"One of {', '.join(m.name for m in list_methods('enhancer'))}, or one of your "
+            "own (--import)."
+        ),
     ] = "Blend",
     rated: Annotated[
         Path | None,
@@ -45,17 +70,42 @@ def enhance(
             help="Ask for the degrees of so many rows; they fix how steep the degrees are.",
         ),
     ] = 0,
-    labels: Labels = None,
+    tags: Tags = None,
+    sep: Sep = None,
+    untagged: Untagged = None,
+    labels: LabelNames = None,
+    ids: Id = None,
+    ignore: Ignore = None,
+    modules: Imports = None,
     nominal: Nominal = None,
     missing: Missing = None,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    sheet: Sheet = None,
 ) -> None:
     """Recover how much each label matters in each row.
 
     The default method, Blend, was the best in our comparison if some rows are rated, and better
     than equal degrees if none is. Other methods have the settings of their papers.
+
+    Examples: lemll enhance photos.csv --tags tags --id file --rate 10; lemll enhance emotions
     """
     console = make_console()
-    dataset = load_named(name, labels=labels, nominal=nominal, missing=missing)
+    import_modules(modules)
+    # The methods' own settings are for features as they are, so a file of numbers is not encoded.
+    plain = tags is None and ids is None and ignore is None
+    dataset = _numbers(name, labels, nominal, missing) if plain else None
+    row_names: Sequence[object] = ()
+    if dataset is None:
+        if not is_table(name, labels, tags):
+            refuse_table_options(name, {"--tags": tags, "--id": ids, "--ignore": ignore})
+        reading = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
+        table = read_data(Path(name), [c for c in (tags, ids) if c is not None], reading)
+        spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels)
+        dataset, row_names = _encoded(split_table(table, spec, ids=ids, ignore=names_of(ignore)))
+        console.print("columns are encoded as lemll info shows", soft_wrap=True)
+    row_names = row_names or range(len(dataset))
     if dataset.Y is None:
         raise ValueError(f"{name} has a label distribution already; there is nothing to recover.")
     if "row" in dataset.label_names:
@@ -63,6 +113,7 @@ def enhance(
             f"{name} has a label called 'row', as the column of row numbers; rename it."
         )
     enhancer = get_method("enhancer", method).make()
+    first = ids if isinstance(row_names, tuple) and ids is not None else "row"
     # Before the fit, so that a mistake in the ratings is reported without a long wait.
     ratings = {} if rated is None else _read_ratings(rated, dataset)
     if rate:
@@ -78,8 +129,8 @@ def enhance(
             markup=False,
             soft_wrap=True,
         )
-    _write(output, dataset, enhancer.label_distribution_)
-    _show(console, dataset, enhancer.label_distribution_)
+    _write(output, [first, *dataset.label_names], row_names, enhancer.label_distribution_)
+    _show(console, dataset, row_names, enhancer.label_distribution_)
     console.print(f"wrote {output}: {len(dataset)} rows, {len(dataset.label_names)} labels",
                   soft_wrap=True)  # fmt: skip
 
@@ -101,13 +152,31 @@ def _found(enhancer: BaseEnhancer, n_rated: int) -> str:
     text = f"weights from {n_rated} rated rows: {weights or 'none'}."
     if blend.error is None or blend.error_of_mean is None:
         return f"{text} Rate at least 3 rows to know how good they are."
-    verdict = (
-        "better" if blend.error < blend.error_of_mean else "not better, so look at the ratings,"
+    text += (
+        f" Rated rows that were left out have the error {blend.error:.3f} (Kullback-Leibler), and "
+        f"{blend.error_of_mean:.3f} if the mean of the other rated rows is taken."
     )
-    return (
-        f"{text} Rated rows that were left out have the error {blend.error:.3f} (Kullback-Leibler),"
-        f" {verdict} than {blend.error_of_mean:.3f} of the mean of the other rated rows."
-    )
+    if blend.error >= blend.error_of_mean:
+        text += " So the labels do not explain the ratings; look at the ratings."
+    return text
+
+
+def _numbers(
+    name: str, labels: str | None, nominal: str | None, missing: str | None
+) -> Dataset | None:
+    """Load a data set of numbers; return None if the file is a table of other columns."""
+    try:
+        return load_named(name, labels=labels, nominal=nominal, missing=missing)
+    except (DatasetFormatError, ValueError):
+        if not is_table(name, labels, None) or not Path(name).exists():
+            raise
+        return None
+
+
+def _encoded(data: LabelledTable) -> tuple[Dataset, Sequence[object]]:
+    """Return the encoded columns and the labels of a table, and the ids of its rows."""
+    X = TableEncoder().fit_transform(data.X)
+    return Dataset(X=X, Y=data.Y, label_names=data.label_names), data.ids or ()
 
 
 def _read_ratings(path: Path, dataset: Dataset) -> dict[int, FloatArray]:
@@ -171,7 +240,9 @@ def _ask(console: Console, dataset: Dataset, n_rows: int) -> dict[int, FloatArra
     )
     ratings: dict[int, FloatArray] = {}
     for row in np.random.RandomState(0).permutation(len(dataset))[:n_rows].tolist():
-        relevant = ", ".join(name for name, on in zip(names, dataset.Y[row], strict=True) if on)
+        relevant = ", ".join(
+            name for name, on in zip(names, dataset.Y[row], strict=True) if on == 1
+        )
         while True:
             try:
                 answer = typer.prompt(
@@ -195,15 +266,18 @@ def _ask(console: Console, dataset: Dataset, n_rows: int) -> dict[int, FloatArra
     return ratings
 
 
-def _write(path: Path, dataset: Dataset, distribution: FloatArray) -> None:
+def _write(
+    path: Path, header: list[str], row_names: Sequence[object], distribution: FloatArray
+) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = ([row, *(f"{degree:.6g}" for degree in degrees)]
-            for row, degrees in enumerate(distribution))  # fmt: skip
-    text = csv_text([["row", *dataset.label_names], *rows])
-    path.write_text(text, encoding="utf-8", newline="")
+            for row, degrees in zip(row_names, distribution, strict=True))  # fmt: skip
+    path.write_text(csv_text([header, *rows]), encoding="utf-8", newline="")
 
 
-def _show(console: Console, dataset: Dataset, distribution: FloatArray) -> None:
+def _show(
+    console: Console, dataset: Dataset, row_names: Sequence[object], distribution: FloatArray
+) -> None:
     assert dataset.Y is not None
     table = Table("row", "relevant labels, by degree", title="The first rows")
     for row in range(min(_SHOWN, len(dataset))):
@@ -211,7 +285,7 @@ def _show(console: Console, dataset: Dataset, distribution: FloatArray) -> None:
         shown = [
             f"{dataset.label_names[label]} {distribution[row, label]:.2f}"
             for label in order
-            if dataset.Y[row, label]
+            if dataset.Y[row, label] == 1
         ]
-        table.add_row(str(row), ", ".join(shown) or "none")
+        table.add_row(str(row_names[row]), ", ".join(shown) or "none")
     console.print(table)

@@ -32,6 +32,7 @@ from lemll.cli._tables import (
     names_of,
     print_assessment,
     print_json,
+    print_labels,
     read_data,
     say,
 )
@@ -69,7 +70,16 @@ def fit(
     seconds: Annotated[
         float,
         typer.Option("--seconds", help="Time budget of TagPredictor, about, for both fits."),
-    ] = 60.0,
+    ] = 45.0,
+    thresholds: Annotated[
+        str | None,
+        typer.Option(
+            "--thresholds",
+            help="Which labels are predicted: zero (probability above one half), or f1 or hamming "
+            "(one threshold per label).",
+            metavar="zero|f1|hamming",
+        ),
+    ] = None,
     encoding: Encoding = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
@@ -88,7 +98,7 @@ def fit(
         raise LemllError(f"-m must name a file that ends in {SUFFIX}, got {model.name!r}")
     if not model.absolute().parent.is_dir():
         raise LemllError(f"there is no folder {model.absolute().parent} for {model.name}; make it")
-    estimator = make_learner(learner, seconds=seconds)
+    estimator = make_learner(learner, seconds=seconds, thresholds=thresholds)
     kept = [name for name in (tags, ids) if name is not None]
     table = read_data(data, kept, _reading(encoding, delimiter, decimal, sheet))
     spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels)
@@ -111,11 +121,13 @@ def fit(
     else:
         console = make_console()
         print_assessment(console, found, f"{found.n_rows} rows that no choice has seen")
+        print_labels(console, found, fitted.label_names)
         console.print(
             f"wrote {model}: {type(fitted.learner).__name__}, {fitted.n_rows} rows, "
             f"{len(fitted.label_names)} labels",
             soft_wrap=True,
         )
+        console.print(f"next: lemll predict {model} NEW -o predictions.csv", soft_wrap=True)
     if size > LARGEST:
         say(
             f"the content has {size / 2**20:.0f} MiB: lemll predict needs --max-size "
@@ -194,6 +206,7 @@ def evaluate(
         return
     console = make_console()
     print_assessment(console, found, f"{found.n_rows} rows of {data}")
+    print_labels(console, found, fitted.label_names)
     if unknown:
         console.print(
             f"{len(unknown)} tags are not known to the model and are left out: "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from sklearn.preprocessing import Normalizer
 from lemll._types import Features, FloatArray, IndexArray, MatrixLike
 from lemll.cli._console import make_console
 from lemll.cli._tables import (
+    AsJson,
     Decimal,
     Delimiter,
     Encoding,
@@ -30,21 +32,24 @@ from lemll.cli._tables import (
     Tags,
     Untagged,
     interruptible,
+    is_table,
     label_spec,
     names_of,
+    print_assessment,
+    print_json,
     read_data,
+    refuse_table_options,
     say,
 )
 from lemll.cli.datasets import Missing, Nominal, load_named
 from lemll.datasets import Dataset
 from lemll.exceptions import LemllError
 from lemll.experiments import csv_text
-from lemll.metrics import METRICS
 from lemll.model_selection import IterativeStratifiedKFold
-from lemll.models import label_shares
+from lemll.models import assess, label_shares
 from lemll.predictors import LEMLL, LEMLLCV, SearchProgress
 from lemll.report import draw_label_movement, draw_scores, score_surface
-from lemll.tables import SUFFIXES, LabelledTable, TableEncoder, split_table
+from lemll.tables import LabelledTable, TableEncoder, split_table
 
 __all__ = ["tune"]
 
@@ -97,17 +102,19 @@ def tune(
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     sheet: Sheet = None,
+    as_json: AsJson = False,
 ) -> None:
     """Choose alpha, beta, gamma and the kernel by cross-validation, and score the choice.
 
     The score is that of rows that had no part in the search. The score of the folds would be too
-    optimistic, because the folds chose the best of many points.
+    optimistic, because the folds chose the best of many points. Ctrl-C ends the search, and the
+    best so far is scored and written.
 
     Examples: lemll tune photos.csv --tags tags --id file; lemll tune yeast
     """
     console = make_console()
     clock = _Clock(seconds)
-    if _is_table(file, labels, tags):
+    if is_table(file, labels, tags):
         table = read_data(
             Path(file),
             [name for name in (tags, ids) if name is not None],
@@ -116,12 +123,9 @@ def tune(
         spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels)
         split = _split_table(split_table(table, spec, ids=ids, ignore=names_of(ignore)), holdout)
     else:
-        given = {"--tags": tags, "--id": ids, "--ignore": ignore, "--delimiter": delimiter}
-        wrong = next((name for name, value in given.items() if value is not None), None)
-        if wrong is not None:
-            raise LemllError(
-                f"{wrong} needs a table ({', '.join(SUFFIXES)}), and {file} is none; leave it out"
-            )
+        refuse_table_options(
+            file, {"--tags": tags, "--id": ids, "--ignore": ignore, "--delimiter": delimiter}
+        )
         dataset = load_named(file, labels=labels, nominal=nominal, missing=missing)
         split = _split_dataset(dataset, holdout)
     measures = [name.strip() for name in scoring.split(",")]
@@ -135,18 +139,50 @@ def tune(
         max_seconds=clock.share(_SEARCH_SHARE),
     )
     with interruptible("nothing was written"):
-        with _progress(console) as report:
+        with _stoppable() as stopped, _progress(console, stopped) as report:
             model.set_params(callback=report).fit(split.X, split.Y)
         scores = model.decision_function(split.X_new)
         movement = _label_movement(model, split.X, split.Y, clock)
         _write(output, model, movement, measures[0])
         _write_held_out(output, split.rows, scores, list(split.names))
-    frequency = np.tile(label_shares(split.Y) - 0.5, (len(split.rows), 1))
+    found = assess(split.Y_new, scores, scores > 0, label_shares(split.Y))
+    if as_json:
+        print_json(
+            {
+                "best_parameters": model.best_params_,
+                "points": len(model.cv_results_["optimality"]),
+                "stopped": stopped(),
+                "held_out": found.to_json(),
+                "output": str(output),
+            }
+        )
+        return
     _print_summary(console, model)
-    _print_scores(console, split.Y_new, scores, frequency, measures)
+    print_assessment(console, found, f"{found.n_rows} rows that had no part in the search")
+    if stopped():
+        console.print("The search was stopped; these are the best parameters so far.")
     if movement is None:
         console.print("label_movement.png was left out: the time was used up (--seconds)")
     console.print(f"wrote {output}", soft_wrap=True)
+
+
+@contextmanager
+def _stoppable() -> Iterator[Callable[[], bool]]:
+    """Let the first Ctrl-C end the search with the best so far, and the second end the command."""
+    asked = False
+
+    def ask(number: int, frame: Any) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+        say("stopping after this part of the search; press Ctrl-C again to write nothing")
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield lambda: asked
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class _Split(NamedTuple):
@@ -174,15 +210,6 @@ class _Clock:
     def is_over(self) -> bool:
         """Return whether the budget is used up."""
         return time.perf_counter() - self._begin > self._seconds
-
-
-def _is_table(file: str, labels: str | None, tags: str | None) -> bool:
-    """Return whether a file is a table of any columns, rather than a data set of numbers."""
-    suffix = Path(file).suffix.lower()
-    if suffix not in SUFFIXES or (labels or "").lower().endswith(".xml"):
-        return False
-    # Parquet files that lemll wrote name their labels.
-    return suffix != ".parquet" or labels is not None or tags is not None
 
 
 def _split_table(data: LabelledTable, holdout: int) -> _Split:
@@ -219,7 +246,9 @@ def _hold_out(Y: MatrixLike, holdout: int) -> tuple[IndexArray, IndexArray]:
 
 
 @contextmanager
-def _progress(console: Console) -> Iterator[Callable[[SearchProgress], None]]:
+def _progress(
+    console: Console, stopped: Callable[[], bool]
+) -> Iterator[Callable[[SearchProgress], bool]]:
     """Show how many fits are done: a bar on a terminal, otherwise a line now and then."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} fits"),
                TimeElapsedColumn(), TextColumn("left about"), TimeRemainingColumn())  # fmt: skip
@@ -227,12 +256,13 @@ def _progress(console: Console) -> Iterator[Callable[[SearchProgress], None]]:
         task = bar.add_task("Searching", total=None)
         said = 0.0
 
-        def report(progress: SearchProgress) -> None:
+        def report(progress: SearchProgress) -> bool:
             nonlocal said
             bar.update(task, completed=progress.done, total=progress.expected)
             if not console.is_terminal and progress.elapsed - said >= _SECONDS_BETWEEN_LINES:
                 said = progress.elapsed
                 say(f"searching: {progress.done} of about {progress.expected} fits, {said:.0f} s")
+            return stopped()
 
         yield report
 
@@ -297,19 +327,3 @@ def _print_summary(console: Console, model: LEMLLCV) -> None:
     tried = len(model.cv_results_["optimality"])
     gap = float(model.cv_results_["optimality"].max())
     console.print(f"{tried} points in {model.n_splits_} folds, certified gaps up to {gap:.1e}")
-
-
-def _print_scores(
-    console: Console, Y: MatrixLike, scores: MatrixLike, frequency: Any, measures: list[str]
-) -> None:
-    """Print how well the best parameters predict new rows, beside prediction by frequency."""
-    title = f"{len(Y)} rows that had no part in the search"
-    table = Table("measure", "LEMLL", "labels by frequency", title=title)
-    for name in measures:
-        metric = METRICS[name]
-        values = [
-            metric(Y, (s > 0).astype(int) if metric.prediction == "labels" else s)
-            for s in (scores, frequency)
-        ]
-        table.add_row(f"{metric.title} {metric.arrow}", *(f"{value:.4f}" for value in values))
-    console.print(table)

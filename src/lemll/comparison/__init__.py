@@ -16,6 +16,7 @@ from lemll.comparison.significance import (
     friedman_test,
     nemenyi_pvalues,
 )
+from lemll.comparison.splits import BestAgainst, best_of_splits
 from lemll.comparison.statistics import (
     MARKS,
     Outcome,
@@ -35,6 +36,7 @@ from lemll.comparison.verification import Verification, verify
 __all__ = [
     "MARKS",
     "Against",
+    "BestAgainst",
     "ComparisonTable",
     "Conclusions",
     "Entry",
@@ -48,6 +50,7 @@ __all__ = [
     "Verification",
     "WinTieLoss",
     "average_ranks",
+    "best_of_splits",
     "check_level",
     "checked_table",
     "checked_vector",

@@ -2,7 +2,7 @@ r"""Text and tables in LaTeX: special characters are escaped, lines are those of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 __all__ = ["escape", "latex_panel"]
 
@@ -44,13 +44,49 @@ def escape(text: str) -> str:
     return text.translate(_ESCAPES)
 
 
-def latex_panel(title: str, methods: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Write a title, a header and rows as a ``tabular``; a line separates the last row."""
+def latex_panel(
+    title: str,
+    methods: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    best: Collection[tuple[int, int]] = (),
+    caption: str = "",
+    legend: str = "",
+    label: str = "",
+) -> str:
+    """Write a title, a header and rows as a ``table`` of ``booktabs``.
+
+    Parameters
+    ----------
+    title : str
+        The first line of the table.
+    methods : sequence of str
+        Names of the columns.
+    rows : sequence of sequence of str
+        The rows; a line separates the last one.
+    best : collection of (int, int)
+        Row and column, from 0, of the entries to print in bold, without the first column.
+    caption, legend, label : str
+        The caption, the explanation of the signs below the table, and the name for references.
+
+    Returns
+    -------
+    str
+        LaTeX.
+    """
     columns = len(methods) + 1
     header = " & ".join(escape(text) for text in ("data set", *methods))
-    lines = [f"{' & '.join(escape(text) for text in row)} \\\\" for row in rows]
+    lines = [
+        " & ".join([escape(row[0]), *(_cell(t, (i, j) in best) for j, t in enumerate(row[1:]))])
+        + r" \\"
+        for i, row in enumerate(rows)
+    ]
     return "\n".join(
         [
+            r"\begin{table}",
+            r"\centering",
+            *([rf"\caption{{{escape(caption)}}}"] if caption else []),
+            *([rf"\label{{{label}}}"] if label else []),
             rf"\begin{{tabular}}{{l{'r' * len(methods)}}}",
             r"\toprule",
             rf"\multicolumn{{{columns}}}{{c}}{{{escape(title)}}} \\",
@@ -62,6 +98,17 @@ def latex_panel(title: str, methods: Sequence[str], rows: Sequence[Sequence[str]
             lines[-1],
             r"\bottomrule",
             r"\end{tabular}",
+            *([r"\par\smallskip", rf"{{\footnotesize {escape(legend)}}}"] if legend else []),
+            r"\end{table}",
             "",
         ]
     )
+
+
+def _cell(text: str, bold: bool) -> str:
+    """Write a cell; only its figures are bold, not the mark or the published figures."""
+    if not bold:
+        return escape(text)
+    figures, sign, rest = text.partition(next((s for s in (" •", " ∘", " [") if s in text), "\0"))
+    shown = rf"\textbf{{{escape(figures)}}}"
+    return shown + escape((sign + rest).replace("\0", ""))

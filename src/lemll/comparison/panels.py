@@ -114,6 +114,21 @@ class Panel:
         direction = self.metric.greater_is_better
         return tuple(average_ranks(means, greater_is_better=direction, decimals=_DECIMALS).tolist())
 
+    def best(self) -> set[tuple[int, int]]:
+        """Return row and column of the best entries of each row, by the printed digits."""
+        found: set[tuple[int, int]] = set()
+        sign = 1 if self.metric.greater_is_better else -1
+        for i, dataset in enumerate(self.datasets):
+            means = {
+                j: sign * round(entry.figures[0], _DECIMALS)
+                for j, method in enumerate(self.methods)
+                if (entry := self.entries[dataset, method]).complete
+            }
+            found |= {(i, j) for j, mean in means.items() if mean == max(means.values())}
+        ranks = self.ranks()
+        last = len(self.datasets)
+        return found | {(last, j) for j, rank in enumerate(ranks) if rank == min(ranks)}
+
     def rows(self) -> list[list[str]]:
         """Write the rows: one per data set, then the average ranks."""
         rows = [

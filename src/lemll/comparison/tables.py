@@ -8,6 +8,7 @@ the order in which cells were run, or on the number of processes.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -213,10 +214,33 @@ class ComparisonTable:
         Returns
         -------
         str
-            One ``tabular`` per panel; put it into a ``table``.
+            One ``table`` per panel, with a caption, a legend and a label ``tab:METRIC``. The best
+            entry of each row is bold.
         """
-        panels = [latex_panel(panel.title, panel.methods, panel.rows()) for panel in self.panels]
-        return "\n".join(panels)
+        return "\n".join(
+            latex_panel(
+                panel.title,
+                panel.methods,
+                panel.rows(),
+                best=panel.best(),
+                caption=_caption(panel),
+                legend=self._legend(panel),
+                label=f"tab:{re.sub('[^a-z0-9]+', '-', panel.title.lower()).strip('-')}",
+            )
+            for panel in self.panels
+        )
+
+    def _legend(self, panel: Panel) -> str:
+        parts = ["The best value of each row is bold."]
+        marks = {entry.mark for entry in panel.entries.values()} - {""}
+        if marks:
+            parts.append(
+                f"•/∘: {self.control} is significantly better/worse than the method (paired "
+                "t-test, 5 %)."
+            )
+        if any(entry.published for entry in panel.entries.values()):
+            parts.append("In brackets: published values.")
+        return " ".join(parts)
 
     def to_csv(self) -> str:
         """Write the table as CSV, with one line per entry.
@@ -248,6 +272,13 @@ class ComparisonTable:
                      len(panel.ranked), "", "", "", *condition]
                 )  # fmt: skip
         return csv_text(rows)
+
+
+def _caption(panel: Panel) -> str:
+    wanted = {entry.wanted for entry in panel.entries.values()}
+    direction = "higher" if panel.metric.greater_is_better else "lower"
+    splits = f", mean ± standard deviation over {max(wanted)} splits" if max(wanted) > 1 else ""
+    return f"{panel.title.replace(panel.metric.arrow, '').strip()}{splits} ({direction} is better)."
 
 
 def _two(figures: Sequence[float]) -> list[str]:

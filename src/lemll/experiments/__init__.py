@@ -9,6 +9,7 @@ from lemll.experiments.execution.dask import dask_client
 from lemll.experiments.execution.execute import measure, run_cell, split_rows
 from lemll.experiments.execution.runner import RunProgress, run
 from lemll.experiments.protocols.hiding import Hide
+from lemll.experiments.protocols.imports import import_from_folder
 from lemll.experiments.protocols.methods import (
     Method,
     MethodSpec,
@@ -41,6 +42,7 @@ __all__ = [
     "damage",
     "dask_client",
     "get_method",
+    "import_from_folder",
     "list_methods",
     "load_source",
     "measure",

@@ -4,8 +4,11 @@
 :func:`coverage` and :func:`average_precision` of scores. **Distribution**: :func:`chebyshev`,
 :func:`clark`, :func:`canberra`, :func:`kl_divergence`, :func:`cosine`, :func:`intersection`. All of
 these are means over rows. With ``average=False`` they return one value per row. **Decisions**:
-:func:`micro_f1`, :func:`macro_f1`, :func:`example_f1` and :func:`subset_accuracy` of 0/1
-predictions. **Probabilities**: :func:`log_loss`, :func:`brier_score` and
+:func:`micro_f1`, :func:`macro_f1`, :func:`example_f1`, :func:`subset_accuracy`,
+:func:`micro_precision`, :func:`macro_precision`, :func:`micro_recall` and :func:`macro_recall` of
+0/1 predictions; :func:`label_figures` gives precision, recall and F1 of each label. **Scores**:
+:func:`macro_auc`, :func:`micro_auc`, :func:`label_auc` and :func:`precision_at_k`.
+**Probabilities**: :func:`log_loss`, :func:`brier_score` and
 :func:`calibration_error`. :data:`METRICS` lists all of them with their direction.
 :func:`get_scorer` returns the scorer of a metric, for the model selection of scikit-learn.
 
@@ -57,7 +60,18 @@ call it ``"kl_divergence_pred_true"``; ``"kl_divergence"`` is the other directio
 
 from __future__ import annotations
 
-from lemll.metrics.decisions import example_f1, macro_f1, micro_f1, subset_accuracy
+from lemll.metrics.decisions import (
+    LabelFigures,
+    example_f1,
+    label_figures,
+    macro_f1,
+    macro_precision,
+    macro_recall,
+    micro_f1,
+    micro_precision,
+    micro_recall,
+    subset_accuracy,
+)
 from lemll.metrics.distribution import (
     canberra,
     chebyshev,
@@ -74,6 +88,7 @@ from lemll.metrics.multilabel import (
     ranking_loss,
 )
 from lemll.metrics.probabilities import brier_score, calibration_error, log_loss
+from lemll.metrics.ranked import label_auc, macro_auc, micro_auc, precision_at_k
 from lemll.metrics.scorers import (
     MetricScorer,
     get_scorer,
@@ -85,6 +100,7 @@ from lemll.metrics.table import METRICS, Metric
 
 __all__ = [
     "METRICS",
+    "LabelFigures",
     "Metric",
     "MetricScorer",
     "average_precision",
@@ -100,12 +116,21 @@ __all__ = [
     "hamming_loss",
     "intersection",
     "kl_divergence",
+    "label_auc",
+    "label_figures",
     "label_probabilities",
     "label_scores",
     "log_loss",
+    "macro_auc",
     "macro_f1",
+    "macro_precision",
+    "macro_recall",
+    "micro_auc",
     "micro_f1",
+    "micro_precision",
+    "micro_recall",
     "one_error",
+    "precision_at_k",
     "ranking_loss",
     "scorer_names",
     "subset_accuracy",

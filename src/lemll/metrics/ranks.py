@@ -11,7 +11,7 @@ from lemll._types import Array, FloatArray, IndexArray, LabelArray, MatrixLike
 from lemll._validation import check_logical_labels, is_sparse
 from lemll.exceptions import UndefinedMetricError
 
-__all__ = ["RelevantRanks", "check_truth", "evaluate"]
+__all__ = ["RelevantRanks", "check_scores", "check_truth", "evaluate"]
 
 # Number of entries sorted together. A block and its temporary arrays need about 50 MB, independent
 # of the number of rows.
@@ -67,7 +67,7 @@ def check_truth(Y_true: MatrixLike) -> LabelArray:
     return labels
 
 
-def _check_scores(scores: MatrixLike, shape: tuple[int, ...]) -> FloatArray:
+def check_scores(scores: MatrixLike, shape: tuple[int, ...]) -> FloatArray:
     """Return `scores` as a float64 array of this shape without NaN; infinities can be ranked.
 
     May share memory with `scores`.
@@ -186,7 +186,7 @@ def evaluate(
         The metric.
     """
     labels = check_truth(Y_true)
-    values = _by_blocks(measure, labels, _check_scores(scores, labels.shape), options["ties"])
+    values = _by_blocks(measure, labels, check_scores(scores, labels.shape), options["ties"])
     sizes, observed = (labels == 1).sum(axis=1), (labels >= 0).sum(axis=1)
     skipped = (sizes == 0) & (options["empty"] == "skip")
     skipped |= (sizes == observed) & (options.get("full") == "skip")

@@ -73,7 +73,7 @@ def scorer_names() -> list[str]:
     --------
     >>> from lemll.metrics import scorer_names
     >>> scorer_names()[:3]
-    ['average_precision', 'canberra', 'chebyshev']
+    ['average_precision', 'brier_score', 'calibration_error']
     """
     return sorted(METRICS)
 
@@ -120,7 +120,7 @@ def get_scorer(name: str, **options: Any) -> MetricScorer:
     scorer = MetricScorer(METRICS[name], options)
     # Try the metric on a small array that is valid as labels, scores and distribution. A wrong
     # option then fails here, and not as a NaN in the middle of a grid search.
-    value = scorer.metric([[1, 0]], [[1, 0]], **options)
+    value = scorer.metric([[1, 0], [0, 1]], [[1, 0], [0, 1]], **options)
     if not isinstance(value, float):
         raise ValueError("a scorer needs one number; leave out average=False.")
     return scorer

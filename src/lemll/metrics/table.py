@@ -8,7 +8,16 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
-from lemll.metrics.decisions import example_f1, macro_f1, micro_f1, subset_accuracy
+from lemll.metrics.decisions import (
+    example_f1,
+    macro_f1,
+    macro_precision,
+    macro_recall,
+    micro_f1,
+    micro_precision,
+    micro_recall,
+    subset_accuracy,
+)
 from lemll.metrics.distribution import (
     canberra,
     chebyshev,
@@ -25,6 +34,7 @@ from lemll.metrics.multilabel import (
     ranking_loss,
 )
 from lemll.metrics.probabilities import brier_score, calibration_error, log_loss
+from lemll.metrics.ranked import macro_auc, micro_auc, precision_at_k
 
 __all__ = ["METRICS", "Metric"]
 
@@ -89,6 +99,8 @@ class Metric:
         return self.function(truth, prediction, **options)
 
 
+_PRECISION_AT_1 = partial(precision_at_k, k=1)
+_PRECISION_AT_3 = partial(precision_at_k, k=3)
 _KL_PAPER = partial(kl_divergence, direction="pred_true")
 
 METRICS: Mapping[str, Metric] = MappingProxyType(
@@ -106,6 +118,14 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             Metric("macro_f1", "Macro F1", macro_f1, "labels", True, False),
             Metric("example_f1", "Example F1", example_f1, "labels", True, False),
             Metric("subset_accuracy", "Subset accuracy", subset_accuracy, "labels", True, False),
+            Metric("micro_precision", "Micro precision", micro_precision, "labels", True, False),
+            Metric("macro_precision", "Macro precision", macro_precision, "labels", True, False),
+            Metric("micro_recall", "Micro recall", micro_recall, "labels", True, False),
+            Metric("macro_recall", "Macro recall", macro_recall, "labels", True, False),
+            Metric("macro_auc", "Macro AUC", macro_auc, "scores", True, False),
+            Metric("micro_auc", "Micro AUC", micro_auc, "scores", True, False),
+            Metric("precision_at_1", "Precision at 1", _PRECISION_AT_1, "scores", True, False),
+            Metric("precision_at_3", "Precision at 3", _PRECISION_AT_3, "scores", True, False),
             Metric("log_loss", "Log loss", log_loss, "probabilities", False, False),
             Metric("brier_score", "Brier score", brier_score, "probabilities", False, False),
             Metric(

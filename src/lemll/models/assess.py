@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from lemll._types import Array, BoolArray, FloatArray, Settings
 from lemll.metrics import METRICS
+from lemll.models.curves import LabelReport, report_labels
+from lemll.models.resampling import bootstrap_draws, interval, resampled
 
 __all__ = ["MEASURES", "Assessment", "Score", "assess", "label_shares"]
 
+# The five measures of the paper, then those that other fields use.
+MEASURES = (
+    "average_precision",
+    "ranking_loss",
+    "one_error",
+    "coverage",
+    "hamming_loss",
+    "micro_f1",
+    "macro_f1",
+    "example_f1",
+    "subset_accuracy",
+    "macro_auc",
+    "micro_auc",
+    "precision_at_3",
+    "log_loss",
+)
 # The first one that can be measured decides whether something was learned.
-MEASURES = ("average_precision", "ranking_loss", "hamming_loss", "micro_f1", "macro_f1")
 _DECIDING = ("average_precision", "hamming_loss")
-_RESAMPLES = 2000
-# Largest number of cells of a block of bootstrap samples.
-_BLOCK = 2**22
 
 
 class Score(NamedTuple):
@@ -62,11 +75,22 @@ class Assessment(NamedTuple):
         Number of rows that were predicted.
     n_untagged : int
         Number of rows for which no label was predicted.
+    n_tagged : int
+        Number of rows that have a relevant label.
+    labels : LabelReport
+        Figures and curves of each label, and the calibration of the probabilities.
     """
 
     scores: list[Score]
     n_rows: int
     n_untagged: int
+    n_tagged: int
+    labels: LabelReport
+
+    @property
+    def mostly_untagged(self) -> bool:
+        """Whether most rows get no label."""
+        return self.n_untagged > self.n_rows / 2
 
     @property
     def learned(self) -> bool:
@@ -96,6 +120,7 @@ class Assessment(NamedTuple):
             "learned": self.learned,
             "verdict": self.verdict,
             "scores": [score.to_json() for score in self.scores],
+            **self.labels.to_json(),
         }
 
 
@@ -106,7 +131,13 @@ def label_shares(Y: FloatArray) -> FloatArray:
 
 
 def assess(
-    Y: FloatArray, scores: FloatArray, predicted: BoolArray, shares: FloatArray, *, seed: int = 0
+    Y: FloatArray,
+    scores: FloatArray,
+    predicted: BoolArray,
+    shares: FloatArray,
+    *,
+    probabilities: FloatArray | None = None,
+    seed: int = 0,
 ) -> Assessment:
     """Measure predictions of rows that no choice has seen.
 
@@ -120,6 +151,8 @@ def assess(
         Predicted labels.
     shares : ndarray of shape (n_labels,)
         Frequencies of the labels in the training rows: the baseline.
+    probabilities : ndarray of shape (n_rows, n_labels), optional
+        Probabilities of the labels, for the log loss and the calibration.
     seed : int, default=0
         Seed of the bootstrap.
 
@@ -136,65 +169,30 @@ def assess(
     (1.0, True)
     """
     chances = np.tile(shares, (len(Y), 1))
-    usual = chances > 0.5
-    draws = list(_draws(len(Y), seed))
+    # What each kind of measure compares: ours and that of the frequencies.
+    compared: dict[str, tuple[Array | None, Array]] = {
+        "scores": (scores, chances),
+        "labels": (predicted.astype(np.int8), (chances > 0.5).astype(np.int8)),
+        "probabilities": (probabilities, chances),
+    }
+    draws = bootstrap_draws(len(Y), seed)
     found = []
     for name in MEASURES:
-        labels = METRICS[name].prediction == "labels"
-        ours, theirs = (predicted, usual) if labels else (scores, chances)
+        ours, theirs = compared[METRICS[name].prediction]
+        if ours is None:
+            continue
         try:
-            value = float(METRICS[name](Y, ours.astype(np.int8) if labels else ours))
-            baseline = float(METRICS[name](Y, theirs.astype(np.int8) if labels else theirs))
+            value, baseline = (float(METRICS[name](Y, given)) for given in (ours, theirs))
         except ValueError:
             continue  # for example, no row has both a relevant and another label
-        samples = np.array([_resampled(name, Y, p, draws) for p in (ours, theirs)])
+        samples = [resampled(name, Y, given, draws) for given in (ours, theirs)]
         found.append(
-            Score(
-                name,
-                value,
-                _interval(samples[0]),
-                baseline,
-                _interval(samples[0] - samples[1]),
-            )
+            Score(name, value, interval(samples[0]), baseline, interval(samples[0] - samples[1]))
         )
-    return Assessment(found, len(Y), int((~predicted.any(axis=1)).sum()))
-
-
-def _interval(values: FloatArray) -> tuple[float, float]:
-    low, high = np.nanpercentile(values, [2.5, 97.5])
-    return float(low), float(high)
-
-
-def _draws(n_rows: int, seed: int) -> Iterator[FloatArray]:
-    """Yield blocks of bootstrap samples: how often each row is drawn, one sample per line."""
-    rng = np.random.default_rng(seed)
-    block = max(1, min(_RESAMPLES, _BLOCK // n_rows))
-    for start in range(0, _RESAMPLES, block):
-        size = min(block, _RESAMPLES - start)
-        yield rng.multinomial(n_rows, np.full(n_rows, 1 / n_rows), size=size).astype(np.float32)
-
-
-def _resampled(name: str, Y: FloatArray, prediction: Array, draws: list[FloatArray]) -> FloatArray:
-    """Return a measure in all bootstrap samples."""
-    if name in ("micro_f1", "macro_f1"):
-        known = ~np.isnan(Y)
-        relevant, chosen = (Y == 1), (prediction > 0) & known
-        hits = (relevant & chosen).astype(np.float32)
-        sums = relevant.astype(np.float32) + chosen
-        if name == "micro_f1":
-            hits, sums = hits.sum(axis=1, keepdims=True), sums.sum(axis=1, keepdims=True)
-        return np.concatenate([_f1(draw @ hits, draw @ sums) for draw in draws])
-    labels = METRICS[name].prediction == "labels"
-    values = METRICS[name](Y, prediction.astype(np.int8) if labels else prediction, average=False)
-    counted = np.isfinite(values)
-    values = np.where(counted, values, 0.0)
-    with np.errstate(invalid="ignore"):  # 0 / 0 if a sample has no row that can be measured
-        return np.concatenate([(draw @ values) / (draw @ counted) for draw in draws])
-
-
-def _f1(hits: FloatArray, sums: FloatArray) -> FloatArray:
-    """Return the mean F1 of the columns that occur; 1 if none does."""
-    occurs = sums > 0
-    values = np.where(occurs, 2 * hits / np.where(occurs, sums, 1), 0.0)
-    counts = occurs.sum(axis=1)
-    return np.where(counts > 0, values.sum(axis=1) / np.maximum(counts, 1), 1.0)
+    return Assessment(
+        found,
+        len(Y),
+        int((~predicted.any(axis=1)).sum()),
+        int((Y == 1).any(axis=1).sum()),
+        report_labels(Y, scores, predicted, probabilities),
+    )

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from lemll._types import BoolArray, Estimator, FloatArray, IndexArray, Settings, SettingsView
-from lemll.exceptions import LemllError
+from lemll.exceptions import LemllError, import_extra
 from lemll.model_selection import IterativeStratifiedKFold
 from lemll.models.assess import Assessment, assess, label_shares
 from lemll.predictors import (
@@ -20,6 +20,7 @@ from lemll.predictors import (
     BinaryRelevance,
     BlendProgress,
     MLkNN,
+    MSVRClassifier,
     MultilabelForest,
     TagPredictor,
 )
@@ -34,11 +35,13 @@ from lemll.tables import (
     truth_of,
 )
 
-__all__ = ["LEARNERS", "Predictions", "TableModel", "fit_table", "make_learner"]
+__all__ = ["LEARNERS", "Predictions", "TableModel", "fit_rows", "fit_table", "make_learner",
+           "table_pipeline"]  # fmt: skip
 
 LEARNERS: Mapping[str, Callable[[], Estimator]] = {
     "TagPredictor": TagPredictor,
-    "LEMLL": lambda: LEMLL(scale="auto"),
+    "LEMLL": lambda: LEMLL(scale="auto", probability=True),
+    "MSVR": lambda: MSVRClassifier(scale="auto", probability=True),
     "BinaryRelevance": BinaryRelevance,
     "MultilabelForest": lambda: MultilabelForest(random_state=0),
     "MLkNN": lambda: MLkNN(scale="auto"),
@@ -64,12 +67,22 @@ class Predictions(NamedTuple):
         The probability of each label; scores if the learner gives no probabilities.
     are_probabilities : bool
         Which of the two.
+    label_names : tuple of str
+        Names of the columns.
     """
 
     ids: tuple[str, ...]
     labels: BoolArray
     probabilities: FloatArray
     are_probabilities: bool
+    label_names: tuple[str, ...]
+
+    def to_frame(self) -> Frame:
+        """Return the probabilities as a pandas frame: one row per id, one column per label."""
+        pandas = import_extra("pandas", "tables", "Making a frame")
+        return pandas.DataFrame(
+            self.probabilities, index=list(self.ids), columns=list(self.label_names)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +142,7 @@ class TableModel:
         labels = np.asarray(self.learner.predict(features)) == 1
         sure = hasattr(self.learner, "predict_proba")
         values = (self.learner.predict_proba if sure else self.learner.decision_function)(features)
-        return Predictions(self._ids(table), labels, np.asarray(values), sure)
+        return Predictions(self._ids(table), labels, np.asarray(values), sure, self.label_names)
 
     def evaluate(self, table: Table) -> tuple[Assessment, tuple[str, ...]]:
         """Compare predictions with the labels of a table.
@@ -181,7 +194,9 @@ class TableModel:
         return tuple("" if is_missing(cell) else str(cell) for cell in cells)
 
 
-def make_learner(name: str = "TagPredictor", *, seconds: float | None = None) -> Estimator:
+def make_learner(
+    name: str = "TagPredictor", *, seconds: float | None = None, thresholds: str | None = None
+) -> Estimator:
     """Return a learner by name.
 
     Parameters
@@ -190,6 +205,9 @@ def make_learner(name: str = "TagPredictor", *, seconds: float | None = None) ->
         One of ``LEARNERS``, in any case.
     seconds : float, optional
         Time budget of both fits of `fit_table` together. Only TagPredictor has one.
+    thresholds : {"zero", "f1", "hamming"}, optional
+        How the learner decides which labels are predicted. "zero" is a probability of one half.
+        "f1" and "hamming" choose one threshold per label, from scores of unseen rows.
 
     Returns
     -------
@@ -204,7 +222,16 @@ def make_learner(name: str = "TagPredictor", *, seconds: float | None = None) ->
         if not seconds > 0:
             raise LemllError(f"--seconds must be above 0, got {seconds:g}")
         learner.set_params(max_seconds=_SHARE * seconds)
-    return learner
+    return learner if thresholds is None else _with_thresholds(learner, thresholds)
+
+
+def _with_thresholds(learner: Estimator, thresholds: str) -> Estimator:
+    if thresholds not in ("zero", "f1", "hamming"):
+        raise LemllError(f"--thresholds must be zero, f1 or hamming, got {thresholds!r}")
+    if isinstance(learner, TagPredictor):
+        # Its probabilities are calibrated, so one half gives the fewest wrong decisions.
+        return learner.set_params(optimize="f1") if thresholds == "f1" else learner
+    return learner.set_params(thresholds=thresholds)
 
 
 def fit_table(
@@ -221,7 +248,8 @@ def fit_table(
 
     One row in five is held out, stratified by the labels. The encoder and the learner are fitted
     to the other rows and predict the held-out ones, which gives the figures. Then both are fitted
-    to all rows, which gives the model.
+    to all rows, which gives the model. Ctrl-C (KeyboardInterrupt) in this last fit keeps the model
+    that was measured.
 
     Parameters
     ----------
@@ -255,14 +283,12 @@ def fit_table(
             "hold some out; add rows"
         )
     learner = TagPredictor() if learner is None else clone(learner)
-    if isinstance(learner, MultilabelForest) and np.isnan(data.Y).any():
-        learner.set_params(per_label=True)  # trees that all labels share need all labels
-    pipeline = make_pipeline(TableEncoder(), learner)
+    pipeline = table_pipeline(learner, data)
     folds = IterativeStratifiedKFold(_HELD_OUT, random_state=seed)
     train, test = next(folds.split(data.X, np.nan_to_num(data.Y).astype(np.int8)))
     say(f"fitting {len(train)} rows; {len(test)} rows are held out")
     begin = time.perf_counter()
-    first = _fitted(pipeline, data, train, say)
+    first = fit_rows(pipeline, data, train, say)
     seconds = time.perf_counter() - begin
     shares = label_shares(data.Y[train])
     assessment = _assessed(first, data.X.iloc[test], data.Y[test], shares, seed=seed)
@@ -271,18 +297,30 @@ def fit_table(
         # With the same time, more rows would leave members out, and the figures would be those of
         # another model.
         pipeline[-1].set_params(max_seconds=max(learner.max_seconds, 2 * seconds))
-    fitted = _fitted(pipeline, data, np.arange(len(data.Y)), say)
-    _compare_members(first[-1], fitted[-1], say)
+    rows = np.arange(len(data.Y))
+    try:
+        fitted = fit_rows(pipeline, data, rows, say)
+        _compare_members(first[-1], fitted[-1], say)
+    except KeyboardInterrupt:
+        say(f"stopped; the model of {len(train)} rows, which was measured, is kept")
+        fitted, rows = first, train
     model = TableModel(
         pipeline=fitted,
         spec=spec,
         id_column=ids,
         label_names=data.label_names,
-        shares=tuple(label_shares(data.Y).tolist()),
-        n_rows=len(data.Y),
+        shares=tuple(label_shares(data.Y[rows]).tolist()),
+        n_rows=len(rows),
         report=assessment.to_json(),
     )
     return model, assessment
+
+
+def table_pipeline(learner: Estimator, data: LabelledTable) -> Pipeline:
+    """Return encoder and learner, not fitted, for the labels of a table."""
+    if isinstance(learner, MultilabelForest) and np.isnan(data.Y).any():
+        learner.set_params(per_label=True)  # trees that all labels share need all labels
+    return make_pipeline(TableEncoder(), learner)
 
 
 def _compare_members(first: Estimator, final: Estimator, say: Callable[[str], None]) -> None:
@@ -299,9 +337,10 @@ def _silent(line: str) -> None:
     del line
 
 
-def _fitted(
+def fit_rows(
     pipeline: Pipeline, data: LabelledTable, rows: IndexArray, say: Callable[[str], None]
 ) -> Pipeline:
+    """Return a copy of the pipeline, fitted to some rows."""
     fresh = clone(pipeline)
     reports = isinstance(fresh[-1], TagPredictor)
     if reports:
@@ -321,6 +360,17 @@ def _fitted(
 def _assessed(
     pipeline: Pipeline, X: Frame, Y: FloatArray, shares: FloatArray, *, seed: int = 0
 ) -> Assessment:
+    learner = pipeline[-1]
     features = pipeline[0].transform(X)
-    predicted = np.asarray(pipeline[-1].predict(features)) == 1
-    return assess(Y, pipeline[-1].decision_function(features), predicted, shares, seed=seed)
+    return assess(
+        Y,
+        np.asarray(learner.decision_function(features)),
+        np.asarray(learner.predict(features)) == 1,
+        shares,
+        probabilities=(
+            np.asarray(learner.predict_proba(features))
+            if hasattr(learner, "predict_proba")
+            else None
+        ),
+        seed=seed,
+    )

@@ -43,7 +43,7 @@ TRUSTED: frozenset[str] = frozenset(
         "lemll.predictors.search.folds.Space",
         "lemll.predictors.search.folds.SpaceRows",
         "lemll.predictors.tag_predictor.TagPredictor",
-        "lemll.predictors.tag_predictor._Part",
+        "lemll.predictors.tag_predictor._BlendPart",
         "lemll.predictors.two_stage.TwoStage",
         "lemll.solvers.joint.path.GridPoint",
         "lemll.tables.columns.Column",

@@ -30,6 +30,7 @@ from lemll._types import (
     Thresholds,
 )
 from lemll._validation import all_or_nothing, check_whole
+from lemll._warnings import warn_caller
 from lemll.fitting import fit_scaling, normalize
 
 __all__ = [
@@ -45,6 +46,8 @@ __all__ = [
 ]
 
 _FOLDS = 5
+# Few rows may be without a label by chance.
+_FEWEST_ROWS_TO_WARN = 20
 
 
 # Learners that accept unknown cells and confidences; a test compares this with the classes.
@@ -168,7 +171,29 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             array is returned, because a frame with another index would be joined to wrong rows.
         """
         scores = self._validated_scores(X)
+        self._warn_untagged(scores)
         return self._coding.labels(scores, X, self.thresholds_)
+
+    def _note_tags(self, Y: LabelArray) -> None:
+        """Remember whether most training rows have a relevant label."""
+        self._mostly_tagged = bool((Y == 1).any(axis=1).mean() > 0.5)
+
+    def _warn_untagged(self, scores: FloatArray) -> None:
+        """Warn if most rows get no label although most training rows have one."""
+        # Learners with thresholds of their own have no parameter of this name.
+        expected = getattr(self, "_mostly_tagged", False) and "thresholds" in self.get_params()
+        # A single label is simply not predicted; that is an answer.
+        several = self._coding.multilabel and scores.shape[1] > 1
+        if not (expected and several and self.thresholds == "zero"):
+            return
+        empty = int((scores <= self.thresholds_).all(axis=1).sum())
+        if len(scores) >= _FEWEST_ROWS_TO_WARN and empty > len(scores) / 2:
+            warn_caller(
+                f"{type(self).__name__} predicts no label in {empty} of {len(scores)} rows: no "
+                "score is above 0; fit it with thresholds='f1' to choose one threshold per "
+                "label, or rank the labels by decision_function.",
+                UserWarning,
+            )
 
     def predict_top_k(self, X: MatrixLike, k: int) -> Array:
         """Return the names of the k labels with the highest scores in each row, best first.
@@ -290,7 +315,15 @@ class MultilabelClassifier(LabelScorer):
         check_same_rows(X, label_weight)
         X, Y, coding = self._validated(X, y, label_weight)
         Y, weight = weigh_cells(Y, label_weight, coding.names)
-        thresholds = self._tuned_thresholds(X, Y, weight, coding)
+        self._note_tags(Y)
+        thresholds = np.zeros(Y.shape[1])
+        # A 1-D target takes the class with the best score, so thresholds have no effect.
+        criterion = None if self.thresholds == "zero" or not coding.multilabel else self.thresholds
+        if criterion is not None or self._needs_unseen_scores():
+            scores = self._unseen_scores(X, Y, weight)
+            self._learn_from_unseen(scores, Y, weight)
+            if criterion is not None:
+                thresholds = best_thresholds(scores, Y, criterion)
         if weight is None:
             self._fit(X, Y)
         else:
@@ -298,20 +331,25 @@ class MultilabelClassifier(LabelScorer):
         self._store(coding, thresholds)
         return self
 
-    def _tuned_thresholds(
-        self, X: Features, Y: LabelArray, weight: FloatArray | None, coding: LabelCoding
-    ) -> FloatArray:
-        if self.thresholds == "zero" or not coding.multilabel:
-            return np.zeros(Y.shape[1])
+    def _needs_unseen_scores(self) -> bool:
+        """Return whether something besides the thresholds is learned from scores of unseen rows."""
+        return False
+
+    def _learn_from_unseen(
+        self, scores: FloatArray, Y: LabelArray, weight: FloatArray | None
+    ) -> None:
+        """Learn from the scores of rows by models that were not fitted to them."""
+
+    def _unseen_scores(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> FloatArray:
+        """Return scores of all rows, each by a model that was not fitted to this row."""
         if len(Y) < 2 * _FOLDS:
             raise ValueError(
-                f"thresholds={self.thresholds!r} needs at least {2 * _FOLDS} rows, got {len(Y)}; "
-                "use thresholds='zero'."
+                f"{self._why_folds()} needs at least {2 * _FOLDS} rows, got {len(Y)}; leave it out."
             )
         scores = np.empty(Y.shape)
         # Use a fixed seed: the same data give the same model, and the global state is not changed.
         for seen, unseen in KFold(_FOLDS, shuffle=True, random_state=0).split(X):
-            member = clone(self).set_params(thresholds="zero", **self._fold_parameters())
+            member = clone(self).set_params(**self._fold_parameters())
             known, new = (
                 X[rows][:, seen] if self._pairwise else X[rows] for rows in (seen, unseen)
             )
@@ -321,11 +359,15 @@ class MultilabelClassifier(LabelScorer):
             else:
                 member._fit_partial(known, Y[seen], weight[seen])
             scores[unseen] = member._score(new)
-        return best_thresholds(scores, Y, self.thresholds)
+        return scores
+
+    def _why_folds(self) -> str:
+        """Return the parameter that needs scores of unseen rows."""
+        return f"thresholds={self.thresholds!r}"
 
     def _fold_parameters(self) -> Settings:
         """Return the parameters that must change if only a part of the rows is fitted."""
-        return {}
+        return {"thresholds": "zero"}
 
 
 def partial_refusal(estimator: LabelScorer, weight: FloatArray) -> ValueError:

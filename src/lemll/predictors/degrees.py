@@ -9,14 +9,15 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from lemll._labels import check_same_rows, code_degrees
-from lemll._types import Features, FloatArray, MatrixLike
+from lemll._types import Features, FloatArray, LabelArray, MatrixLike, Settings
 from lemll._validation import all_or_nothing
 from lemll.predictors._base import MultilabelClassifier
+from lemll.predictors.calibrated import CalibratedProbabilities, calibrate
 
 __all__ = ["DegreeClassifier"]
 
 
-class DegreeClassifier(MultilabelClassifier):
+class DegreeClassifier(CalibratedProbabilities, MultilabelClassifier):
     """Base of multi-label classifiers whose loss is a square of the labels.
 
     A subclass implements `_fit_degrees` in addition.
@@ -25,6 +26,21 @@ class DegreeClassifier(MultilabelClassifier):
     @abstractmethod
     def _fit_degrees(self, X: Features, D: FloatArray, weight: FloatArray | None) -> None:
         """Learn from validated X and degrees in [0, 1]; `weight` is 0 in unknown cells."""
+
+    def _needs_unseen_scores(self) -> bool:
+        return bool(self.probability)
+
+    def _learn_from_unseen(
+        self, scores: FloatArray, Y: LabelArray, weight: FloatArray | None
+    ) -> None:
+        if self.probability:
+            self._calibration = calibrate(scores, Y, weight)
+
+    def _why_folds(self) -> str:
+        return super()._why_folds() if self.thresholds != "zero" else "probability=True"
+
+    def _fold_parameters(self) -> Settings:
+        return {"thresholds": "zero", "probability": False}
 
     @all_or_nothing
     def fit_degrees(
@@ -51,10 +67,10 @@ class DegreeClassifier(MultilabelClassifier):
         self
             The fitted classifier.
         """
-        if self.thresholds != "zero":
+        if self.thresholds != "zero" or self.probability:
             raise ValueError(
-                f"thresholds={self.thresholds!r} are chosen by labels 0/1, but degrees were given; "
-                "use thresholds='zero', or fit labels 0/1."
+                f"{self._why_folds()} is learned from labels 0/1, but degrees were given; leave it "
+                "out, or fit labels 0/1."
             )
         check_same_rows(X, degrees)
         check_same_rows(X, label_weight)

@@ -89,6 +89,10 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         in the paper. "f1" and "hamming" choose one threshold per label: the one with the best F1,
         or with the most correct decisions. To choose it, 5-fold cross-validation scores every
         training row with a model that was not fitted on that row.
+    probability : bool, default=False
+        Whether `predict_proba` exists. It needs five more fits, of parts of the rows, which give
+        scores of rows that a model has not seen; the lines that turn scores into log-odds are
+        fitted to these.
     tol : float, default=1e-4
         The solver stops when the certified relative duality gap is at most this.
     max_iter : int, default=1000
@@ -170,6 +174,9 @@ class LEMLL(ScalesColumns, DegreeClassifier):
     (897, 8)
     >>> bool(model.optimality_ <= 1e-4)
     True
+    >>> model = LEMLL(probability=True).fit(digits.X[:900], digits.Y[:900])
+    >>> model.predict_proba(digits.X[900:]).shape
+    (897, 8)
     """
 
     def __init__(
@@ -188,6 +195,7 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         reg_policy: str = "always",
         graph: SparseMatrix = None,
         thresholds: Thresholds = "zero",
+        probability: bool = False,
         tol: float = 1e-4,
         max_iter: int = 1000,
         precision: str = "float64",
@@ -206,6 +214,7 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         self.reg_policy = reg_policy
         self.graph = graph
         self.thresholds = thresholds
+        self.probability = probability
         self.tol = tol
         self.max_iter = max_iter
         self.precision = precision
@@ -232,7 +241,7 @@ class LEMLL(ScalesColumns, DegreeClassifier):
     def _fold_parameters(self) -> Settings:
         if self.graph is not None:
             raise ValueError(
-                "thresholds are tuned on parts of the rows, for which the given graph does not "
-                "hold; leave graph=None, or use thresholds='zero'."
+                f"{self._why_folds()} needs fits of parts of the rows, for which the given graph "
+                "does not hold; leave graph=None, or leave it out."
             )
-        return {}
+        return super()._fold_parameters()

@@ -59,6 +59,8 @@ class LEMLLCV(PathCV):
         As in :class:`LEMLL`.
     thresholds : {"zero", "f1", "hamming"}, default="zero"
         As in :class:`LEMLL`, for the final model.
+    probability : bool, default=False
+        Whether the final model has `predict_proba`, as in :class:`LEMLL`. It needs five more fits.
     tol_search, tol_final : float, default=1e-3, 1e-6
         Certified relative gaps. `tol_search` is used during the search. `tol_final` is used for
         the ten best combinations, from which the winner is chosen, and for the final model.
@@ -73,7 +75,8 @@ class LEMLLCV(PathCV):
         Number of folds that run at the same time, in threads, as in joblib. The result does not
         depend on it.
     callback : callable, optional
-        Called with a `SearchProgress` (done, expected, best_score, elapsed) after each fold.
+        Called with a `SearchProgress` (done, expected, best_score, elapsed) after each fold. If it
+        returns True, the search ends early, as with `max_seconds`, with the best so far.
 
     Attributes
     ----------
@@ -130,6 +133,7 @@ class LEMLLCV(PathCV):
         n_neighbors: int = 10,
         reg_policy: str = "always",
         thresholds: Thresholds = "zero",
+        probability: bool = False,
         tol_search: float = 1e-3,
         tol_final: float = 1e-6,
         max_iter: int = 1000,
@@ -156,6 +160,7 @@ class LEMLLCV(PathCV):
         self.n_neighbors = n_neighbors
         self.reg_policy = reg_policy
         self.thresholds = thresholds
+        self.probability = probability
         self.tol_search = tol_search
         self.tol_final = tol_final
         self.max_iter = max_iter

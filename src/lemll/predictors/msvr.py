@@ -262,6 +262,10 @@ class MSVRClassifier(ScalesColumns, DegreeClassifier):
         in the paper. "f1" and "hamming" choose one threshold per label: the one with the best F1,
         or with the most correct decisions. To choose it, 5-fold cross-validation scores every
         training row with a model that was not fitted on that row.
+    probability : bool, default=False
+        Whether `predict_proba` exists. It needs five more fits, of parts of the rows, which give
+        scores of rows that a model has not seen; the lines that turn scores into log-odds are
+        fitted to these.
     tol : float, default=1e-10
         The solver stops when the certified relative duality gap is at most this.
     max_iter : int, default=1000
@@ -339,6 +343,7 @@ class MSVRClassifier(ScalesColumns, DegreeClassifier):
         coef0: float = 1.0,
         scale: str = "none",
         thresholds: Thresholds = "zero",
+        probability: bool = False,
         tol: float = 1e-10,
         max_iter: int = 1000,
     ) -> None:
@@ -350,6 +355,7 @@ class MSVRClassifier(ScalesColumns, DegreeClassifier):
         self.coef0 = coef0
         self.scale = scale
         self.thresholds = thresholds
+        self.probability = probability
         self.tol = tol
         self.max_iter = max_iter
 

@@ -28,7 +28,7 @@ class MSVRCV(PathCV):
         Values to try.
     scoring, cv, one_standard_error, kernel, kernel_gamma, degree, coef0, normalize_rows, scale
         As in :class:`LEMLLCV`. With ``kernel="auto"`` it searches by halving.
-    epsilon, thresholds, max_iter
+    epsilon, thresholds, probability, max_iter
         As in :class:`MSVRClassifier`.
     tol_search, tol_final : float, default=1e-3, 1e-10
         As in :class:`LEMLLCV`.
@@ -71,6 +71,7 @@ class MSVRCV(PathCV):
         scale: str | None = None,
         epsilon: float = 0.1,
         thresholds: Thresholds = "zero",
+        probability: bool = False,
         tol_search: float = 1e-3,
         tol_final: float = 1e-10,
         max_iter: int = 1000,
@@ -91,6 +92,7 @@ class MSVRCV(PathCV):
         self.scale = scale
         self.epsilon = epsilon
         self.thresholds = thresholds
+        self.probability = probability
         self.tol_search = tol_search
         self.tol_final = tol_final
         self.max_iter = max_iter

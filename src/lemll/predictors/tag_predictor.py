@@ -16,7 +16,7 @@ from lemll._labels import LabelCoding
 from lemll._types import Features, FloatArray, LabelArray, RandomState
 from lemll._validation import check_magnitude, check_n_jobs, check_number, check_whole, is_sparse
 from lemll.model_selection import IterativeStratifiedKFold
-from lemll.predictors.blend.calibration import Calibration, fit_calibration
+from lemll.predictors.blend.calibration import Calibration, constant_labels, fit_calibration
 from lemll.predictors.blend.members import (
     BlendTask,
     ForestMember,
@@ -201,7 +201,7 @@ class TagPredictor(ProbabilityClassifier):
         X = _stored(X, self._sparse)
         clock = _TimeBudget(self.max_seconds, self.callback, 2 * len(members))
         task = BlendTask(X, Y, weight, self._folds(X, Y), clock.seconds_left)
-        self._constant = _constant_labels(Y, weight)
+        self._constant = constant_labels(Y, weight)
         # Threads of BLAS wait for each other in small products, most of all on a busy machine.
         with threadpool_limits(1 if len(Y) < _ROWS_FOR_THREADS else None, user_api="blas"):
             learned: dict[str, Learned] = {}
@@ -318,15 +318,6 @@ def _weights(
     if not found.any():
         found = np.full(len(names), 1 / len(names))
     return dict(zip(names, found.tolist(), strict=True))
-
-
-def _constant_labels(Y: LabelArray, weight: FloatArray | None) -> FloatArray:
-    """Return +1 or -1 for labels with only this value in the observed cells, else 0."""
-    observed = Y >= 0 if weight is None else weight > 0
-    relevant = ((Y == 1) & observed).any(axis=0)
-    other = ((Y == 0) & observed).any(axis=0)
-    # A label that nobody observed is not predicted.
-    return np.where(relevant & other, 0.0, np.where(relevant, 1.0, -1.0))
 
 
 class _TimeBudget:

@@ -2,6 +2,8 @@
 
 from lemll.report._diagrams import rank_diagram
 from lemll.report.comparison import write_comparison, write_table
+from lemll.report.explain import write_explanation
+from lemll.report.learners import LearnerVerdict, judge_learners, write_learners
 from lemll.report.page import (
     Link,
     Picture,
@@ -14,6 +16,7 @@ from lemll.report.surfaces import draw_surfaces
 from lemll.report.tuning import draw_label_movement, draw_scores, score_surface
 
 __all__ = [
+    "LearnerVerdict",
     "Link",
     "Picture",
     "Section",
@@ -21,10 +24,13 @@ __all__ = [
     "draw_label_movement",
     "draw_scores",
     "draw_surfaces",
+    "judge_learners",
     "rank_diagram",
     "score_surface",
     "template_environment",
     "write_comparison",
+    "write_explanation",
+    "write_learners",
     "write_page",
     "write_table",
 ]

@@ -15,6 +15,7 @@ __all__ = [
     "dot_plot",
     "rank_diagram",
     "time_scatter",
+    "value_dots",
 ]
 
 _WIDTH = 720.0
@@ -178,6 +179,37 @@ def dot_plot(panel: Panel) -> DotPlot | None:
         ticks=[Tick(x(value), f"{value:g}") for value in ticks],
         rows=rows,
     )
+
+
+def value_dots(values: Mapping[str, Sequence[float]]) -> DotPlot:
+    """Lay out values on one line per name, all dots of a line in one colour.
+
+    Parameters
+    ----------
+    values : mapping of str to sequence of float
+        The values by name; there must be at least one.
+
+    Returns
+    -------
+    DotPlot
+        The layout that the template draws.
+    """
+    given = [value for line in values.values() for value in line]
+    ticks = _round_ticks(min(given), max(given))
+    left, right = 170.0, _WIDTH - 20.0
+
+    def x(value: float) -> float:
+        return round(left + (value - ticks[0]) / (ticks[-1] - ticks[0]) * (right - left), 1)
+
+    rows = [
+        DotRow(
+            30 + _LINE * number,
+            name,
+            [Dot(x(v), x(v), x(v), number, f"{name}: {v:.4f}") for v in line],
+        )
+        for number, (name, line) in enumerate(values.items())
+    ]
+    return DotPlot(40 + _LINE * len(rows), [Tick(x(v), f"{v:g}") for v in ticks], rows)
 
 
 class ScatterPoint(NamedTuple):

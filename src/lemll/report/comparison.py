@@ -85,7 +85,8 @@ def write_comparison(path: str | Path, protocol: Protocol, store: Store) -> Path
     return _write(
         path,
         table,
-        title=protocol.name,
+        # Names of protocols are often one word, which says nothing as the title of a page.
+        title=protocol.name if " " in protocol.name else f"Comparison {protocol.name}",
         views=_views(table, overlap_ratio(protocol.splits), _median_seconds(ended)),
         experiment=protocol.experiment,
         methods=[spec.label for spec in protocol.methods],
@@ -152,6 +153,7 @@ def _write(path: Path, table: ComparisonTable, *, views: list[PanelView], **cont
             has_deviations=any(len(entry.figures) > 1 for entry in shown),
             has_splits=any(len(entry.values) > 1 for entry in shown),
             panels=views,
+            verdict=_verdict(table, views),
             has_published=any(
                 cell.published for view in views for _, row in view.rows for cell in row
             ),
@@ -162,6 +164,34 @@ def _write(path: Path, table: ComparisonTable, *, views: list[PanelView], **cont
     )
     write_html(path, text)
     return path
+
+
+def _verdict(table: ComparisonTable, views: list[PanelView]) -> str:
+    """Say in one or two sentences what the tests of the measures mean together."""
+    judged = [
+        (panel, view.conclusions)
+        for panel, view in zip(table.panels, views, strict=True)
+        if view.conclusions is not None
+    ]
+    if not judged:
+        return ""
+    first = [panel.methods[int(found.friedman.average_ranks.argmin())] for panel, found in judged]
+    best, wins = Counter(first).most_common(1)[0]
+    differ = sum(found.friedman.f_pvalue < 0.05 for _, found in judged)
+    if not differ:
+        return "The methods do not differ significantly by any measure (Friedman's test, 5 %)."
+    panel, found = next((pair for pair in judged if best == first[judged.index(pair)]), judged[0])
+    alike = {name for group in found.groups if best in group for name in group} - {best}
+    rest = (
+        f"cannot be distinguished from {', '.join(sorted(alike))}"
+        if alike
+        else "is significantly better than all others"
+    )
+    return (
+        f"{best} has the best average rank by {wins} of {len(judged)} measures. By "
+        f"{panel.metric.title} it {rest} (Nemenyi's test, 5 %). Methods differ significantly by "
+        f"{differ} of {len(judged)} measures (Friedman's test, 5 %)."
+    )
 
 
 def _views(table: ComparisonTable, ratio: float, seconds: Mapping[str, float]) -> list[PanelView]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from lemll.exceptions import import_extra
 from lemll.experiments import write_output
-from lemll.report._diagrams import RankDiagram
+from lemll.report._diagrams import DotPlot, RankDiagram
 
 __all__ = ["Link", "Picture", "Section", "TableData", "template_environment", "write_html",
            "write_page"]  # fmt: skip
@@ -52,17 +52,18 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A heading with paragraphs, and optionally a picture, ranks, tables and a link."""
+    """A heading with paragraphs, and optionally a picture, diagrams, tables and a link."""
 
     heading: str
     paragraphs: Sequence[str]
     picture: Picture | None = None
     tables: Sequence[TableData] = ()
     ranks: RankDiagram | None = None
+    dots: DotPlot | None = None
     link: Link | None = None
 
 
-def write_page(path: Path, title: str, sections: Sequence[Section]) -> None:
+def write_page(path: Path, title: str, sections: Sequence[Section], *, verdict: str = "") -> None:
     """Write a page that can be opened from disk and sent to others.
 
     Parameters
@@ -73,9 +74,11 @@ def write_page(path: Path, title: str, sections: Sequence[Section]) -> None:
         Title of the page; it is escaped, like all text.
     sections : sequence of Section
         Content of the page.
+    verdict : str, default=""
+        One or two sentences at the top: what the page says.
     """
-    text = template_environment().get_template("page.html").render(title=title, sections=sections)
-    write_html(path, text)
+    template = template_environment().get_template("page.html")
+    write_html(path, template.render(title=title, sections=sections, verdict=verdict))
 
 
 def write_html(path: Path, text: str) -> None:

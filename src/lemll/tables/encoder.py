@@ -196,27 +196,43 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ndarray of str
             Names such as "camera Nikon" and "caption: sea".
         """
+        return np.array([name for _, name in self._features()], dtype=object)
+
+    def feature_owners(self) -> list[str]:
+        """Return, for each encoded feature, the column that it comes from.
+
+        Returns
+        -------
+        list of str
+            Names of columns, in the order of `get_feature_names_out`.
+        """
+        return [owner for owner, _ in self._features()]
+
+    def _features(self) -> list[tuple[str, str]]:
+        """Return the column and the name of each encoded feature."""
         check_is_fitted(self)
-        names: list[str] = []
+        parts = {part: column.name for column in self.columns_ for part in self._parts(column)}
+        found: list[tuple[str, str]] = []
         for title, fitted, columns in self.transformer_.transformers_:
             if title == "numbers":
-                indicated = fitted[0].indicator_.features_
-                names += [*columns, *(f"missing {columns[j]}" for j in indicated)]
+                indicated = [columns[j] for j in fitted[0].indicator_.features_]
+                found += [(parts[name], name) for name in columns]
+                found += [(parts[name], f"missing {name}") for name in indicated]
             elif title == "categories":
-                found = fitted.get_feature_names_out(np.asarray(columns, dtype=object))
+                names = fitted.get_feature_names_out(np.asarray(columns, dtype=object))
                 pairs = zip(columns, fitted._n_features_outs, strict=True)
                 owners = [column for column, count in pairs for _ in range(count)]
-                names += [
-                    f"{owner} {name.removeprefix(f'{owner}_')}"
-                    for owner, name in zip(owners, found, strict=True)
+                found += [
+                    (owner, f"{owner} {name.removeprefix(f'{owner}_')}")
+                    for owner, name in zip(owners, names, strict=True)
                 ]
             else:
-                names += [f"{columns}: {word}" for word in fitted.get_feature_names_out()]
-        return np.array(names, dtype=object)
+                found += [(columns, f"{columns}: {w}") for w in fitted.get_feature_names_out()]
+        return found
 
     def _parts(self, column: Column) -> list[str]:
-        """Return the names of the numbers that a column of numbers or dates gives."""
-        if column.kind == "number":
+        """Return the names of the parts of a date; other columns are one part."""
+        if column.kind != "date":
             return [column.name]
         parts = ["days", "month", "weekday"] + (["hour"] if column.name in self._hours else [])
         return [f"{column.name} ({part})" for part in parts]

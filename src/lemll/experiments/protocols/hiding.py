@@ -41,8 +41,8 @@ class Hide:
     >>> Hide("rows", 0.5).apply(np.array([[1, 0], [0, 1], [1, 1], [0, 0]]), seed=(0,))
     array([[nan, nan],
            [ 0.,  1.],
-           [nan, nan],
-           [ 0.,  0.]])
+           [ 1.,  1.],
+           [nan, nan]])
     """
 
     kind: Literal["cells", "positives", "rows"]

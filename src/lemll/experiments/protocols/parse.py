@@ -22,7 +22,7 @@ __all__ = ["ProtocolError", "parse_protocol", "read_toml"]
 
 _KEYS = (
     "name", "experiment", "datasets", "methods", "metrics", "splits", "thresholds", "tuning",
-    "control", "exceptions", "hide",
+    "control", "exceptions", "hide", "imports",
 )  # fmt: skip
 # A protocol with all methods and all data sets has about two kilobytes.
 _MOST_BYTES = 2**20

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from lemll._types import FloatArray, LabelArray
 
-__all__ = ["Calibration", "fit_calibration"]
+__all__ = ["Calibration", "constant_labels", "fit_calibration"]
 
 # Strength of the pull to the shared line. A label needs about this many informative rows before it
 # decides half of its own slope and intercept.
@@ -85,3 +85,12 @@ def fit_calibration(scores: FloatArray, Y: LabelArray, weight: FloatArray | None
     bounds = [(0.0, None)] * n_labels + [(None, None)] * (n_labels + 2)
     found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds).x
     return Calibration(found[:n_labels] / deviation, found[n_labels:-2])
+
+
+def constant_labels(Y: LabelArray, weight: FloatArray | None) -> FloatArray:
+    """Return +1 or -1 for labels with only this value in the observed cells, else 0."""
+    observed = Y >= 0 if weight is None else weight > 0
+    relevant = ((Y == 1) & observed).any(axis=0)
+    other = ((Y == 0) & observed).any(axis=0)
+    # A label that nobody observed is not predicted.
+    return np.where(relevant & other, 0.0, np.where(relevant, 1.0, -1.0))

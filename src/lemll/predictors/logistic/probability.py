@@ -10,7 +10,7 @@ from lemll._labels import LabelCoding
 from lemll._types import FloatArray, MatrixLike
 from lemll.predictors._base import MultilabelClassifier
 
-__all__ = ["SURE", "ProbabilityClassifier", "TiesAreRelevant", "log_odds"]
+__all__ = ["SURE", "ProbabilityClassifier", "TiesAreRelevant", "class_probabilities", "log_odds"]
 
 # Log-odds of the largest probability below 1 in float64. Constant models use it, not infinity.
 SURE = float(np.log(2.0**53))
@@ -62,15 +62,19 @@ class ProbabilityClassifier(MultilabelClassifier):
             One probability per label, independent of the other labels. For a 1-D target, the
             probabilities of its classes, which sum to 1.
         """
-        scores = self._validated_scores(X)
-        if self._coding.multilabel:
-            return np.asarray(expit(scores))
-        if len(self.classes_) == 1:
-            return np.ones((len(scores), 1))
-        if len(self.classes_) == 2:
-            return np.column_stack([expit(-scores[:, 0]), expit(scores[:, 0])])
-        # One model per class: normalise their probabilities. Logarithms avoid 0 / 0 if all of the
-        # probabilities underflow.
-        logarithm = -np.logaddexp(0, -scores)
-        p = np.exp(logarithm - logarithm.max(axis=1, keepdims=True))
-        return np.asarray(p / p.sum(axis=1, keepdims=True))
+        return class_probabilities(self._validated_scores(X), self._coding)
+
+
+def class_probabilities(log_odds: FloatArray, coding: LabelCoding) -> FloatArray:
+    """Return the probabilities of labels, or those of the classes of a 1-D target."""
+    if coding.multilabel:
+        return np.asarray(expit(log_odds))
+    if len(coding.classes) == 1:
+        return np.ones((len(log_odds), 1))
+    if len(coding.classes) == 2:
+        return np.column_stack([expit(-log_odds[:, 0]), expit(log_odds[:, 0])])
+    # One model per class: normalise their probabilities. Logarithms avoid 0 / 0 if all of the
+    # probabilities underflow.
+    logarithm = -np.logaddexp(0, -log_odds)
+    p = np.exp(logarithm - logarithm.max(axis=1, keepdims=True))
+    return np.asarray(p / p.sum(axis=1, keepdims=True))

@@ -22,7 +22,10 @@ _STRIDE = 3
 
 
 def coarse_to_fine(
-    axes: Sequence[Sequence[float]], evaluate: Callable[[list[GridPoint]], FloatArray]
+    axes: Sequence[Sequence[float]],
+    evaluate: Callable[[list[GridPoint]], FloatArray],
+    *,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> None:
     """Try every third value of each axis, then neighbours of the best until none is better.
 
@@ -32,6 +35,8 @@ def coarse_to_fine(
         Ascending values of alpha, beta and gamma.
     evaluate : callable
         Returns the scores of points; greater is better. It is called only once per point.
+    is_over : callable, optional
+        Whether to stop before the next round, because the time is over.
     """
     scores: dict[Place, float] = {}
 
@@ -48,7 +53,7 @@ def coarse_to_fine(
     best = look_at(_product(coarse))
     # Of equal scores the place tried first stays the best. So every round finds a strictly better
     # place, and the loop ends.
-    while True:
+    while not is_over():
         around = [
             [i for i in (at - 1, at, at + 1) if 0 <= i < size]
             for at, size in zip(best, sizes, strict=True)

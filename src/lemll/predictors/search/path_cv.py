@@ -28,7 +28,8 @@ from lemll._validation import all_or_nothing, check_n_jobs, check_number, check_
 from lemll._warnings import warn_caller
 from lemll.fitting import check_scale, inverse_variance, usual_scale
 from lemll.model_selection import IterativeStratifiedKFold
-from lemll.predictors._base import LabelScorer, partial_refusal
+from lemll.predictors._base import partial_refusal
+from lemll.predictors.calibrated import CalibratedProbabilities
 from lemll.predictors.search.folds import Fold, Space, measures_of
 from lemll.predictors.search.grid import (
     SPACE_PARAMETERS,
@@ -51,7 +52,7 @@ _FINALISTS = 10
 _ROWS_FOR_THREADS = 3000
 
 
-class PathCV(LabelScorer):
+class PathCV(CalibratedProbabilities):
     """Base of classifiers that choose their parameters by cross-validation.
 
     A subclass has the parameters read here, and implements `_axes` and `_model`.
@@ -137,6 +138,7 @@ class PathCV(LabelScorer):
         found = self._search(X, Y, weight, groups)
         self._learn(X, Y, weight, found["_combination"], coding)
         self.__dict__.update(found)
+        self._note_tags(Y)
         return self
 
     def _check_partial(self, weight: FloatArray) -> None:
@@ -223,7 +225,11 @@ class PathCV(LabelScorer):
                 trials.evaluate(space, grid)
             else:
                 trials.expect(None, len(spaces) - number)
-                coarse_to_fine(axes, partial(trials.evaluate, space, keep=True))
+                coarse_to_fine(
+                    axes,
+                    partial(trials.evaluate, space, keep=True),
+                    is_over=trials.out_of_time,
+                )
             trials.forget()
 
     def _final(self, trials: Trials) -> int:
@@ -334,12 +340,15 @@ class PathCV(LabelScorer):
             epsilon=self.epsilon,
             # A 1-D target takes the class with the best score, so thresholds have no effect.
             thresholds=self.thresholds if coding.multilabel else "zero",
+            probability=self.probability,
             tol=self.tol_final,
             max_iter=self.max_iter,
         )
         labels = Y if weight is None else np.where(Y < 0, np.nan, Y)
         self._rows = space.fit(X)
         self.best_estimator_ = model.fit(self._rows(X), labels, label_weight=weight)
+        if self.probability:
+            self._calibration = model._calibration
         self._store(coding, model.thresholds_)
 
     def _score(self, X: Features) -> FloatArray:

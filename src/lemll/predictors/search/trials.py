@@ -57,7 +57,8 @@ class Trials:
     n_jobs : int or None
         Number of folds that run at the same time, as in joblib.
     callback : callable or None
-        Called with a `SearchProgress` after each path through a fold.
+        Called with a `SearchProgress` after each path through a fold. If it returns True, the
+        time is over.
     max_seconds : float, default=inf
         Time after which `out_of_time` is true.
 
@@ -76,7 +77,7 @@ class Trials:
         options: SettingsView,
         *,
         n_jobs: int | None,
-        callback: Callable[[SearchProgress], None] | None,
+        callback: Callable[[SearchProgress], bool | None] | None,
         max_seconds: float = float("inf"),
     ) -> None:
         self.tried: list[tuple[Space, GridPoint]] = []
@@ -206,4 +207,6 @@ class Trials:
         self._expected = max(self._expected, self._done)
         if self._callback is not None:
             elapsed = time.perf_counter() - self._clock
-            self._callback(SearchProgress(self._done, self._expected, self._best_score, elapsed))
+            progress = SearchProgress(self._done, self._expected, self._best_score, elapsed)
+            if self._callback(progress) is True:
+                self._max_seconds = 0.0

@@ -1,0 +1,218 @@
+"""The page that explains a table and its model, in one file with its data and its script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lemll._types import FloatArray, Settings
+from lemll.metrics import METRICS
+from lemll.models import THRESHOLDS, Explanation
+from lemll.report.page import template_environment, write_html
+from lemll.tables import is_missing
+
+__all__ = ["write_explanation"]
+
+# At most this number of labels, columns and characters are shown per row.
+_LABELS_OF_A_ROW, _COLUMNS_OF_A_ROW, _CHARACTERS = 12, 8, 60
+_NEIGHBORS_OF_A_ROW = 5
+# With more labels, the tables of pairs show the most frequent ones.
+_LABELS_OF_A_MATRIX = 30
+_SHADES = 8
+
+
+class _Shaded(NamedTuple):
+    """A cell of a table with a background: its text and its shade, 0 for none."""
+
+    text: str
+    shade: int
+
+
+def write_explanation(path: str | Path, found: Explanation) -> Path:
+    """Write the page of an explanation.
+
+    Parameters
+    ----------
+    path : str or Path
+        File to write.
+    found : Explanation
+        What `explain_table` found.
+
+    Returns
+    -------
+    Path
+        The page: one file that needs no other file and no network.
+    """
+    path = Path(path)
+    script = resources.files("lemll.report").joinpath("templates/explain.js").read_text("utf-8")
+    frequent = np.argsort(-np.diag(found.together), kind="stable")[:_LABELS_OF_A_MATRIX].tolist()
+    template = template_environment().get_template("explain.html")
+    write_html(
+        path,
+        template.render(
+            title=f"What {found.learner} learned from {Path(found.source).name}",
+            verdict=_verdict(found),
+            n_rows=len(found.ids),
+            learner=found.learner,
+            labels=found.label_names,
+            figures=_figures(found),
+            n_held_out=found.report["rows"],
+            calibration=_calibration_picture(found.report["calibration"]),
+            calibration_error=found.report["calibration_error"],
+            matrix_names=[found.label_names[j] for j in frequent],
+            n_left_out=len(found.label_names) - len(frequent),
+            together=_together(found, frequent),
+            columns=[
+                (name, _shaded(found.sensitivity[i, frequent], found.sensitivity.max()))
+                for i, name in enumerate(found.columns)
+            ],
+            are_probabilities=found.are_probabilities,
+            data=_data(found),
+            script=script,
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        ),
+    )
+    return path
+
+
+def _verdict(found: Explanation) -> str:
+    report = found.report
+    sentence = str(report["verdict"])
+    scores = {score["measure"]: score for score in report["scores"]}
+    for name in ("average_precision", "macro_auc"):
+        if name in scores:
+            score = scores[name]
+            return (
+                f"{sentence} {METRICS[name].title} is {score['value']:.3f}, by frequency alone "
+                f"{score['baseline']:.3f}, on {report['rows']} rows that no choice has seen."
+            )
+    return sentence
+
+
+def _figures(found: Explanation) -> list[Settings]:
+    """Return the figures of the labels on held-out rows, as text."""
+    rows = []
+    for name, figure in zip(found.label_names, found.report["labels"], strict=True):
+        shares = {
+            key: "–" if figure[key] is None else f"{figure[key]:.3f}"
+            for key in ("precision", "recall", "f1", "auc")
+        }
+        counts = {key: figure[key] for key in ("relevant", "predicted")}
+        rows.append({"name": name, **counts, **shares})
+    return rows
+
+
+def _shaded(values: FloatArray, largest: float) -> list[_Shaded]:
+    top = max(float(largest), 1e-12)
+    return [_Shaded(f"{v:.2f}", round(float(v) / top * (_SHADES - 1))) for v in values]
+
+
+def _together(found: Explanation, labels: list[int]) -> list[tuple[str, list[_Shaded]]]:
+    """Return the shares of the rows with one label that also have another."""
+    rows = []
+    for i in labels:
+        own = max(int(found.together[i, i]), 1)
+        shares = [found.together[i, j] / own for j in labels]
+        cells = [
+            _Shaded(str(found.together[i, i]), 0)
+            if i == j
+            else _Shaded(f"{share:.2f}", round(share * (_SHADES - 1)))
+            for j, share in zip(labels, shares, strict=True)
+        ]
+        rows.append((found.label_names[i], cells))
+    return rows
+
+
+def _calibration_picture(bins: list[Settings]) -> list[Settings]:
+    """Return the bins as circles of a picture of 320 x 320, with the origin below on the left."""
+    if not bins:
+        return []
+    most = max(one["cells"] for one in bins)
+    return [
+        {
+            "x": round(40 + 260 * one["probability"], 1),
+            "y": round(280 - 260 * one["share"], 1),
+            "r": round(3 + 7 * (one["cells"] / most) ** 0.5, 1),
+            "text": f"{one['cells']} cells: probability {one['probability']:.2f}, "
+            f"relevant {one['share']:.2f}",
+        }
+        for one in bins
+    ]
+
+
+def _data(found: Explanation) -> Settings:
+    """Return what the script shows, as plain data; numbers are shortened to keep the page small."""
+    return {
+        "labels": list(found.label_names),
+        "ids": list(found.ids),
+        "rows": [_row(found, i) for i in range(len(found.ids))],
+        "surprise": _surprise(found).round(3).tolist(),
+        "columns": _shown_columns(found),
+        "cells": [
+            [_cell(value) for value in values]
+            for values in found.cells[_shown_columns(found)].itertuples(index=False, name=None)
+        ],
+        "neighbors": [
+            [
+                [int(j), round(float(w), 2)]
+                for j, w in zip(neighbors, weights, strict=True)
+                if j >= 0
+            ]
+            for neighbors, weights in zip(
+                found.neighbors[:, :_NEIGHBORS_OF_A_ROW],
+                found.weights[:, :_NEIGHBORS_OF_A_ROW],
+                strict=True,
+            )
+        ],
+        "telling": [
+            [[feature.name, round(feature.effect, 4)] for feature in features]
+            for features in found.telling
+        ],
+        "thresholds": list(THRESHOLDS),
+        "curves": found.report["curves"],
+        "relevant": [figure["relevant"] for figure in found.report["labels"]],
+        "areProbabilities": found.are_probabilities,
+    }
+
+
+def _row(found: Explanation, i: int) -> list[list[Any]]:
+    """Return the labels to show of a row: number, given (1, 0, -1), importance, probability."""
+    given, importance = found.Y[i], found.importance[i]
+    rank = importance + 10.0 * (given == 1) + 5.0 * found.predicted[i]
+    order = np.argsort(-rank, kind="stable")[:_LABELS_OF_A_ROW]
+    order = order[np.argsort(-importance[order], kind="stable")]
+    return [
+        [
+            int(j),
+            -1 if np.isnan(given[j]) else int(given[j]),
+            round(float(importance[j]), 3),
+            round(float(found.probabilities[i, j]), 3),
+            int(found.predicted[i, j]),
+        ]
+        for j in order
+    ]
+
+
+def _surprise(found: Explanation) -> FloatArray:
+    """Return how much the most surprising given label of each row contradicts the model."""
+    if not found.are_probabilities:
+        wrong = (found.predicted != (found.Y == 1)) & ~np.isnan(found.Y)
+        return np.asarray(wrong.sum(axis=1), dtype=np.float64)
+    away = np.abs(found.Y - found.probabilities)
+    return np.asarray(np.where(np.isnan(away), 0.0, away).max(axis=1))
+
+
+def _shown_columns(found: Explanation) -> list[str]:
+    return [str(name) for name in found.cells.columns[:_COLUMNS_OF_A_ROW]]
+
+
+def _cell(value: object) -> str:
+    if is_missing(value):
+        return ""
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= _CHARACTERS else f"{text[:_CHARACTERS]}…"

@@ -1,0 +1,160 @@
+"""Methods of a researcher: imported from a protocol's folder only by who trusts it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from lemll.cli.app import app
+from lemll.exceptions import ProtocolError
+from lemll.experiments import Protocol, import_from_folder
+from lemll.experiments.protocols import methods
+
+LEMLL = str(Path(sys.executable).with_name("lemll"))
+METHODS = """
+from pathlib import Path
+
+from lemll import BinaryRelevance
+from lemll.enhancers import LogicalEnhancer
+from lemll.experiments import Method, register
+
+(Path(__file__).parent / "ran").touch()
+
+
+class MyLearner(BinaryRelevance):
+    pass
+
+
+class MyEnhancer(LogicalEnhancer):
+    pass
+
+
+register(Method("Mine {name}", "learner", MyLearner, summary="my learner"))
+register(Method("Mine {name}", "enhancer", MyEnhancer, summary="my enhancer"))
+"""
+PROTOCOL = """
+imports = ["{module}"]
+experiment = "prediction"
+datasets = ["digit-tags"]
+control = "Mine {name}"
+methods = ["Mine {name}", "BR"]
+[splits]
+kind = "halves"
+n_splits = 1
+"""
+
+
+def folder(path, name):
+    module = f"own_methods_{name}"
+    (path / f"{module}.py").write_text(METHODS.format(name=name), encoding="utf-8")
+    (path / "p.toml").write_text(PROTOCOL.format(module=module, name=name), encoding="utf-8")
+    return path / "p.toml"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays(monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(methods, "_METHODS", dict(methods._METHODS))
+
+
+def test_a_protocol_does_not_run_code_by_itself(tmp_path):
+    file = folder(tmp_path, "a")
+    with pytest.raises(ProtocolError, match="own_methods_a.*can run any code.*--trust-imports"):
+        Protocol.from_toml(file)
+    for command in ("run", "status", "table", "report", "verify"):
+        done = CliRunner().invoke(app, ["bench", command, str(file)])
+        assert done.exit_code != 0
+        assert isinstance(done.exception, ProtocolError)
+    assert not (tmp_path / "ran").exists()
+    assert str(tmp_path) not in sys.path
+    protocol = Protocol.from_toml(file, trust_imports=True)
+    assert (tmp_path / "ran").exists()
+    assert [spec.label for spec in protocol.methods] == ["Mine a", "BR"]
+
+
+@pytest.mark.slow
+def test_a_trusted_protocol_runs_in_worker_processes_and_says_what_is_next(tmp_path):
+    folder(tmp_path, "b")
+    run = [LEMLL, "bench", "run", "p.toml", "--trust-imports"]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "2 of 2 cells done" in done.stdout
+    assert "next: lemll bench table p.toml --trust-imports" in done.stdout
+    table = [LEMLL, "bench", "table", "p.toml", "--trust-imports", "--format", "latex"]
+    done = subprocess.run([*table, "-o", "t.tex"], cwd=tmp_path, capture_output=True, text=True,
+                          check=True)  # fmt: skip
+    assert "wrote t.tex" in done.stdout
+    text = (tmp_path / "t.tex").read_text(encoding="utf-8")
+    assert r"\caption{Average precision (higher is better).}" in text
+    assert r"\textbf{" in text
+    assert r"\label{tab:average-precision}" in text
+    assert "The best value of each row is bold." in text
+
+
+@pytest.mark.parametrize(
+    ("imports", "message"),
+    [
+        ('["os.path; x"]', "imports must be a list of names of modules"),
+        ('"mine"', "imports must be a list of names of modules"),
+        ('["../mine"]', "imports must be a list of names of modules"),
+        ('["nobody"]', "has no such module; put nobody.py beside the protocol"),
+    ],
+)
+def test_odd_imports_are_refused(tmp_path, imports, message):
+    file = folder(tmp_path, "c")
+    text = file.read_text(encoding="utf-8").replace('["own_methods_c"]', imports)
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ProtocolError, match=message):
+        Protocol.from_toml(file, trust_imports=True)
+
+
+def test_a_file_cannot_replace_a_module_that_is_known(tmp_path):
+    (tmp_path / "json.py").write_text("raise SystemExit", encoding="utf-8")
+    with pytest.raises(ProtocolError, match="another module has this name.*rename yours"):
+        import_from_folder(["json"], tmp_path)
+
+
+def test_an_enhancer_of_ones_own_is_used_by_enhance(tmp_path):
+    folder(tmp_path, "d")
+    rng = np.random.RandomState(0)
+    lines = ["a,b,sea,sky", *(f"{x:.3f},{y:.3f},{int(x > 0)},1" for x, y in rng.randn(12, 2))]
+    (tmp_path / "t.csv").write_text("\n".join(lines), encoding="utf-8")
+    done = CliRunner().invoke(
+        app,
+        ["enhance", str(tmp_path / "t.csv"), "--labels", "sea,sky", "--import",
+         str(tmp_path / "own_methods_d.py"), "--method", "Mine d", "-o", str(tmp_path / "o.csv")],
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "o.csv").read_text(encoding="utf-8").startswith("row,sea,sky")
+    listed = CliRunner().invoke(app, ["bench", "methods"])
+    assert "my enhancer" in listed.output
+
+
+def test_enhance_takes_a_table_with_text_and_ids(tmp_path):
+    words = ["a photo of the sea", "a town by night", "the sea and the sky", "a dark old town"]
+    lines = ["file,caption,tags", *(f"i{i},{words[i % 4]},{'sea;sky' if i % 2 == 0 else 'town'}"
+                                    for i in range(20))]  # fmt: skip
+    (tmp_path / "t.csv").write_text("\n".join(lines), encoding="utf-8")
+    done = CliRunner().invoke(app, ["enhance", str(tmp_path / "t.csv"), "--tags", "tags", "--id",
+                                    "file", "-o", str(tmp_path / "o.csv")])  # fmt: skip
+    assert done.exit_code == 0, done.output
+    written = (tmp_path / "o.csv").read_text(encoding="utf-8").splitlines()
+    assert written[0] == "file,sea,sky,town"
+    assert written[1].startswith("i0,")
+
+
+def test_init_writes_a_protocol_that_is_valid(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["bench", "init", "mine.toml"])
+    assert done.exit_code == 0, done.output
+    assert "next: lemll bench run mine.toml" in done.output
+    protocol = Protocol.from_toml("mine.toml")
+    assert len(list(protocol.cells())) == 15
+    again = CliRunner().invoke(app, ["bench", "init", "mine.toml"])
+    assert "exists already" in str(again.exception)
+    assert "must end in .toml" in str(CliRunner().invoke(app, ["bench", "init", "x"]).exception)
