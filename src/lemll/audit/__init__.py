@@ -1,0 +1,36 @@
+"""Find tags that are wrong and tags that are missing.
+
+:func:`find_tag_issues` lists the most doubtful cells with suggestions, :func:`tag_quality` judges
+every cell or row, :func:`estimate_noise` says how much is wrong in each label, and :func:`correct`
+applies suggestions. :func:`audit_tags` runs the models once, for all of them.
+"""
+
+from lemll.audit.auditing import AuditMode, TagAudit, audit_tags
+from lemll.audit.correction import Correction, correct
+from lemll.audit.issues import (
+    COLUMNS,
+    estimate_noise,
+    find_tag_issues,
+    issue_frame,
+    noise_frame,
+    tag_quality,
+)
+from lemll.audit.noise import NoiseRates
+from lemll.audit.tags import TagMatrix, read_tags
+
+__all__ = [
+    "COLUMNS",
+    "AuditMode",
+    "Correction",
+    "NoiseRates",
+    "TagAudit",
+    "TagMatrix",
+    "audit_tags",
+    "correct",
+    "estimate_noise",
+    "find_tag_issues",
+    "issue_frame",
+    "noise_frame",
+    "read_tags",
+    "tag_quality",
+]
