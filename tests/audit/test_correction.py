@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lemll.audit import correct, find_tag_issues
+from lemll.audit import correct, find_tag_issues, read_decisions
 from lemll.datasets import load_digit_tags
+from lemll.exceptions import LemllError
 
 Y = np.array([[1, 0], [0, 1], [1, 1], [0, 0]])
 
@@ -91,3 +92,24 @@ def test_corrections_of_digits_are_mostly_right():
     assert len(found.changes) > 50
     labels = found.changes.label.str[1:].astype(int)
     assert truth[found.changes.row, labels].mean() >= 0.9
+
+
+def test_decisions_are_read_and_refused(tmp_path, issues):
+    path = tmp_path / "decisions.csv"
+    with pytest.raises(LemllError, match="there is no file"):
+        read_decisions(path)
+    path.write_text("row\n0\n", encoding="utf-8")
+    with pytest.raises(LemllError, match="has no column 'label'; export the decisions"):
+        read_decisions(path)
+    path.write_text("row,label,given,suggested\nx,a,0,1\n", encoding="utf-8")
+    with pytest.raises(LemllError, match="is no file of decisions"):
+        read_decisions(path)
+    path.write_bytes(b"row,label\n\xff\xfe,1\n")
+    with pytest.raises(LemllError, match="is no file of decisions"):
+        read_decisions(path)
+    issues["label"] = ["'=y1", "NA", "'quoted", "007"]
+    issues["decision"] = ["accept", "", "reject", "accept"]
+    issues.to_csv(path, index=False)
+    found = read_decisions(path)
+    assert found["label"].tolist() == ["=y1", "NA", "'quoted", "007"]
+    assert found["decision"].tolist() == ["accept", "", "reject", "accept"]

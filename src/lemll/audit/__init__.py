@@ -6,7 +6,7 @@ applies suggestions. :func:`audit_tags` runs the models once, for all of them.
 """
 
 from lemll.audit.auditing import AuditMode, TagAudit, audit_tags
-from lemll.audit.correction import Correction, correct
+from lemll.audit.correction import Correction, correct, read_decisions
 from lemll.audit.issues import (
     COLUMNS,
     estimate_noise,
@@ -31,6 +31,7 @@ __all__ = [
     "find_tag_issues",
     "issue_frame",
     "noise_frame",
+    "read_decisions",
     "read_tags",
     "tag_quality",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,10 +12,14 @@ from lemll._labels import row_index
 from lemll._types import BoolArray, LabelArray, MatrixLike
 from lemll._validation import UNOBSERVED, check_number
 from lemll.audit.tags import TagMatrix, read_tags
+from lemll.exceptions import LemllError, import_extra
 
-__all__ = ["Correction", "correct"]
+__all__ = ["Correction", "correct", "read_decisions"]
 
 _NEEDED = ("row", "label", "given", "suggested")
+_NUMBERS = ("row", "given", "suggested")
+# An apostrophe before what a spreadsheet would take for a formula.
+_GUARD = r"^'(?=[=+\-@\t\r＝＋－＠])"
 _DECISIONS = ("accept", "reject", "")
 
 
@@ -40,7 +46,47 @@ class Correction(NamedTuple):
         return f"{len(self.changes)} cells changed: {removed} tags removed, {added} added"
 
 
-def correct(Y: MatrixLike, issues: Any, *, precision: float = 0.9) -> Correction:
+def read_decisions(path: str | Path) -> Any:
+    """Read the decisions that the page of an audit exported, or the CSV file of an audit.
+
+    Parameters
+    ----------
+    path : str or Path
+        The CSV file.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The rows, for `correct`. Names that begin with an apostrophe, so that no spreadsheet takes
+        them for a formula, have lost it.
+    """
+    pandas = import_extra("pandas", "tables", "Reading decisions")
+    if not Path(path).exists():
+        raise LemllError(f"there is no file {path}; export the decisions from the page")
+    text = {"label": str, "id": str, "decision": str}
+    try:
+        frame = pandas.read_csv(path, dtype=text, keep_default_na=False)
+        frame = frame.astype({name: int for name in _NUMBERS if name in frame})
+    except (ValueError, UnicodeDecodeError) as error:
+        raise LemllError(
+            f"{path} is no file of decisions ({error}); export them from the page again"
+        ) from error
+    missing = [name for name in _NEEDED if name not in frame]
+    if missing:
+        raise LemllError(
+            f"{path} has no column {missing[0]!r}; export the decisions from the page again"
+        )
+    frame["label"] = frame["label"].str.replace(_GUARD, "", regex=True)
+    return frame
+
+
+def correct(
+    Y: MatrixLike,
+    issues: Any,
+    *,
+    precision: float = 0.9,
+    label_names: Sequence[str] | None = None,
+) -> Correction:
     """Apply suggestions, worst cells first, while they are expected to be right often enough.
 
     With a column ``decision``, as in the file that the page of an audit exports, the accepted
@@ -57,6 +103,8 @@ def correct(Y: MatrixLike, issues: Any, *, precision: float = 0.9) -> Correction
         ``issues[issues.kind == "missing"]``.
     precision : float, default=0.9
         Smallest share of the changes that should be right, between 0 and 1.
+    label_names : sequence of str, optional
+        Names of the labels, if the audit was given names.
 
     Returns
     -------
@@ -89,7 +137,7 @@ def correct(Y: MatrixLike, issues: Any, *, precision: float = 0.9) -> Correction
             "decisions that a page exported."
         )
     decided = "decision" in issues.columns
-    tags = read_tags(Y)
+    tags = read_tags(Y, names=label_names)
     applied = _accepted(issues) if decided else _sure_enough(issues, level)
     changes = issues[applied]
     corrected = _applied(tags, changes)

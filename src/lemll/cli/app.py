@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from lemll import __version__
-from lemll.cli import bench, datasets, demo, enhance, info, model, reproduce, tune
+from lemll.cli import audit, bench, datasets, demo, enhance, info, model, reproduce, tune
 
 __all__ = ["app"]
 
@@ -19,6 +19,7 @@ app.command(name="info")(info.info)
 app.command(name="fit")(model.fit)
 app.command(name="predict")(model.predict)
 app.command(name="evaluate")(model.evaluate)
+app.command(name="audit")(audit.audit)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(bench.app, name="bench")
