@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.audit_run --cleanlab PYTHON --sets emotions,yeast --seeds 0-9``
 where PYTHON is the interpreter of an environment with cleanlab, which lemll never needs. Every
-finished cell is one file in ``results/audit/cells``; ``benchmarks.audit_report`` makes the tables.
+finished cell is one file in ``lemll-results/audit``; ``benchmarks.audit_report`` makes the tables.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lemll.experiments import write_output
 from lemll.fitting import fit_scaling
 from lemll.model_selection import IterativeStratifiedKFold
 
-CELLS = Path(__file__).parents[1] / "results" / "audit" / "cells"
+CELLS = Path("lemll-results/audit")
 N_FOLDS = 5
 N_TREES = 100
 # Inverse strengths of the penalty that the tuned logistic regressions try.

@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import beta
+from scipy.stats import beta, chi2
 
-from lemll._types import BoolArray, FloatArray, LabelArray
+from lemll._types import BoolArray, FloatArray, IndexArray, LabelArray
 from lemll._validation import UNOBSERVED
 
 __all__ = ["LabelNoise", "NoiseRates", "label_noise", "noise_rates", "prior_odds"]
@@ -23,6 +23,7 @@ __all__ = ["LabelNoise", "NoiseRates", "label_noise", "noise_rates", "prior_odds
 _FEWEST_CELLS = 50
 _FEWEST_BELOW = 0.05
 _SIZES = 12
+_POOLED_CONFIDENCE = 0.9
 # The bounds of one label look at this many rows at least.
 _FEWEST_ROWS = 10
 _ROW_SIZES = 6
@@ -89,9 +90,9 @@ def noise_rates(probability: FloatArray, Y: LabelArray) -> NoiseRates:
     """Estimate the rates of the noise from all labels together.
 
     The share without the tag among the cells that look most like it bounds the rate of missing
-    tags; the smallest share over several numbers of cells is used. For wrong tags, cells are ranked
-    by their odds relative to the odds of the label, and the tags given in the lowest cells are
-    compared with the number that a rate of 1 would give.
+    tags. For wrong tags, cells are ranked by their odds relative to the odds of the label, and the
+    tags given in the lowest cells are compared with the number that a rate of 1 would give. Several
+    numbers of cells are tried, and the one with the smallest upper bound gives the rate.
 
     Parameters
     ----------
@@ -109,19 +110,27 @@ def noise_rates(probability: FloatArray, Y: LabelArray) -> NoiseRates:
     known = Y != UNOBSERVED
     p, given = np.clip(probability[known], 1e-9, 1 - 1e-9), Y[known] == 1
     odds = np.broadcast_to(prior_odds(Y), Y.shape)[known]
-    count = np.arange(1, len(p) + 1)
-    order = np.argsort(-p, kind="stable")
-    without = np.cumsum(~given[order]) / count
-    top = _sizes(min(_FEWEST_CELLS, len(p)), max(1, int(given.sum())), len(p))
+    without = np.cumsum(~given[np.argsort(-p, kind="stable")])
+    sizes = _sizes(min(_FEWEST_CELLS, len(p)), int(given.sum()), len(p))
+    missing = _best_rate(without[sizes - 1], sizes)
     order = np.argsort(p / (1 - p) / odds, kind="stable")
-    added = np.cumsum(given[order]) / np.cumsum(odds[order])
-    below = _sizes(max(1, int(_FEWEST_BELOW * len(p))), max(1, len(p) // 2), len(p))
-    rates = min(without[top - 1]), min(added[below - 1])
-    missing, wrong = np.clip(_CAUTION * np.array(rates), _SMALLEST_RATE, _LARGEST_RATE).tolist()
-    return NoiseRates(missing, wrong)
+    sizes = _sizes(max(1, int(_FEWEST_BELOW * len(p))), len(p) // 2, len(p))
+    added = _best_rate(np.cumsum(given[order])[sizes - 1], np.cumsum(odds[order])[sizes - 1])
+    rates = np.clip(_CAUTION * np.array([missing, added]), _SMALLEST_RATE, _LARGEST_RATE)
+    return NoiseRates(*rates.tolist())
 
 
-def _sizes(least: int, most: int, limit: int, number: int = _SIZES) -> FloatArray:
+def _best_rate(counts: IndexArray, exposures: FloatArray | IndexArray) -> float:
+    """Return the rate of the number of cells with the smallest upper bound, as Poisson counts.
+
+    The smallest of the rates themselves would be an accident of the smallest numbers of cells.
+    """
+    upper = chi2.ppf(_POOLED_CONFIDENCE, 2 * (counts + 1)) / 2 / exposures
+    best = int(np.argmin(upper))
+    return float(counts[best] / exposures[best])
+
+
+def _sizes(least: int, most: int, limit: int, number: int = _SIZES) -> IndexArray:
     most = min(max(least, most), limit)
     return np.unique(np.geomspace(least, most, number).astype(np.intp))
 

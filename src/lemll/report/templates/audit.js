@@ -108,7 +108,7 @@
   };
 
   const measured = (value) => {
-    const line = element("span");
+    const line = element("span", undefined, "figure");
     if (value !== null) {
       const meter = element("meter");
       meter.min = 0; meter.max = 1; meter.value = value;
@@ -129,7 +129,7 @@
     const i = chosen;
     const [row, own] = [issues.row[i], issues.label[i]];
     const heading = element("h2");
-    heading.append(element("span", labels[own]), " looks ", element("span", kindOf(i), kindOf(i)), " in ", element("span", rows[row].id));
+    heading.append(element("span", labels[own]), " may be ", element("span", kindOf(i), kindOf(i)), " in ", element("span", rows[row].id));
     detail.append(heading);
     const buttons = element("div", undefined, "buttons");
     for (const [decision, text] of [["accept", issues.given[i] ? "Accept: remove it (a)" : "Accept: add it (a)"], ["reject", "Reject: leave it (r)"]]) {
@@ -142,7 +142,7 @@
     }
     detail.append(buttons);
     detail.append(facts([
-      ["score: looks wrong", measured(issues.score[i])],
+      [`score: ${kindOf(i)}`, measured(issues.score[i])],
       ["probability of the tag", measured(issues.probability[i])],
       ["from the features alone", measured(issues.out_of_fold[i])],
       ["nearest rows with the tag", measured(issues.neighbour_share[i])],
