@@ -28,7 +28,7 @@ def _run(monkeypatch, tmp_path):
 def test_every_example_is_tested():
     here = Path(__file__).read_text(encoding="utf-8")
     names = sorted(path.stem for path in EXAMPLES.glob("*.py"))
-    assert len(names) == 6
+    assert len(names) == 7
     assert all(f'run("{name}")' in here for name in names)
 
 
@@ -87,3 +87,13 @@ def test_incomplete_tags(run, capsys):
     assert names["right"] > names["always_zero"] + 0.2
     assert "60% hidden" in capsys.readouterr().out
     assert len(names["shown"]) == 1
+
+
+def test_find_wrong_tags(run, capsys):
+    pytest.importorskip("pandas")
+    names = run("find_wrong_tags")
+    assert names["found"][:50].mean() > 0.9
+    assert names["after"] < names["before"]
+    (figure,) = names["shown"]
+    assert len(figure.axes) == 12
+    assert "cells changed" in capsys.readouterr().out
