@@ -174,3 +174,25 @@ def test_more_refusals(digits):
     turned = pd.DataFrame(Z).add_prefix("t").iloc[::-1]
     with pytest.raises(ValueError, match="the index of y must be that of X"):
         tag_quality(pd.DataFrame(X).add_prefix("x"), turned, mode="fast")
+
+
+def test_text_is_refused_with_a_remedy(digits):
+    _, _, Z, _ = digits
+    frame = pd.DataFrame({"colour": ["red"] * len(Z)})
+    with pytest.raises(ValueError, match="X holds text .* encode it with lemll.tables.TableEnc"):
+        tag_quality(frame, Z)
+
+
+@pytest.mark.parametrize("mode", ["default", "fast"])
+def test_labels_that_are_constant_unknown_or_alone(digits, mode):
+    X, _, Z, wrong = digits
+    Y = Z[:100].astype(float)
+    Y[:, 1], Y[:, 2] = 0, 1
+    Y[:5] = np.nan
+    quality = tag_quality(X[:100], Y, mode=mode)
+    assert np.isnan(quality[:5]).all()
+    assert ((quality[5:] >= 0) & (quality[5:] <= 1)).all()
+    assert (tag_quality(X[:100], Y, mode=mode, per="row")[:5] == 1).all()
+    alone = tag_quality(X[:100], Z[:100, :1], mode=mode)
+    assert alone.shape == (100, 1)
+    assert roc_auc_score(wrong[:100, 0], -alone[:, 0]) > 0.8

@@ -70,6 +70,7 @@ def test_unknown_cells_and_names():
         ([[], []], {}, "must be 0 to -1, got -1; number the classes from 0"),
         ([["a"], ["b"]], {"names": ["a"]}, "the tag 'b', which is not among the label names"),
         (INDICATOR, {"names": ["a"]}, "one name per label, 3, got 1"),
+        (INDICATOR, {"names": ["a", "b", "a"]}, "must differ, got 'a' twice; rename one"),
         (np.array([[1], [2], [3]]), {}, "must hold only 0 and 1, got 2"),
         (np.full((3, 2), np.nan), {}, "no cell of Y is known"),
         (np.array([[0, 2], [1, 0]]), {}, "must hold only 0 and 1, got 2"),

@@ -186,7 +186,15 @@ def _read_features(X: MatrixLike, tags: TagMatrix, *, needed: bool) -> Features:
                 "probabilities of your own model with pred_probs=."
             )
         return None
-    rows = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+    try:
+        rows = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+    except ValueError as error:
+        if "could not convert string to float" not in str(error):
+            raise
+        raise ValueError(
+            f"X holds text ({error}); encode it with lemll.tables.TableEncoder().fit_transform(X), "
+            "or audit the file with lemll audit."
+        ) from error
     if rows.shape[0] != len(tags.Y):
         raise ValueError(f"X and Y must have the same rows, got {rows.shape[0]} and {len(tags.Y)}.")
     if rows.shape[0] < _FEWEST_ROWS:

@@ -161,7 +161,11 @@ def _class_names(
 def _checked_names(names: Sequence[str], n_labels: int) -> tuple[str, ...]:
     if len(names) != n_labels:
         raise ValueError(f"label_names must have one name per label, {n_labels}, got {len(names)}.")
-    return tuple(str(name) for name in names)
+    found = tuple(str(name) for name in names)
+    if len(set(found)) < len(found):
+        twice = next(name for name in found if found.count(name) > 1)
+        raise ValueError(f"label_names must differ, got {twice!r} twice; rename one of them.")
+    return found
 
 
 def read_probabilities(pred_probs: MatrixLike, tags: TagMatrix) -> FloatArray:
