@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from lemll.audit import TagAudit, correct, issue_frame, read_decisions, read_tags
+from lemll.audit import NoiseRates, TagAudit, correct, issue_frame, read_decisions, read_tags
 from lemll.report import AuditRows, write_audit
 
 HOSTILE = [
@@ -19,7 +19,7 @@ HOSTILE = [
 ]
 
 
-def made_up(n_rows=40, names=("sea", "sky", "hill"), seed=0, hidden=False):
+def made_up(n_rows=40, names=("sea", "sky", "hill"), seed=0, hidden=False, calibrated=True):
     """Return an audit with made-up scores, its issues and its rows."""
     rng = np.random.default_rng(seed)
     Y = (rng.random((n_rows, len(names))) < 0.4).astype(float)
@@ -34,7 +34,7 @@ def made_up(n_rows=40, names=("sea", "sky", "hill"), seed=0, hidden=False):
         out_of_fold=rng.random(Y.shape),
         numerical_labels=rng.uniform(-1, 1, Y.shape),
         features=rng.random((n_rows, 2)),
-        rates=None,
+        rates=NoiseRates(0.1, 0.1) if calibrated else None,
     )
     rows = AuditRows(
         [f"row-{i}" for i in range(n_rows)],
@@ -191,6 +191,11 @@ class TestInTheBrowser:
         assert f"a photo number {first['row']}" in text
         assert f"row-{first['neighbours'][0]}" in text
         assert f"{100 * first['score']:.1f} %" in text
+
+    def test_scores_of_fast_mode_are_no_percentages(self, browser, opened):
+        _, issues = opened(calibrated=False)
+        assert find(browser, ".issue .score").text == f"{issues['score'][0]:.3f}"
+        assert "no probabilities" in browser.page_source
 
     def test_hostile_names_do_nothing_and_come_back(self, browser, opened):
         Y, issues = opened(names=tuple(HOSTILE), title=HOSTILE[0])

@@ -187,7 +187,7 @@ def _notes(data: Path, result: TagAudit, noise: Any) -> list[str]:
     n_rows, n_labels = result.tags.Y.shape
     notes = [f"{data.name}: {n_rows} rows, {n_labels} labels, {result.tags.known} known tags."]
     if noise is None:
-        return [*notes, "Made in fast mode: the scores rank the tags, but are no probabilities."]
+        return [*notes, "Made in fast mode, from one fit of LEMLL."]
     worst = noise.sort_values("missing", ascending=False).head(3)
     told = ", ".join(
         f"{row.label} {row.missing:.0%} (at most {row.missing_high:.0%})"

@@ -86,6 +86,7 @@ def write_audit(
             title=title,
             notes=list(notes),
             labels=list(audit.tags.names),
+            calibrated=audit.rates is not None,
             content=_content(audit, issues, rows),
             script=script,
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -104,6 +105,7 @@ def _content(audit: TagAudit, issues: Any, rows: AuditRows) -> Settings:
     kept = min(_MOST_COLUMNS, len(rows.columns), _MOST_CELLS // max(1, len(needed)))
     return {
         "labels": list(audit.tags.names),
+        "calibrated": audit.rates is not None,
         "columns": [str(name) for name in rows.columns[:kept]],
         "hidden_columns": len(rows.columns) - kept,
         "issues": {

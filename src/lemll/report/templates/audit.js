@@ -39,6 +39,8 @@
   const kindOf = (i) => (issues.given[i] ? "wrong" : "missing");
   const percent = (value) => (value === null ? "not known" : `${(100 * value).toFixed(1)} %`);
 
+  const scoreOf = (i) => (data.calibrated ? percent(issues.score[i]) : issues.score[i].toFixed(3));
+
   // Text to search, made once per row when it is needed first.
   const texts = new Map();
   const textOf = (row) => {
@@ -66,7 +68,7 @@
       line.dataset.issue = i;
       line.append(
         element("span", labels[issues.label[i]], "name"),
-        element("span", percent(issues.score[i]), "score"),
+        element("span", scoreOf(i), "score"),
         element("span", rows[issues.row[i]].id, "where"),
       );
       const mark = element("span", undefined, "mark");
@@ -107,14 +109,14 @@
     return table;
   };
 
-  const measured = (value) => {
+  const measured = (value, text) => {
     const line = element("span", undefined, "figure");
     if (value !== null) {
       const meter = element("meter");
       meter.min = 0; meter.max = 1; meter.value = value;
       line.append(meter, " ");
     }
-    line.append(percent(value));
+    line.append(text || percent(value));
     return line;
   };
 
@@ -142,7 +144,7 @@
     }
     detail.append(buttons);
     detail.append(facts([
-      [`score: ${kindOf(i)}`, measured(issues.score[i])],
+      [`score: ${kindOf(i)}`, measured(issues.score[i], scoreOf(i))],
       ["probability of the tag", measured(issues.probability[i])],
       ["from the features alone", measured(issues.out_of_fold[i])],
       ["nearest rows with the tag", measured(issues.neighbour_share[i])],
