@@ -190,8 +190,7 @@ def correction_lines(path):
 def summary():
     """Return the text of ``summary.md``."""
     cells, coverage = pd.read_csv(FOLDER / "cells.csv"), pd.read_csv(FOLDER / "coverage.csv")
-    seeds = cells.groupby("set").seed.agg(lambda found: found.nunique())
-    n_cells = len(cells[list(KEY)].drop_duplicates())
+    done = cells[list(KEY)].drop_duplicates()
     table = blocks(cells, "auprc")
     of_cells = table[table.index.get_level_values("level") != "row"]
     of_rows = table[table.index.get_level_values("level") == "row"]
@@ -203,8 +202,11 @@ def summary():
     lines = [
         "# Wrong and missing tags: summary",
         "",
-        f"{n_cells} cells are done: "
-        + ", ".join(f"{name} {number} seeds" for name, number in seeds.items())
+        f"{len(done)} cells are done: "
+        + ", ".join(
+            f"{name} {len(of)} (seeds {of.seed.min()} to {of.seed.max()})"
+            for name, of in done.groupby("set")
+        )
         + f". Planned: ten seeds and {len(NOISES)} kinds of noise for every set. A block is a set, "
         "a noise and a kind of mistake; its figure is the mean over its seeds.",
         "",

@@ -72,7 +72,7 @@ def test_the_report_is_made_from_cells(parts, tmp_path, monkeypatch):
     (tmp_path / "cells" / "a.json").write_text(json.dumps(cell), encoding="utf-8")
     report.main()
     text = (tmp_path / "out" / "summary.md").read_text(encoding="utf-8")
-    assert "1 cells are done: made-up 1 seeds" in text
+    assert "1 cells are done: made-up 1 (seeds 0 to 0)" in text
     assert "made-up flip 10% wrong: -0.100" in text
     assert "cover the truth in 75.0% of 8 cells" in text
     first = (tmp_path / "out" / "cells.csv").read_bytes()
