@@ -40,6 +40,7 @@ ALLOWED: dict[str, set[str]] = {
         "metrics",
         "model_selection",
     },
+    "audit": {"predictors", "fitting", "topology", "model_selection"},
     "tables": set(),
     "models": {"tables", "predictors", "topology", "metrics", "model_selection"},
     "experiments": {
@@ -52,7 +53,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "comparison": {"experiments", "datasets", "metrics"},
     "paper": {"comparison", "experiments", "enhancers", "fitting", "datasets", "metrics"},
-    "report": {"comparison", "models", "tables", "experiments", "datasets", "metrics"},
+    "report": {"audit", "comparison", "models", "tables", "experiments", "datasets", "metrics"},
     "demo": {
         "report",
         "comparison",
@@ -64,6 +65,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "testing": set(),
     "cli": {
+        "audit",
         "demo",
         "models",
         "tables",

@@ -99,6 +99,7 @@ def test_python_runs(page, tmp_path, monkeypatch, capsys):
 def test_the_pages_with_python_are_known():
     assert {page for page in PAGES if blocks(page, "python")} == {
         "README.md",
+        "audit.md",
         "experiments.md",
         "guide.md",
         "tables.md",

@@ -29,7 +29,7 @@ def _run(monkeypatch, tmp_path):
 def test_every_example_is_tested():
     here = Path(__file__).read_text(encoding="utf-8")
     names = sorted(path.stem for path in EXAMPLES.glob("*.py"))
-    assert len(names) == 6
+    assert len(names) == 7
     assert all(f'run("{name}")' in here for name in names)
 
 
@@ -101,3 +101,13 @@ def test_the_notebook_runs_and_shows_what_it_says(tmp_path, monkeypatch, capsys)
             assert cell["outputs"], "a cell without output; run the notebook again"
     assert "The model predicts new rows better" in capsys.readouterr().out
     assert namespace["held_out"].learned
+
+
+def test_find_wrong_tags(run, capsys):
+    pytest.importorskip("pandas")
+    names = run("find_wrong_tags")
+    assert names["found"][:50].mean() > 0.9
+    assert names["after"] < names["before"]
+    (figure,) = names["shown"]
+    assert len(figure.axes) == 12
+    assert "cells changed" in capsys.readouterr().out

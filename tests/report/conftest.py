@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +14,28 @@ from lemll.experiments.protocols.code import environment
 from lemll.experiments.protocols.methods import MethodSpec
 from lemll.experiments.protocols.sources import Source
 from lemll.experiments.stores.store import Record, Store
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+DRIVER = shutil.which("chromedriver")
+
+
+@pytest.fixture(name="browser", scope="module")
+def _browser(tmp_path_factory):
+    """Open a browser without a window; its downloads go to `browser.downloads`."""
+    webdriver = pytest.importorskip("selenium.webdriver")
+    if CHROMIUM is None or DRIVER is None:
+        pytest.skip("no browser: install the Debian packages chromium and chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1280,900"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    downloads = tmp_path_factory.mktemp("downloads")
+    options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    driver.downloads = downloads
+    yield driver
+    driver.quit()
 
 
 def fill(folder, *, datasets, methods, n_splits=3, skip=(), fail=()):

@@ -4,37 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 
 import pytest
 
 from lemll.demo import page as demo
 from lemll.report.comparison import write_comparison
 
-webdriver = pytest.importorskip("selenium.webdriver")
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
-DRIVER = shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        CHROMIUM is None or DRIVER is None,
-        reason="no browser: install the Debian packages chromium and chromium-driver",
-    ),
-]
+pytestmark = pytest.mark.slow
 METHODS = ["LEMLL", "MSVR", "BR"]
-
-
-@pytest.fixture(name="browser", scope="module")
-def _browser():
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1280,900"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield driver
-    driver.quit()
 
 
 @pytest.fixture(name="opened")

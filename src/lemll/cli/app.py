@@ -6,6 +6,7 @@ import typer
 
 from lemll import __version__
 from lemll.cli import (
+    audit,
     bench,
     compare,
     datasets,
@@ -34,6 +35,7 @@ app.command(name="evaluate")(model.evaluate)
 app.command(name="compare")(compare.compare)
 app.command(name="explain")(explain.explain)
 app.command(name="export")(export.export)
+app.command(name="audit")(audit.audit)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(bench.app, name="bench")

@@ -11,6 +11,7 @@ from lemll.predictors.mlfe import MLFE
 from lemll.predictors.mlknn import MLkNN
 from lemll.predictors.msvr import MSVR, MSVRClassifier
 from lemll.predictors.msvr_cv import MSVRCV
+from lemll.predictors.out_of_fold import default_lemll, out_of_fold_proba
 from lemll.predictors.reliab import RELIAB
 from lemll.predictors.search.trials import SearchProgress
 from lemll.predictors.tag_predictor import BlendProgress, TagPredictor
@@ -56,4 +57,6 @@ __all__ = [
     "SearchProgress",
     "TagPredictor",
     "TwoStage",
+    "default_lemll",
+    "out_of_fold_proba",
 ]

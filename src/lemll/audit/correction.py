@@ -1,0 +1,203 @@
+"""Apply suggestions to tags, and list what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lemll._labels import row_index
+from lemll._types import BoolArray, LabelArray, MatrixLike
+from lemll._validation import UNOBSERVED, check_number
+from lemll.audit.tags import TagMatrix, read_tags
+from lemll.exceptions import LemllError, import_extra
+
+__all__ = ["Correction", "correct", "read_decisions"]
+
+_NEEDED = ("row", "label", "given", "suggested")
+_NUMBERS = ("row", "given", "suggested")
+# An apostrophe before what a spreadsheet would take for a formula.
+_GUARD = r"^'(?=[=+\-@\t\r＝＋－＠])"
+_DECISIONS = ("accept", "reject", "")
+
+
+class Correction(NamedTuple):
+    """Tags after suggestions were applied.
+
+    Attributes
+    ----------
+    Y : ndarray of shape (n_samples, n_labels) or frame
+        The corrected tags: a frame if the tags were a frame, else an array; NaN in unknown cells.
+    changes : pandas.DataFrame
+        The issues that were applied, and no others.
+    expected_precision : float
+        Mean score of the changes that were chosen by their scores; NaN if there are none.
+    """
+
+    Y: MatrixLike
+    changes: Any
+    expected_precision: float
+
+    def __str__(self) -> str:
+        kinds = self.changes["kind"].value_counts() if "kind" in self.changes else {}
+        removed, added = kinds.get("wrong", 0), kinds.get("missing", 0)
+        return f"{len(self.changes)} cells changed: {removed} tags removed, {added} added"
+
+
+def read_decisions(path: str | Path) -> Any:
+    """Read the decisions that the page of an audit exported, or the CSV file of an audit.
+
+    Parameters
+    ----------
+    path : str or Path
+        The CSV file.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The rows, for `correct`. Names that begin with an apostrophe, so that no spreadsheet takes
+        them for a formula, have lost it.
+    """
+    pandas = import_extra("pandas", "tables", "Reading decisions")
+    if not Path(path).exists():
+        raise LemllError(f"there is no file {path}; export the decisions from the page")
+    text = {"label": str, "id": str, "decision": str}
+    try:
+        frame = pandas.read_csv(path, dtype=text, keep_default_na=False)
+        frame = frame.astype({name: int for name in _NUMBERS if name in frame})
+    except (ValueError, UnicodeDecodeError) as error:
+        raise LemllError(
+            f"{path} is no file of decisions ({error}); export them from the page again"
+        ) from error
+    missing = [name for name in _NEEDED if name not in frame]
+    if missing:
+        raise LemllError(
+            f"{path} has no column {missing[0]!r}; export the decisions from the page again"
+        )
+    frame["label"] = frame["label"].str.replace(_GUARD, "", regex=True)
+    return frame
+
+
+def correct(
+    Y: MatrixLike,
+    issues: Any,
+    *,
+    precision: float = 0.9,
+    label_names: Sequence[str] | None = None,
+) -> Correction:
+    """Apply suggestions, worst cells first, while they are expected to be right often enough.
+
+    With a column ``decision``, as in the file that the page of an audit exports, the accepted
+    suggestions are applied and no others. Without it, as many suggestions are applied, in the order
+    of their scores, as keep the mean score at `precision` or above. Nothing else changes, and Y
+    itself is never changed.
+
+    Parameters
+    ----------
+    Y : array-like, sparse matrix, frame or list of lists
+        The tags that were audited.
+    issues : pandas.DataFrame
+        From `find_tag_issues`, or a file of decisions. Rows can be left out, for example with
+        ``issues[issues.kind == "missing"]``.
+    precision : float, default=0.9
+        Smallest share of the changes that should be right, between 0 and 1.
+    label_names : sequence of str, optional
+        Names of the labels, if the audit was given names.
+
+    Returns
+    -------
+    Correction
+        The corrected tags, and the list of the changes.
+
+    Notes
+    -----
+    Scores are probabilities under a model of the noise (see `audit_tags`). Mistakes that follow the
+    features, or tags that are hard to predict, make them too high. Look at some changes before you
+    trust the others.
+
+    Examples
+    --------
+    >>> from lemll.audit import correct, find_tag_issues
+    >>> from lemll.datasets import load_digit_tags
+    >>> digits = load_digit_tags()
+    >>> issues = find_tag_issues(digits.X[:300], digits.Y[:300])
+    >>> found = correct(digits.Y[:300], issues, precision=0.9)
+    >>> found.Y.shape, len(found.changes) <= len(issues)
+    ((300, 8), True)
+    """
+    level = check_number("precision", precision, above=0)
+    if level > 1:
+        raise ValueError(f"precision must be at most 1, got {precision!r}.")
+    missing = [name for name in _NEEDED if name not in getattr(issues, "columns", ())]
+    if missing:
+        raise ValueError(
+            f"issues has no column {missing[0]!r}; pass the frame of find_tag_issues, or the "
+            "decisions that a page exported."
+        )
+    decided = "decision" in issues.columns
+    tags = read_tags(Y, names=label_names)
+    applied = _accepted(issues) if decided else _sure_enough(issues, level)
+    changes = issues[applied]
+    corrected = _applied(tags, changes)
+    expected = float("nan")
+    if not decided and len(changes):
+        expected = float(changes["score"].mean())
+    return Correction(_in_form(corrected, tags, Y), changes.reset_index(drop=True), expected)
+
+
+def _accepted(issues: Any) -> BoolArray:
+    decisions = issues["decision"].fillna("").astype(str)
+    strange = decisions[~decisions.isin(_DECISIONS)]
+    if len(strange):
+        raise ValueError(
+            f"decision must be 'accept', 'reject' or empty, got {strange.iloc[0]!r}; export the "
+            "decisions from the page again."
+        )
+    return np.asarray(decisions == "accept")
+
+
+def _sure_enough(issues: Any, precision: float) -> BoolArray:
+    if "score" not in issues.columns:
+        raise ValueError("issues has neither a column 'decision' nor 'score'; keep one of them.")
+    if "out_of_fold" in issues.columns and len(issues) and issues["out_of_fold"].isna().all():
+        raise ValueError(
+            "the scores of fast mode are no probabilities, so a precision cannot be kept; use "
+            "find_tag_issues with mode='default', or decide on the page of an audit."
+        )
+    scores = issues["score"].to_numpy(dtype=np.float64)
+    order = np.argsort(-scores, kind="stable")
+    means = np.cumsum(scores[order]) / np.arange(1, len(scores) + 1)
+    chosen = np.zeros(len(scores), dtype=bool)
+    # The means of falling numbers fall, so the cells that keep the precision come first.
+    chosen[order[means >= precision]] = True
+    return chosen
+
+
+def _applied(tags: TagMatrix, changes: Any) -> LabelArray:
+    place = {name: j for j, name in enumerate(tags.names)}
+    corrected = tags.Y.copy()
+    for row, label, given, suggested in changes[list(_NEEDED)].itertuples(index=False):
+        if label not in place or not 0 <= row < len(corrected):
+            raise ValueError(
+                f"issues names row {row}, label {label!r}, which Y does not have; pass the tags "
+                "that were audited."
+            )
+        cell = corrected[row, place[label]]
+        if cell != given:
+            shown = "unknown" if cell == UNOBSERVED else str(cell)
+            raise ValueError(
+                f"row {row}, label {label!r} is {shown} in Y, but {given} in the issues; pass the "
+                "tags that were audited, without later changes."
+            )
+        corrected[row, place[label]] = suggested
+    return corrected
+
+
+def _in_form(corrected: LabelArray, tags: TagMatrix, Y: MatrixLike) -> MatrixLike:
+    hidden = corrected == UNOBSERVED
+    values = np.where(hidden, np.nan, corrected) if hidden.any() else corrected.astype(np.int64)
+    if tags.frame is None:
+        return values
+    return tags.frame.make(values, Y if row_index(Y) is not None else None)

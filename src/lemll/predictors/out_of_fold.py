@@ -1,0 +1,122 @@
+"""Probabilities of the training rows by models that did not see their labels, quickly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from lemll._types import Features, FloatArray, LabelArray, RandomState
+from lemll._validation import UNOBSERVED
+from lemll.predictors.blend.members import (
+    BlendTask,
+    Learned,
+    Member,
+    Scorer,
+)
+from lemll.predictors.lemll import LEMLL
+from lemll.predictors.tag_predictor import BlendProgress, TagPredictor
+
+__all__ = ["default_lemll", "out_of_fold_proba"]
+
+# A kernel matrix of more rows takes minutes; with more rows LEMLL is linear.
+_LARGEST_KERNEL = 5000
+
+
+def default_lemll(n_samples: int) -> LEMLL:
+    """Return LEMLL without a search: RBF kernel up to 5,000 rows, else linear; columns scaled.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of rows to fit.
+
+    Returns
+    -------
+    LEMLL
+        An estimator that is not fitted.
+    """
+    return LEMLL(kernel="rbf" if n_samples <= _LARGEST_KERNEL else "linear", scale="auto")
+
+
+@dataclass(frozen=True)
+class _PlainLemllMember:
+    """LEMLL with its default weights: much faster than a search, and nearly as good in a blend."""
+
+    def learn(self, task: BlendTask) -> Learned:
+        """Score the rows by models of the other folds."""
+        model = default_lemll(task.X.shape[0])
+        scores = np.empty(task.Y.shape)
+        for train, test in task.folds:
+            scores[test] = task.fit(model, task.X, train)(task.X[test])
+
+        def fit() -> Scorer:
+            return task.fit(model, task.X, np.arange(task.X.shape[0]))
+
+        return Learned(scores, fit, f"{model.kernel} kernel, default weights")
+
+
+class _QuickBlend(TagPredictor):
+    """TagPredictor without the search of LEMLL and with one forest instead of two."""
+
+    def _members(self, partial: bool) -> dict[str, Member]:
+        members = super()._members(partial)
+        # With unknown cells there are no trees that did not see a row; see TagPredictor.
+        forest = "extra trees" if partial else "random forest"
+        return {
+            "logistic": members["logistic"],
+            "LEMLL": _PlainLemllMember(),
+            forest: members[forest],
+        }
+
+
+def out_of_fold_proba(
+    X: Features,
+    Y: LabelArray,
+    *,
+    cv: int = 5,
+    n_estimators: int = 150,
+    n_jobs: int | None = None,
+    random_state: RandomState = 0,
+    callback: Callable[[BlendProgress], None] | None = None,
+) -> FloatArray:
+    """Estimate the probability of each label in each row, without the labels of the row.
+
+    Three members score every row with a model that did not see it: logistic regressions with a
+    searched penalty, LEMLL with its default weights, and a random forest. They are calibrated and
+    blended as in `TagPredictor`, by log loss.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Features.
+    Y : ndarray of shape (n_samples, n_labels)
+        Labels, 0/1; unknown cells are -1.
+    cv : int, default=5
+        Number of folds.
+    n_estimators : int, default=150
+        Number of trees of the forest.
+    n_jobs : int, optional
+        Number of threads of the forest, as in joblib.
+    random_state : int, RandomState or None, default=0
+        Seed of the trees.
+    callback : callable, optional
+        Called with a `BlendProgress` before each step.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_labels)
+        The probabilities, also in unknown cells.
+    """
+    blend = _QuickBlend(
+        "log_loss",
+        n_estimators=n_estimators,
+        cv=cv,
+        n_jobs=n_jobs,
+        random_state=random_state,
+        callback=callback,
+    )
+    hidden = Y == UNOBSERVED
+    blend.fit(X, np.ma.MaskedArray(Y, mask=hidden) if hidden.any() else Y)
+    return blend.out_of_fold_proba_

@@ -1,0 +1,115 @@
+"""Suggestions applied to tags: exactly those that were chosen, and listed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lemll.audit import correct, find_tag_issues, read_decisions
+from lemll.datasets import load_digit_tags
+from lemll.exceptions import LemllError
+
+Y = np.array([[1, 0], [0, 1], [1, 1], [0, 0]])
+
+
+@pytest.fixture
+def issues():
+    return pd.DataFrame(
+        {
+            "row": [0, 3, 1, 2],
+            "label": ["y1", "y0", "y1", "y0"],
+            "given": [0, 0, 1, 1],
+            "suggested": [1, 1, 0, 0],
+            "kind": ["missing", "missing", "wrong", "wrong"],
+            "score": [0.99, 0.91, 0.8, 0.1],
+        }
+    )
+
+
+@pytest.mark.parametrize(("precision", "number"), [(1.0, 0), (0.95, 2), (0.9, 3), (0.5, 4)])
+def test_as_many_as_the_precision_allows(issues, precision, number):
+    before = Y.copy()
+    found = correct(Y, issues, precision=precision)
+    assert len(found.changes) == number
+    changed = np.argwhere(found.Y != Y)
+    listed = np.column_stack([found.changes.row, found.changes.label.str[1:].astype(int)])
+    assert sorted(map(tuple, changed)) == sorted(map(tuple, listed))
+    np.testing.assert_array_equal(Y, before)
+    if number:
+        assert found.expected_precision == pytest.approx(issues.score.head(number).mean())
+        assert found.expected_precision >= precision
+    else:
+        assert np.isnan(found.expected_precision)
+
+
+def test_decisions_replace_the_precision(issues):
+    issues["decision"] = ["reject", "accept", None, "accept"]
+    found = correct(Y, issues)
+    np.testing.assert_array_equal(found.Y, [[1, 0], [0, 1], [0, 1], [1, 0]])
+    assert str(found) == "2 cells changed: 1 tags removed, 1 added"
+    issues["decision"] = "maybe"
+    with pytest.raises(ValueError, match="must be 'accept', 'reject' or empty, got 'maybe'"):
+        correct(Y, issues)
+
+
+def test_frames_and_unknown_cells_keep_their_form(issues):
+    frame = pd.DataFrame(Y, columns=["y0", "y1"], index=list("abcd"), dtype=float)
+    frame.loc["d", "y1"] = np.nan
+    found = correct(frame, issues, precision=0.95)
+    assert list(found.Y.index) == list("abcd")
+    assert list(found.Y.columns) == ["y0", "y1"]
+    assert np.isnan(found.Y.loc["d", "y1"])
+    assert found.Y.loc["a", "y1"] == 1
+
+
+def test_refusals(issues):
+    with pytest.raises(ValueError, match="issues has no column 'row'"):
+        correct(Y, issues.drop(columns="row"))
+    with pytest.raises(ValueError, match="neither a column 'decision' nor 'score'"):
+        correct(Y, issues.drop(columns="score"))
+    with pytest.raises(ValueError, match=r"precision must be at most 1, got 1.5"):
+        correct(Y, issues, precision=1.5)
+    with pytest.raises(ValueError, match=r"row 0, label 'y1' is 1 in Y, but 0 in the issues"):
+        correct(np.ones_like(Y), issues)
+    with pytest.raises(ValueError, match=r"is unknown in Y, but 0 in the issues"):
+        correct(np.where(Y == 0, np.nan, Y), issues)
+    issues.loc[0, "row"] = 99
+    with pytest.raises(ValueError, match="row 99, label 'y1', which Y does not have"):
+        correct(Y, issues)
+    issues["out_of_fold"] = np.nan
+    with pytest.raises(ValueError, match="the scores of fast mode are no probabilities"):
+        correct(Y, issues)
+
+
+def test_corrections_of_digits_are_mostly_right():
+    digits = load_digit_tags()
+    X, truth = digits.X[:500], digits.Y[:500]
+    rng = np.random.default_rng(0)
+    noisy = np.where((truth == 1) & (rng.random(truth.shape) < 0.3), 0, truth)
+    issues = find_tag_issues(X, noisy, limit=None)
+    found = correct(noisy, issues[issues.kind == "missing"], precision=0.9)
+    assert len(found.changes) > 50
+    labels = found.changes.label.str[1:].astype(int)
+    assert truth[found.changes.row, labels].mean() >= 0.9
+
+
+def test_decisions_are_read_and_refused(tmp_path, issues):
+    path = tmp_path / "decisions.csv"
+    with pytest.raises(LemllError, match="there is no file"):
+        read_decisions(path)
+    path.write_text("row\n0\n", encoding="utf-8")
+    with pytest.raises(LemllError, match="has no column 'label'; export the decisions"):
+        read_decisions(path)
+    path.write_text("row,label,given,suggested\nx,a,0,1\n", encoding="utf-8")
+    with pytest.raises(LemllError, match="is no file of decisions"):
+        read_decisions(path)
+    path.write_bytes(b"row,label\n\xff\xfe,1\n")
+    with pytest.raises(LemllError, match="is no file of decisions"):
+        read_decisions(path)
+    issues["label"] = ["'=y1", "NA", "'quoted", "007"]
+    issues["decision"] = ["accept", "", "reject", "accept"]
+    issues.to_csv(path, index=False)
+    found = read_decisions(path)
+    assert found["label"].tolist() == ["=y1", "NA", "'quoted", "007"]
+    assert found["decision"].tolist() == ["accept", "", "reject", "accept"]

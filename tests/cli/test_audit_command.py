@@ -1,0 +1,140 @@
+"""``lemll audit``: from a table to a list, a page and corrected labels."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from lemll.cli.app import app
+from lemll.exceptions import LemllError
+
+TAGS = np.array(["night", "sea", "=sky"])
+
+
+def write_photos(path, n=150):
+    """Write a table with text, gaps, ids, and three mistakes; return the rows of the mistakes."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    Y = np.column_stack([X[:, 0] < -0.3, X[:, 1] > 0, X[:, 1] + X[:, 2] > 0.2])
+    clear = np.argsort(-np.abs(X[:, 0] + 0.3))[:3]
+    Y[clear, 0] = ~Y[clear, 0]
+    frame = pd.DataFrame(X.round(3), columns=["light", "hue", "blue"])
+    frame.insert(0, "file", [f"IMG_{i:04d}" for i in range(n)])
+    frame["caption"] = [f"number <b>{i}</b>" for i in range(n)]
+    frame["tags"] = ["|".join(TAGS[row]) for row in Y]
+    frame.to_csv(path, index=False)
+    return {f"IMG_{i:04d}" for i in clear}
+
+
+OPTIONS = ["--tags", "tags", "--sep", "|", "--untagged", "none", "--id", "file"]
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["audit", *map(str, arguments)], catch_exceptions=False)
+
+
+def test_a_table_becomes_a_list_and_a_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    mistakes = write_photos(tmp_path / "photos.csv")
+    before = (tmp_path / "photos.csv").read_bytes()
+    result = run("photos.csv", *OPTIONS, "--limit", 60)
+    assert result.exit_code == 0
+    assert "wrote photos-audit.csv: the 60 most doubtful tags" in result.stdout
+    assert "open photos-audit.html to accept or reject them" in result.stdout
+    assert "random forest: out-of-fold scores" in result.stderr
+    with (tmp_path / "photos-audit.csv").open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    assert len(rows) == 60
+    assert mistakes == {row["file"] for row in rows[:6] if row["label"] == "night"} & mistakes
+    assert {row["label"] for row in rows} <= {"night", "sea", "'=sky"}
+    assert all(len(row["neighbours"].split(";")) == 10 for row in rows)
+    page = (tmp_path / "photos-audit.html").read_text(encoding="utf-8")
+    assert "number <b>" not in page
+    assert "Audit of photos.csv" in page
+    assert (tmp_path / "photos.csv").read_bytes() == before
+
+
+def test_fast_mode_and_json(tmp_path):
+    write_photos(tmp_path / "photos.csv")
+    target = tmp_path / "out.csv"
+    result = run(tmp_path / "photos.csv", *OPTIONS, "--fast", "--json", "-o", target)
+    found = json.loads(result.stdout)
+    assert found["output"] == str(target)
+    assert found["page"] == str(tmp_path / "out.html")
+    assert found["noise"] is None
+    assert sum(found["listed"].values()) == 450
+    assert "fast mode" in (tmp_path / "out.html").read_text(encoding="utf-8")
+
+
+def test_noise_is_in_the_json(tmp_path):
+    write_photos(tmp_path / "photos.csv")
+    result = run(tmp_path / "photos.csv", *OPTIONS, "--json", "-o", tmp_path / "out.csv")
+    noise = json.loads(result.stdout)["noise"]
+    assert [entry["label"] for entry in noise] == ["=sky", "night", "sea"]
+    assert all(0 <= entry["missing"] <= entry["missing_high"] <= 1 for entry in noise)
+
+
+def test_decisions_are_applied(tmp_path):
+    write_photos(tmp_path / "photos.csv")
+    table = pd.read_csv(tmp_path / "photos.csv", keep_default_na=False)
+    given = int("night" in table.tags[7])
+    decisions = tmp_path / "decisions.csv"
+    decisions.write_text(
+        "row,id,label,given,suggested,kind,score,decision\n"
+        f"7,IMG_0007,night,{given},{1 - given},wrong,0.9,accept\n"
+        f"8,IMG_0008,'=sky,{int('=sky' in table.tags[8])},0,wrong,0.8,reject\n",
+        encoding="utf-8",
+    )
+    target = tmp_path / "corrected.csv"
+    result = run(tmp_path / "photos.csv", *OPTIONS, "--apply", decisions, "-o", target)
+    assert result.exit_code == 0
+    assert "1 cells changed" in result.stdout
+    assert f"IMG_0007: {'remove' if given else 'add'} night" in result.stderr
+    with target.open(encoding="utf-8", newline="") as lines:
+        corrected = list(csv.DictReader(lines))
+    for i, row in enumerate(corrected):
+        old, new = (
+            set(filter(None, text.lstrip("'").split("|"))) for text in (table.tags[i], row["tags"])
+        )
+        assert row["file"] == table.file[i]
+        assert old ^ new == ({"night"} if i == 7 else set())
+
+
+def test_label_columns_with_unknown_cells(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    frame["up"] = pd.array((X[:, 0] > 0).astype(int), dtype="Int64")
+    frame["down"] = pd.array((X[:, 1] > 0).astype(int), dtype="Int64")
+    frame.loc[3, "up"] = pd.NA
+    path = tmp_path / "t.csv"
+    frame.to_csv(path, index=False)
+    result = run(path, "--labels", "up,down", "-o", tmp_path / "o.csv", "--json")
+    assert sum(json.loads(result.stdout)["listed"].values()) == 119
+    decisions = tmp_path / "d.csv"
+    decisions.write_text(
+        f"row,label,given,suggested,decision\n0,up,{frame.up[0]},{1 - frame.up[0]},accept\n",
+        encoding="utf-8",
+    )
+    run(path, "--labels", "up,down", "--apply", decisions, "-o", tmp_path / "c.csv")
+    found = pd.read_csv(tmp_path / "c.csv")
+    assert found.up[0] == 1 - frame.up[0]
+    assert np.isnan(found.up[3])
+
+
+def test_refusals(tmp_path):
+    path = tmp_path / "photos.csv"
+    write_photos(path)
+    with pytest.raises(LemllError, match="would replace the table; choose another name"):
+        run(path, *OPTIONS, "-o", path)
+    with pytest.raises(LemllError, match="there is no folder"):
+        run(path, *OPTIONS, "-o", tmp_path / "no" / "x.csv")
+    with pytest.raises(LemllError, match="there is no file"):
+        run(path, *OPTIONS, "--apply", tmp_path / "none.csv", "-o", tmp_path / "c.csv")
+    with pytest.raises(LemllError, match="say where the labels are"):
+        run(path)
