@@ -160,6 +160,13 @@ def test_complete_ignores_protocols_without_the_data_set(folder, tmp_path):
     assert protocol.on_datasets(["digit-tags", "another"]) == protocol
 
 
+def test_an_experiment_without_lemll_has_its_own_control(folder):
+    (folder / "a.toml").write_text(FIRST.replace("[methods.LEMLL]\nalpha = 1.0", ""), "utf-8")
+    cells = [cell for cell in read_cells(folder) if cell.key.method != "LEMLL"]
+    write_cells(folder, cells)
+    assert make_cells_report(folder).table.control == "MSVR, 1"
+
+
 def test_refusals(folder, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
