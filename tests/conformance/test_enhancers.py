@@ -54,7 +54,7 @@ def test_a_new_method_needs_one_function_to_pass():
 
 
 class Unnormalised(Newcomer):
-    def _distribution(self, numerical_labels):
+    def distribution(self, numerical_labels):
         return numerical_labels
 
 

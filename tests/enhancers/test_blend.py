@@ -140,3 +140,40 @@ def test_refusals(data):
         BlendEnhancer(prior_scale=0.0).fit(X, Y)
     with pytest.raises(ValueError, match="method='both' must be 'auto', 'scale' or 'sources'"):
         BlendEnhancer().fit(X, Y).calibrate([0], D[:1], method="both")
+
+
+def test_the_prior_is_where_the_first_weight_is_pulled(data):
+    X, D, Y = data
+    found = [
+        BlendEnhancer(prior_scale=prior).fit(X, Y).calibrate([0], D[:1]).blend_.weights
+        for prior in (0.01, 0.1, 3.0)
+    ]
+    weights = [weights["label graph"] for weights in found]
+    assert weights == sorted(weights)
+    assert weights[0] < weights[2]
+
+
+def test_sources_without_differences_and_a_scale_of_before(data):
+    X, D, Y = data
+    everything = LEMLLEnhancer().fit(X, np.ones_like(Y))
+    everything.calibrate(range(5), D[:5], method="sources")
+    np.testing.assert_allclose(everything.label_distribution_.sum(axis=1), 1)
+    graph = LabelGraphEnhancer().fit(X, Y).calibrate(range(5), D[:5], random_state=0)
+    assert graph.scale_ != 1
+    graph.calibrate(range(5), D[:5], method="sources")
+    assert (graph.scale_, graph.scale_interval_) == (1.0, None)
+
+
+def test_many_labels_have_no_biases():
+    rng = np.random.RandomState(0)
+    sources = {name: unit_source(rng.randn(20, 150)) for name in ("one", "two")}
+    blend = blend_sources(sources, np.arange(10), rng.dirichlet(np.ones(150), size=10))
+    assert not blend.bias.any()
+    assert set(blend.shares) == {"scale of the label graph", "all sources"}
+
+
+def test_the_mean_of_one_hot_rows_has_no_infinite_error():
+    rng = np.random.RandomState(0)
+    sources = {"noise": unit_source(rng.randn(30, 4))}
+    blend = blend_sources(sources, np.arange(8), np.eye(4)[rng.randint(4, size=8)])
+    assert blend.error_of_mean < 3 * np.log(4)

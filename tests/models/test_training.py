@@ -184,3 +184,16 @@ def test_thresholds_can_be_chosen_by_name(name):
     assert "f1" in (getattr(learner, "optimize", ""), learner.thresholds)
     with pytest.raises(LemllError, match="--thresholds must be zero, f1 or hamming, got 'best'"):
         make_learner(name, thresholds="best")
+
+
+def test_a_measure_that_frequencies_satisfy_does_not_decide():
+    rng = np.random.RandomState(0)
+    truth = (rng.uniform(size=(200, 2)) < 0.5).astype(float)
+    # The second label is relevant only where the first is: its order never changes.
+    truth[:, 1] = np.minimum(truth[:, 0], truth[:, 1])
+    scores = truth - 0.5 + rng.normal(scale=0.2, size=truth.shape)
+    scores[:, 0] += 2
+    found = assess(truth, scores, truth == 1, truth.mean(axis=0))
+    (precision,) = (score for score in found.scores if score.measure == "average_precision")
+    assert precision.baseline == 1
+    assert found.learned

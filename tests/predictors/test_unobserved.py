@@ -295,7 +295,7 @@ def test_a_learner_that_cannot_names_those_that_can(model, data):
 
 def test_two_stages_can_if_the_first_can(data):
     X, Y, hidden, X_new, _ = data
-    with pytest.raises(ValueError, match=r"KMEnhancer needs .* an enhancer .* \(LEMLLEnhancer\)"):
+    with pytest.raises(ValueError, match=r"KMEnhancer needs .* an enhancer .* \(LEMLLEnhancer, "):
         TwoStage(KMEnhancer()).fit(X, partial(Y, hidden))
     model = TwoStage(regressor=Ridge()).fit(X, partial(Y, hidden))
     U = LEMLLEnhancer().fit(X, partial(Y, hidden)).numerical_labels_

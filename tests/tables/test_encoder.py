@@ -148,3 +148,15 @@ def test_a_survey_shows_what_looks_like_labels():
     assert found.label_columns == ["sea", "sky"]
     assert found.tag_columns == {"tags": ";", "lists": "list"}
     assert found.id_columns == ["file", "row"]
+
+
+def test_a_few_other_cells_do_not_make_a_column_of_numbers_ids():
+    numbers = [f"{x:.4f}" for x in np.random.RandomState(0).randn(100)]
+    numbers[7] = "unknown"
+    column = inspect_column("price", pd.Series(numbers))
+    assert column.kind == "number"
+    assert column.why.endswith("1 not numbers ('unknown') count as missing")
+    encoder = TableEncoder().fit(pd.DataFrame({"price": numbers}))
+    assert list(encoder.get_feature_names_out()) == ["price", "missing price"]
+    many = ["unknown" if i % 10 == 0 else text for i, text in enumerate(numbers)]
+    assert inspect_column("price", pd.Series(many)).kind != "number"

@@ -90,7 +90,7 @@ def test_doubt_about_commas_is_an_error(tmp_path, text):
 
 
 def test_words_for_missing(tmp_path):
-    path = write(tmp_path, "id,a\nNA,NA\nb,?\nc,null\n")
+    path = write(tmp_path, "id,a\nNA,NA\nb,?\nc,n/a\n")
     frame = read_table(path, keep=["id"]).frame
     assert frame["a"].tolist() == [None] * 3
     assert frame["id"].tolist() == ["NA", "b", "c"]

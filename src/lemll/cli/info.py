@@ -26,6 +26,9 @@ from lemll.tables import Survey, survey
 
 __all__ = ["info"]
 
+# How people call a column of tags.
+_TAG_NAMES = ("tags", "tag", "labels", "label", "keywords", "categories", "topics")
+
 _KINDS = {
     "number": "numbers",
     "date": "dates",
@@ -127,7 +130,9 @@ def _next_command(file: Path, found: Survey) -> str:
     """Return a command that would fit a model, if the guesses are right."""
     words = ["lemll", "fit", str(file)]
     if found.tag_columns:
-        name, sign = next(iter(found.tag_columns.items()))
+        # A caption with commas also looks like tags, so the name of the column decides first.
+        names = sorted(found.tag_columns, key=lambda name: name.strip().lower() not in _TAG_NAMES)
+        name, sign = names[0], found.tag_columns[names[0]]
         words += ["--tags", name] + (["--sep", sign] if sign not in (";", "list") else [])
     else:
         words += ["--labels", ",".join(found.label_columns) or "A,B,C"]

@@ -31,7 +31,7 @@ from lemll._types import (
 from lemll._validation import all_or_nothing, check_magnitude, check_number
 from lemll._warnings import warn_caller
 from lemll.enhancers._calibrate import check_rated_rows, choose_scale
-from lemll.enhancers._rated import RatedBlend, blend_sources
+from lemll.enhancers._rated import PRIOR_SCALE, RatedBlend, blend_sources
 from lemll.enhancers._sources import label_sources, own_source
 from lemll.fitting import Normalization, check_normalization, fit_scaling, normalize
 
@@ -341,8 +341,11 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         blend = None
         if chosen == "sources":
             sources = self._sources()
-            blend = blend_sources(sources, index, known)
-        if chosen == "scale" or hasattr(self, "_model_outputs"):
+            blend = blend_sources(sources, index, known, prior_scale=self._prior_scale())
+            self.scale_, self.scale_interval_ = float(self.scale), None
+        # Without differences in the numerical labels there is no scale to choose for new rows.
+        varied = bool(np.ptp(self.numerical_labels_[index], axis=1).any())
+        if chosen == "scale" or (hasattr(self, "_model_outputs") and varied):
             found = choose_scale(
                 self.numerical_labels_[index],
                 known,
@@ -359,6 +362,10 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         )
         self.label_distribution_[index] = known
         return self
+
+    def _prior_scale(self) -> float:
+        """Return the weight of the first source without rated rows."""
+        return PRIOR_SCALE
 
     def _sources(self) -> dict[str, FloatArray]:
         """Return the sources that rated rows weigh, the most reliable first."""

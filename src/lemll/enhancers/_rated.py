@@ -27,6 +27,9 @@ PRIOR_SCALE = 0.1
 # With fewer rated rows only the first weight is fitted, because no row can be left out.
 _FEWEST_FOR_ALL = 3
 _FOLDS = 5
+# Biases of more labels than this are not fitted: a few rows say nothing about them, and the time
+# grows with the cube of their number.
+_MOST_LABELS_WITH_BIAS = 100
 # A model counts less by the factor e if its error is higher by this share of the lowest error.
 _TOLERATED = 0.3
 
@@ -68,7 +71,8 @@ class RatedBlend:
         Mean Kullback-Leibler divergence of rated rows from models that were fitted to the others.
         None if there are too few rows.
     error_of_mean : float or None
-        The same for the mean of the other rated rows, which uses no source.
+        The same for the mean of the other rated rows and one uniform row, which uses no source. The
+        models were weighed by the same rows that give `error`, so a small advantage is no evidence.
     optimality : float
         The largest certified relative gap of the fits.
     """
@@ -106,7 +110,11 @@ def unit_source(values: FloatArray) -> FloatArray:
 
 
 def blend_sources(
-    sources: Mapping[str, FloatArray], rows: IndexArray, known: FloatArray
+    sources: Mapping[str, FloatArray],
+    rows: IndexArray,
+    known: FloatArray,
+    *,
+    prior_scale: float = PRIOR_SCALE,
 ) -> RatedBlend:
     """Weigh the sources so that they agree with the rated rows.
 
@@ -118,6 +126,8 @@ def blend_sources(
         Numbers of the rated rows.
     known : ndarray of shape (n_rated, n_labels)
         Their distributions.
+    prior_scale : float, default=0.1
+        The weight of the first source to which its ridge pulls.
 
     Returns
     -------
@@ -128,12 +138,14 @@ def blend_sources(
     Z = np.stack([source[rows[order]] for source in sources.values()], axis=-1)
     D = known[order]
     n_rated = len(D)
-    ladder = _LADDER if n_rated >= _FEWEST_FOR_ALL else _LADDER[:1]
-    fits = [_fit(rung, Z, D) for rung in ladder]
+    ladder: tuple[_Rung, ...] = _LADDER if n_rated >= _FEWEST_FOR_ALL else _LADDER[:1]
+    if D.shape[1] > _MOST_LABELS_WITH_BIAS:
+        ladder = tuple(rung for rung in ladder if rung.bias_ridge is None)
+    fits = [_fit(rung, Z, D, prior_scale) for rung in ladder]
     shares = np.ones(1)
     error = error_of_mean = None
     if len(ladder) > 1:
-        unseen = np.stack([_unseen(rung, Z, D) for rung in ladder])
+        unseen = np.stack([_unseen(rung, Z, D, prior_scale) for rung in ladder])
         errors = np.array([_divergence(D, softmax(log, axis=1)) for log in unseen])
         shares = _shares(errors)
         blended = softmax(np.tensordot(shares, unseen, axes=1), axis=1)
@@ -158,7 +170,7 @@ class _Fit(NamedTuple):
     gap: float
 
 
-def _fit(rung: _Rung, Z: FloatArray, D: FloatArray) -> _Fit:
+def _fit(rung: _Rung, Z: FloatArray, D: FloatArray, prior_scale: float) -> _Fit:
     n_rows, n_labels, n_sources = Z.shape
     used = n_sources if rung.n_sources is None else min(rung.n_sources, n_sources)
     G, ridge = Z[:, :, :used], np.full(used, rung.ridge)
@@ -168,7 +180,7 @@ def _fit(rung: _Rung, Z: FloatArray, D: FloatArray) -> _Fit:
         ridge = np.concatenate([ridge, np.full(n_labels, rung.bias_ridge)])
     centre = np.zeros(len(ridge))
     if used:
-        centre[0] = PRIOR_SCALE
+        centre[0] = prior_scale
     found = solve_log_linear(G, D, ridge, centre)
     weights = np.zeros(n_sources)
     weights[:used] = found.coef[:used]
@@ -176,11 +188,11 @@ def _fit(rung: _Rung, Z: FloatArray, D: FloatArray) -> _Fit:
     return _Fit(weights, bias, found.gap)
 
 
-def _unseen(rung: _Rung, Z: FloatArray, D: FloatArray) -> FloatArray:
+def _unseen(rung: _Rung, Z: FloatArray, D: FloatArray, prior_scale: float) -> FloatArray:
     """Return the logarithms of the degrees of each row, by a model of the other folds."""
     log = np.empty(D.shape)
     for test in _folds(len(D)):
-        fit = _fit(rung, Z[~test], D[~test])
+        fit = _fit(rung, Z[~test], D[~test], prior_scale)
         log[test] = Z[test] @ fit.weights + fit.bias
     # The models have different constants per row; without them, means of models make sense.
     return np.asarray(log - log.mean(axis=1, keepdims=True))
@@ -192,9 +204,11 @@ def _folds(n_rows: int) -> Sequence[np.typing.NDArray[np.bool_]]:
 
 
 def _means_of_others(D: FloatArray) -> FloatArray:
+    """Return the mean of the other folds, with one uniform row, so that no degree is 0."""
     means = np.empty_like(D)
     for test in _folds(len(D)):
-        means[test] = D[~test].mean(axis=0)
+        others = D[~test]
+        means[test] = (others.sum(axis=0) + 1 / D.shape[1]) / (len(others) + 1)
     return means
 
 

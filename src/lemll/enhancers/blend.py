@@ -46,9 +46,10 @@ class BlendEnhancer(BaseEnhancer):
         Number of neighbours of `LEMLLEnhancer`.
     prior_scale : float, default=0.1
         The weight of the label graph without rated rows, > 0: the standard deviation of the
-        logarithms of the degrees.
+        logarithms of the degrees. `calibrate` pulls the weight of the label graph to it.
     normalization : {"softmax", "sigmoid", "sum"}, default="softmax"
-        How the numerical labels become a distribution, before `calibrate`.
+        How the numerical labels become a distribution, before `calibrate`. The numerical labels
+        are logarithms of degrees, so "softmax" is right; "sum" sets the negative ones to 0.
     scale : float, default=1.0
         The numerical labels are multiplied by this before they are normalised, > 0.
 
@@ -141,6 +142,9 @@ class BlendEnhancer(BaseEnhancer):
             found["smooth labels"] = unit_source(smooth)
         self.sources_ = found
         return prior_scale * found["label graph"]
+
+    def _prior_scale(self) -> float:
+        return check_number("prior_scale", self.prior_scale, above=0)
 
     def _sources(self) -> dict[str, FloatArray]:
         return self.sources_

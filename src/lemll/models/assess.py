@@ -29,8 +29,10 @@ MEASURES = (
     "precision_at_3",
     "log_loss",
 )
-# The first one that can be measured decides whether something was learned.
-_DECIDING = ("average_precision", "hamming_loss")
+# The first one that can be measured, and that frequencies do not already satisfy perfectly, decides
+# whether something was learned.
+_DECIDING = ("average_precision", "macro_auc", "hamming_loss")
+_PERFECT = {"average_precision": 1.0, "macro_auc": 1.0, "hamming_loss": 0.0}
 
 
 class Score(NamedTuple):
@@ -97,7 +99,7 @@ class Assessment(NamedTuple):
         """Whether the predictions are better than frequencies, beyond chance."""
         for name in _DECIDING:
             for score in self.scores:
-                if score.measure == name:
+                if score.measure == name and score.baseline != _PERFECT[name]:
                     low, high = score.difference
                     return low > 0 if METRICS[name].greater_is_better else high < 0
         return False

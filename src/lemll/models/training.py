@@ -300,6 +300,7 @@ def fit_table(
     rows = np.arange(len(data.Y))
     try:
         fitted = fit_rows(pipeline, data, rows, say)
+        _compare_columns(first[0], fitted[0], say)
         _compare_members(first[-1], fitted[-1], say)
     except KeyboardInterrupt:
         say(f"stopped; the model of {len(train)} rows, which was measured, is kept")
@@ -321,6 +322,18 @@ def table_pipeline(learner: Estimator, data: LabelledTable) -> Pipeline:
     if isinstance(learner, MultilabelForest) and np.isnan(data.Y).any():
         learner.set_params(per_label=True)  # trees that all labels share need all labels
     return make_pipeline(TableEncoder(), learner)
+
+
+def _compare_columns(first: TableEncoder, final: TableEncoder, say: Callable[[str], None]) -> None:
+    """Say so if rows that were held out changed what a column seems to hold."""
+    before = {column.name: column.kind for column in first.columns_}
+    for column in final.columns_:
+        if before.get(column.name, column.kind) != column.kind:
+            say(
+                f"column {column.name!r} is {before[column.name]} in the measured model, but "
+                f"{column.kind} in the final one ({column.why}), so the figures are those of "
+                "another model; correct the column, or leave it out (--ignore)"
+            )
 
 
 def _compare_members(first: Estimator, final: Estimator, say: Callable[[str], None]) -> None:

@@ -46,6 +46,8 @@ _FEW_VALUES, _FEW_SHARE = 20, 0.05
 # Texts of fewer words, and shorter ones, are names or codes rather than sentences.
 _WORDS_OF_TEXT, _LENGTH_OF_TEXT = 2.0, 16
 # If nearly all values differ, a short text is an id.
+# A column of numbers may have a few other cells, as "unknown"; they count as gaps.
+_NUMBER_SHARE = 0.95
 _ID_SHARE = 0.9
 _FEWEST_ROWS_OF_A_COUNTER = 10
 _LEADING_ZERO = re.compile(r"0\d")
@@ -106,10 +108,16 @@ def inspect_column(name: str, cells: MatrixLike) -> Column:
     # Codes such as 00123 are names, although they can be read as numbers.
     codes = any(_LEADING_ZERO.match(text) for text in different)
     numbers = np.full(1, np.nan) if codes else as_numbers(cells)
-    if int(np.isfinite(numbers).sum()) == len(known):
+    n_numbers = int(np.isfinite(numbers).sum())
+    if n_numbers >= _NUMBER_SHARE * len(known):
         if _is_counter(numbers):
             return Column(name, "ignored", "counts the rows")
-        return Column(name, "number", f"{np.nanmin(numbers):g} to {np.nanmax(numbers):g}{missing}")
+        other = ""
+        if n_numbers < len(known):
+            odd = next(text for text in texts if not np.isfinite(as_numbers([text])[0]))
+            other = f", {len(known) - n_numbers} not numbers ({odd[:20]!r}) count as missing"
+        why = f"{np.nanmin(numbers):g} to {np.nanmax(numbers):g}{missing}{other}"
+        return Column(name, "number", why)
     found = _date_format(different)
     if found is not None:
         return _date_column(name, texts, found, missing)

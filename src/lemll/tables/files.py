@@ -11,7 +11,7 @@ from pathlib import Path
 from lemll._plain_files import check_plain
 from lemll._types import MatrixLike
 from lemll.exceptions import DatasetFormatError, import_extra
-from lemll.tables.text import MISSING, is_number, read_cells
+from lemll.tables.text import is_gap, is_number, read_cells
 
 __all__ = ["SUFFIXES", "Frame", "Table", "read_table"]
 
@@ -123,7 +123,7 @@ def read_table(
 
 
 def _cell(text: str, kept: bool) -> str | None:
-    return None if (text == "" if kept else text in MISSING) else text
+    return None if (text == "" if kept else is_gap(text)) else text
 
 
 def _check_header(header: Sequence[object], path: Path) -> list[str]:

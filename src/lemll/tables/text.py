@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from lemll.exceptions import DatasetFormatError
 
-__all__ = ["MISSING", "Cells", "is_number", "read_cells"]
+__all__ = ["Cells", "is_gap", "is_number", "read_cells"]
 
-# What people write into a cell without a value.
-MISSING = frozenset({"", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None", "?"})
+# What people write into a cell without a value, in any mixture of small and capital letters.
+_GAPS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?"})
 
 # The longer marks come first: the mark of UTF-32 begins with that of UTF-16.
 _MARKS = (
@@ -31,6 +31,11 @@ _SAMPLE = 200
 _WITH_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
 _WHOLE = re.compile(r"[+-]?\d+")
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+
+
+def is_gap(text: str) -> bool:
+    """Return whether the text of a cell says that there is no value."""
+    return text.lower() in _GAPS
 
 
 class Cells(NamedTuple):
@@ -191,7 +196,7 @@ def _settle_decimals(cells: Cells, decimal: str | None, keep: set[str], path: Pa
     shown: dict[str, str] = {}
     with_commas: dict[int, str] = {}
     for j, name in enumerate(cells.header):
-        given = [] if name in keep else [r[j] for r in cells.rows if r[j] not in MISSING]
+        given = [] if name in keep else [r[j] for r in cells.rows if not is_gap(r[j])]
         commas = [cell for cell in given if "," in cell]
         if not commas:
             points = next((cell for cell in given if "." in cell), None)
