@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,8 @@ DEVELOPED_ON = (
     "SJAFFE", "Natural_Scene", "Yeast_alpha", "Yeast_cdc", "Yeast_cold", "Yeast_spo5",
     "Yeast_spoem",
 )  # fmt: skip
+# A method takes part in the ranks if it has at least this share of the data sets and thresholds.
+_SHARE = 0.75
 _BASELINES = ("Uniform", "Logical", RATED_MEAN)
 _OURS = "Blend"
 
@@ -231,8 +234,8 @@ class EnhancementReport:
 
 _RANKS_TEXT = (
     "The methods are ranked on each data set and threshold. The ranks of a data set are the means "
-    "over its thresholds, and the unit of the critical difference is the data set. Only data sets "
-    "that all methods have are used."
+    "over its thresholds, and the unit of the critical difference is the data set. Methods that "
+    "have three quarters of the data sets and thresholds take part, where all of them are done."
 )
 _BLEND_TEXT = (
     "Chebyshev distance of Blend, divided by that of the best other method of the same data set "
@@ -313,8 +316,9 @@ def _ranks(
 ) -> tuple[dict[str, float], int]:
     """Return the average ranks over the complete data sets, and the number of these sets."""
     values = _values(rows, regime, metric)
-    methods = list(dict.fromkeys(method for _, method in values))
     places = list(dict.fromkeys(place for place, _ in values))
+    counts = Counter(method for _, method in values)
+    methods = [method for method, count in counts.items() if count >= _SHARE * len(places)]
     by_set: dict[str, list[FloatArray]] = {}
     for place in places:
         found = [values.get((place, method), np.nan) for method in methods]
