@@ -82,6 +82,57 @@ def test_refusals(issues):
         correct(Y, issues)
 
 
+@pytest.mark.parametrize("n", [10, 15, 20, 30])
+def test_clean_tags_of_few_rows_stay(n):
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, 5))
+    clean = (X @ rng.normal(size=(5, 4)) > 0).astype(int)
+    found = correct(clean, find_tag_issues(X, clean, limit=None), precision=0.9)
+    assert len(found.changes) == 0
+    np.testing.assert_array_equal(found.Y, clean)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("suggested", 7, "'suggested' of issues must hold 0 or 1, got 7 in line 3; pass the frame"),
+        ("given", np.nan, "'given' of issues must hold 0 or 1, got nan in line 3"),
+        ("row", 1.5, r"'row' of issues must hold the number of a row, 0 or more, got 1\.5"),
+        ("row", np.inf, "the number of a row, 0 or more, got inf in line 3"),
+        ("row", -1, "the number of a row, 0 or more, got -1 in line 3"),
+        ("row", "2", "the number of a row, 0 or more, got '2' in line 3"),
+    ],
+)
+def test_values_of_issues_are_checked(issues, column, value, message):
+    issues[column] = [*issues[column][:3], value]
+    with pytest.raises(ValueError, match=message):
+        correct(Y, issues)
+
+
+def test_whole_floats_are_rows(issues):
+    floats = issues.astype({"row": float, "given": float, "suggested": float})
+    np.testing.assert_array_equal(correct(Y, floats).Y, correct(Y, issues).Y)
+
+
+def test_no_issues_change_nothing(issues):
+    np.testing.assert_array_equal(correct(Y, issues[:0]).Y, Y)
+
+
+def test_cells_that_are_listed_twice_are_refused(issues):
+    twice = pd.concat([issues, issues[:1]])
+    with pytest.raises(ValueError, match=r"row 0, label 'y1' twice; keep one .*drop_duplicates"):
+        correct(Y, twice)
+
+
+def test_classes_that_no_row_has_need_their_names():
+    classes = [[0], [1], []] * 5
+    issues = find_tag_issues(None, classes, pred_probs=np.full((15, 3), 0.4), limit=None)
+    issues["decision"] = np.where((issues.row == 0) & (issues.label == "y2"), "accept", "")
+    with pytest.raises(ValueError, match=r"the label 'y2', which Y does not have; .*label_names="):
+        correct(classes, issues)
+    assert correct(classes, issues, label_names=["y0", "y1", "y2"]).Y[0].tolist() == [1, 0, 1]
+
+
 def test_corrections_of_digits_are_mostly_right():
     digits = load_digit_tags()
     X, truth = digits.X[:500], digits.Y[:500]

@@ -183,6 +183,14 @@ def test_text_is_refused_with_a_remedy(digits):
         tag_quality(frame, Z)
 
 
+def test_missing_features_are_refused_with_a_remedy(digits):
+    X, _, Z, _ = digits
+    holes = np.where(X > X.mean(), np.nan, X)
+    for audited in (find_tag_issues, estimate_noise):
+        with pytest.raises(ValueError, match=r"X holds missing values .*SimpleImputer.*TableEnc"):
+            audited(holes, Z)
+
+
 @pytest.mark.parametrize("mode", ["default", "fast"])
 def test_labels_that_are_constant_unknown_or_alone(digits, mode):
     X, _, Z, wrong = digits

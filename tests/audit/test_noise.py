@@ -71,9 +71,9 @@ def test_error_is_bayes_rule():
     q = np.full(Y.shape, 0.3)
     found = error_probability(q, Y, rates)
     rho = 0.1 * odds
-    p = (0.3 - rho) / (1 - rho - 0.2)
-    wrong = rho * (1 - p) / 0.3
-    lost = 0.2 * p / 0.7
+    p = (len(Y) * (0.3 - rho) / (1 - rho - 0.2) + odds) / (len(Y) + odds + 1)
+    wrong = rho * (1 - p) / (rho * (1 - p) + 0.8 * p)
+    lost = 0.2 * p / (0.2 * p + (1 - rho) * (1 - p))
     assert found[0, 0] == pytest.approx(wrong, abs=2e-3)
     assert found[1, 0] == pytest.approx(lost, abs=2e-3)
 
@@ -86,6 +86,18 @@ def test_score_falls_with_the_probability_of_given_tags_and_rises_for_others():
     assert (np.diff(error[50:, 0]) > 0).all()
     assert ((error >= 0) & (error <= 1)).all()
     assert ((strangeness(q, Y) >= 0) & (strangeness(q, Y) <= 1)).all()
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_few_rows_never_make_sure_but_many_rows_do(share):
+    sure = {}
+    for n in (10, 30, 3000):
+        Y = (np.arange(n) < share * n).astype(np.int8)[:, None]
+        # The models are sure of the opposite of every cell.
+        sure[n] = error_probability(1.0 - Y, Y, NoiseRates(0.2, 0.2)).max()
+    assert sure[10] < 0.9
+    assert sure[10] < sure[30] < sure[3000]
+    assert sure[3000] > 0.99
 
 
 def test_unknown_cells_are_not_judged():

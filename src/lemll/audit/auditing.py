@@ -189,6 +189,11 @@ def _read_features(X: MatrixLike, tags: TagMatrix, *, needed: bool) -> Features:
     try:
         rows = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
     except ValueError as error:
+        if "contains NaN" in str(error):
+            raise ValueError(
+                "X holds missing values (NaN); fill them with sklearn.impute.SimpleImputer()"
+                ".fit_transform(X), or with lemll.tables.TableEncoder().fit_transform(X)."
+            ) from error
         if "could not convert string to float" not in str(error):
             raise
         raise ValueError(

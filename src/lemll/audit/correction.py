@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lemll._labels import row_index
-from lemll._types import BoolArray, LabelArray, MatrixLike
+from lemll._types import BoolArray, IndexArray, LabelArray, MatrixLike
 from lemll._validation import UNOBSERVED, check_number
 from lemll.audit.tags import TagMatrix, read_tags
 from lemll.exceptions import LemllError, import_extra
@@ -136,6 +137,7 @@ def correct(
             f"issues has no column {missing[0]!r}; pass the frame of find_tag_issues, or the "
             "decisions that a page exported."
         )
+    issues = _checked_issues(issues)
     decided = "decision" in issues.columns
     tags = read_tags(Y, names=label_names)
     applied = _accepted(issues) if decided else _sure_enough(issues, level)
@@ -145,6 +147,33 @@ def correct(
     if not decided and len(changes):
         expected = float(changes["score"].mean())
     return Correction(_in_form(corrected, tags, Y), changes.reset_index(drop=True), expected)
+
+
+def _checked_issues(issues: Any) -> Any:
+    """Return the issues with whole numbers in the columns of numbers, and each cell once."""
+    whole = {name: _whole_numbers(issues[name], name) for name in _NUMBERS}
+    checked = issues.assign(**whole)
+    again = checked.duplicated(["row", "label"])
+    if again.any():
+        row, label = checked.loc[again.to_numpy(), ["row", "label"]].iloc[0]
+        raise ValueError(
+            f"issues lists row {row}, label {label!r} twice; keep one of them, for example with "
+            "issues.drop_duplicates(['row', 'label'])."
+        )
+    return checked
+
+
+def _whole_numbers(column: Any, name: str) -> IndexArray:
+    wanted = "the number of a row, 0 or more" if name == "row" else "0 or 1"
+    for place, value in enumerate(column):
+        fits = isinstance(value, (numbers.Real, np.bool_)) and float(value).is_integer()
+        if not fits or value < 0 or (name != "row" and value > 1):
+            raise ValueError(
+                f"the column {name!r} of issues must hold {wanted}, got {value!r} in line {place}; "
+                "pass the frame of find_tag_issues, or the decisions that a page exported, "
+                "without other changes."
+            )
+    return np.asarray(column, dtype=np.intp)
 
 
 def _accepted(issues: Any) -> BoolArray:
@@ -179,10 +208,16 @@ def _applied(tags: TagMatrix, changes: Any) -> LabelArray:
     place = {name: j for j, name in enumerate(tags.names)}
     corrected = tags.Y.copy()
     for row, label, given, suggested in changes[list(_NEEDED)].itertuples(index=False):
-        if label not in place or not 0 <= row < len(corrected):
+        if row >= len(corrected):
             raise ValueError(
-                f"issues names row {row}, label {label!r}, which Y does not have; pass the tags "
-                "that were audited."
+                f"issues names row {row}, label {label!r}, which Y does not have; Y has "
+                f"{len(corrected)} rows; pass the tags that were audited."
+            )
+        if label not in place:
+            raise ValueError(
+                f"issues names the label {label!r}, which Y does not have; pass the tags that were "
+                "audited, and the names of all labels with label_names= if Y is lists or the audit "
+                "was given names."
             )
         cell = corrected[row, place[label]]
         if cell != given:

@@ -24,7 +24,11 @@ def error_probability(probability: FloatArray, Y: LabelArray, rates: NoiseRates)
     .. math:: P(\text{wrong}\mid\text{given})=\frac{\rho_0(1-p)}{\rho_0(1-p)+(1-\rho_1)p},\qquad
         P(\text{missing}\mid\text{not given})=\frac{\rho_1p}{\rho_1p+(1-\rho_0)(1-p)} .
 
-    Cells beyond the ends of p have an error of 0 or 1; a thousandth of the score orders them.
+    No model is surer than its rows allow: p counts as a share of the n known cells of the label,
+    to which one cell without the tag and o cells with it are added,
+    :math:`p\leftarrow(np+o)/(n+o+1)`, where o is the odds of the label, at most 1. So a score near
+    1 needs many more rows than the inverse of the rates. Cells beyond the ends of p have the same
+    probability; a thousandth of the score orders them.
 
     Parameters
     ----------
@@ -44,13 +48,21 @@ def error_probability(probability: FloatArray, Y: LabelArray, rates: NoiseRates)
     missing = rates.missing
     # Neither rate may leave nothing for the tags that are right.
     added = np.minimum(rates.added * odds, 0.5 * (1 - missing))
-    p = np.clip((probability - added) / (1 - added - missing), 0, 1)
+    p = _within_evidence(np.clip((probability - added) / (1 - added - missing), 0, 1), Y, odds)
     wrong = _share(added * (1 - p), (1 - missing) * p)
     lost = _share(missing * p, (1 - added) * (1 - p))
     given = Y == 1
     error = np.where(given, wrong, lost)
     found = (1 - _ORDER) * error + _ORDER * strangeness(probability, Y)
     return np.where(Y == UNOBSERVED, np.nan, found)
+
+
+def _within_evidence(p: FloatArray, Y: LabelArray, odds: FloatArray) -> FloatArray:
+    """Keep probabilities away from 0 and 1, as far as the number of known cells demands."""
+    known = (Y != UNOBSERVED).sum(axis=0)
+    # Rare labels get less than one tag, or no wrong tag of a rare label would ever stand out.
+    with_tag = np.minimum(odds, 1)
+    return np.asarray((known * p + with_tag) / (known + with_tag + 1))
 
 
 def _share(part: FloatArray, rest: FloatArray) -> FloatArray:

@@ -120,7 +120,7 @@ def _from_lists(
 ) -> tuple[LabelArray, tuple[str, ...]]:
     tags = {tag for row in rows for tag in row}
     if tags and all(isinstance(tag, str) for tag in tags):
-        known = tuple(sorted(map(str, tags))) if names is None else tuple(names)
+        known = tuple(sorted(map(str, tags))) if names is None else _checked_names(names)
         strange = sorted(map(str, tags - set(known)))
         if strange:
             raise ValueError(
@@ -147,19 +147,25 @@ def _class_names(
                 "unknown cells as NaN in a 0/1 matrix."
             )
     largest = max((int(tag) for tag in tags), default=-1)  # type: ignore[call-overload]
-    if names is not None:
-        n_labels = len(names)
+    given = None if names is None else _checked_names(names)
+    if given is not None:
+        n_labels = len(given)
     n_labels = largest + 1 if n_labels is None else n_labels
     if largest >= n_labels or not n_labels or n_labels > _MOST_CLASSES:
         raise ValueError(
             f"the classes in the lists of Y must be 0 to {n_labels - 1}, got {largest}; number the "
             "classes from 0, and give one column of pred_probs (or one name) per class."
         )
-    return tuple(names) if names is not None else tuple(f"y{j}" for j in range(n_labels))
+    return given if given is not None else tuple(f"y{j}" for j in range(n_labels))
 
 
-def _checked_names(names: Sequence[str], n_labels: int) -> tuple[str, ...]:
-    if len(names) != n_labels:
+def _checked_names(names: Sequence[str], n_labels: int | None = None) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise ValueError(
+            f"label_names must be a list of names, got the text {names!r}; pass one name "
+            f"per label, or [{names!r}] for one label."
+        )
+    if n_labels is not None and len(names) != n_labels:
         raise ValueError(f"label_names must have one name per label, {n_labels}, got {len(names)}.")
     found = tuple(str(name) for name in names)
     if len(set(found)) < len(found):
