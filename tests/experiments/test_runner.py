@@ -544,7 +544,9 @@ def test_a_method_that_ends_its_worker_fails_alone(tmp_path, log, fault, kind, o
 
 
 @pytest.mark.parametrize("fault", ["exit", "interrupt"])
-def test_what_may_be_the_users_own_signal_ends_a_run_in_place(tmp_path, log, fault):
+def test_what_may_be_the_users_own_signal_ends_a_run_in_place(tmp_path, log, fault, monkeypatch):
+    # A shell starts jobs in the background with an ignored Ctrl-C.
+    monkeypatch.setattr(signal, "getsignal", lambda number: signal.default_int_handler)
     with pytest.raises((SystemExit, KeyboardInterrupt)):
         run(with_fault(fault), Store(tmp_path / "store"), backend="sequential")
 
