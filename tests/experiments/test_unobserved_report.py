@@ -105,6 +105,7 @@ def test_the_summary_names_the_best_and_its_unit(folder):
     )
     assert "- In the mean of these 3 conditions: BR has the best average rank (1.00)" in summary
     assert "The unit of the test is the data set" in summary
+    assert "### Hamming loss ↓: 90 % of the cells hidden" in summary
     assert "| BR | 8 | 8 / 0 | +0.050 | +0.050 | +0.050 | 0.0156 * | 16 |" in summary
 
 

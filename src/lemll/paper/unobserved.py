@@ -140,7 +140,8 @@ class UnobservedReport:
             "",
         ]
         for measure, of_tables in self.gains.items():
-            title = _panel(self.tables[0], measure).title
+            metric = _panel(self.tables[0], measure).metric
+            title = f"{metric.title} {metric.arrow}"
             for table, gains in zip(self.tables, of_tables, strict=True):
                 lines += [f"### {title}: {_condition(table)}", "", *_gain_lines(gains), ""]
         lines += ["## Average ranks by average precision", "", *_rank_lines(self.tables), ""]
