@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -124,6 +124,29 @@ def test_encryption_that_dask_demands_is_not_left_out():
         dask_client("tcp://127.0.0.1:1"),
     ):
         pass
+
+
+@pytest.mark.parametrize("failures", [2, 3])
+def test_an_event_loop_that_starts_late_is_started_again(monkeypatch, failures):
+    attempts = []
+
+    def start(*_, **__):
+        attempts.append(1)
+        if len(attempts) <= failures:
+            raise AssertionError
+        return nullcontext("connected")
+
+    monkeypatch.setattr("distributed.Client", start)
+    if failures == 2:
+        with dask_client("tcp://127.0.0.1:1") as client:
+            assert client == "connected"
+    else:
+        with (
+            pytest.raises(LemllError, match="could not start its event loop in 3 .*later"),
+            dask_client("tcp://127.0.0.1:1"),
+        ):
+            pass
+    assert len(attempts) == 3
 
 
 def test_a_lost_scheduler_is_one_sentence_and_no_cell_fails(tmp_path, monkeypatch, capfd, log):

@@ -11,7 +11,7 @@ import logging
 import threading
 import traceback
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,7 +31,7 @@ _LOGGERS = ("distributed", "tornado", "asyncio")
 _CONNECT_SECONDS = 15
 # Number of data sets kept on the workers. The cells of one data set follow each other.
 _MOST_DATASETS = 3
-# Number of attempts per cell, because its data may be lost together with a worker.
+# Number of attempts to connect; and per cell, because its data may be lost together with a worker.
 _ATTEMPTS = 3
 
 
@@ -59,12 +59,14 @@ def dask_client(address: str) -> Iterator[Any]:
         if not count.isdecimal() or int(count) < 1:
             raise ValueError(f"--dask {address}: 'local:' needs a number of workers, at least 1.")
         with (
-            distributed.LocalCluster(
-                n_workers=int(count),
-                threads_per_worker=1,
-                host="127.0.0.1",
-                # Use any free port, because several runs may each have their own cluster.
-                dashboard_address="127.0.0.1:0",
+            _started(
+                lambda: distributed.LocalCluster(
+                    n_workers=int(count),
+                    threads_per_worker=1,
+                    host="127.0.0.1",
+                    # Use any free port, because several runs may each have their own cluster.
+                    dashboard_address="127.0.0.1:0",
+                )
             ) as cluster,
             distributed.Client(cluster, set_as_default=False) as client,
         ):
@@ -85,8 +87,10 @@ def _connected(distributed: Any, address: str) -> Any:
         ) from error
     security = _certificates(distributed, address) if address.startswith(_ENCRYPTED) else None
     try:
-        return distributed.Client(
-            address, timeout=_CONNECT_SECONDS, security=security, set_as_default=False
+        return _started(
+            lambda: distributed.Client(
+                address, timeout=_CONNECT_SECONDS, security=security, set_as_default=False
+            )
         )
     # The configuration of Dask may require encryption. Without it, Dask raises RuntimeError.
     except (OSError, RuntimeError) as error:
@@ -94,6 +98,21 @@ def _connected(distributed: Any, address: str) -> Any:
             f"no Dask scheduler answers at {address!r}: {error}; start one with `dask scheduler`, "
             "or use local:N for N workers on this machine"
         ) from error
+
+
+def _started(start: Callable[[], Any]) -> Any:
+    """Start a client or a cluster, again where the event loop of Dask did not start in time."""
+    for _ in range(_ATTEMPTS):
+        try:
+            return start()
+        # Dask waits ten seconds for the thread of its event loop. On a busy machine that can be
+        # too short, and then Dask's own assertion fails.
+        except AssertionError:
+            continue
+    raise LemllError(
+        f"Dask could not start its event loop in {_ATTEMPTS} attempts, because this machine is too "
+        "busy; stop other processes, or run again later"
+    )
 
 
 def _certificates(distributed: Any, address: str) -> Any:
