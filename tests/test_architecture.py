@@ -64,6 +64,7 @@ ALLOWED: dict[str, set[str]] = {
         "metrics",
     },
     "testing": set(),
+    "__main__": {"cli"},
     "cli": {
         "audit",
         "demo",
