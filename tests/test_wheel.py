@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+# The terminal library must not read this as markup.
+FOLDER = "[red]x[ :smile: demo"
 pytestmark = pytest.mark.slow
 
 
@@ -19,6 +21,18 @@ def run(*command, cwd):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def check_demo(output, folder):
+    """Check that the page stands alone, and that the command names it."""
+    assert f"{FOLDER}/index.html" in output
+    assert "corrected t-test" in output
+    page = (folder / FOLDER / "index.html").read_text(encoding="utf-8")
+    assert "What is label enhancement?" in page
+    assert "data:image/png;base64," in page
+    assert "<script" not in page
+    assert "http://" not in page.replace("http-equiv", "")
+    assert (folder / FOLDER / "surface.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_wheel_installs_and_runs_in_an_empty_environment(tmp_path):
@@ -32,8 +46,7 @@ def test_the_wheel_installs_and_runs_in_an_empty_environment(tmp_path):
     where = "import lemll; print(lemll.__file__)"
     assert "empty" in run(bin_folder / "python", "-c", where, cwd=tmp_path)
     command = bin_folder / "lemll"
-    run(command, "demo", cwd=tmp_path)
-    assert (tmp_path / "demo-output" / "index.html").stat().st_size > 10_000
+    check_demo(run(command, "demo", "--output", FOLDER, "--splits", "2", cwd=tmp_path), tmp_path)
     assert "next: lemll bench run p.toml" in run(command, "bench", "init", "p.toml", cwd=tmp_path)
     rows = [f"{i % 7},{i % 5},{'sea;sky' if i % 7 > 3 else 'town'}" for i in range(60)]
     (tmp_path / "t.csv").write_text("\n".join(["a,b,tags", *rows]), encoding="utf-8")

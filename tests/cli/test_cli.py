@@ -190,19 +190,6 @@ def test_reproduce_prediction_prints_ours_beside_the_published(data_dir, tmp_pat
     assert (tmp_path / "o" / "summary.md").is_file()
 
 
-def test_demo_writes_a_page_that_stands_alone(tmp_path):
-    folder = "[red]x[ :smile: demo"
-    output = run("demo", "--output", tmp_path / folder, "--splits", "2")
-    assert f"{folder}/index.html" in output
-    assert "corrected t-test" in output
-    page = (tmp_path / folder / "index.html").read_text(encoding="utf-8")
-    assert "What is label enhancement?" in page
-    assert "data:image/png;base64," in page
-    assert "<script" not in page
-    assert "http://" not in page.replace("http-equiv", "")
-    assert (tmp_path / folder / "surface.png").read_bytes().startswith(b"\x89PNG")
-
-
 def test_an_error_ends_in_one_line_and_a_failing_exit_code():
     result = subprocess.run(
         [sys.executable, "-c", "from lemll.cli import main; main()", "datasets", "info", "scen"],

@@ -19,15 +19,32 @@ pytestmark = pytest.mark.slow
 METHODS = {kind.__name__: kind() for kind in (LEMLL, MSVRClassifier, MLkNN, CLR, ML2, KMEnhancer)}
 
 
-@pytest.fixture(name="tree")
-def _tree(tmp_path, monkeypatch):
+@pytest.fixture(name="copied", scope="module")
+def _copied(tmp_path_factory):
     """Copy the package, and make the fingerprints of the copy."""
-    copy = tmp_path / "lemll"
+    copy = tmp_path_factory.mktemp("code") / "lemll"
     shutil.copytree(Path(lemll.__file__).parent, copy, ignore=shutil.ignore_patterns("*.pyc"))
-    monkeypatch.setattr(code.lemll, "__file__", str(copy / "__init__.py"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(code.lemll, "__file__", str(copy / "__init__.py"))
+        yield copy, versions()
     forget()
-    yield copy
-    monkeypatch.undo()
+
+
+@pytest.fixture(name="before")
+def _before(copied):
+    """Give the fingerprints of the copy, unchanged."""
+    return copied[1]
+
+
+@pytest.fixture(name="tree")
+def _tree(copied):
+    """Give the copy, and write back what a test changes."""
+    texts = {path: path.read_bytes() for path in copied[0].rglob("*.py")}
+    forget()
+    yield copied[0]
+    for path, text in texts.items():
+        if path.read_bytes() != text:
+            path.write_bytes(text)
     forget()
 
 
@@ -63,8 +80,7 @@ def versions():
         ("cli/bench.py", set()),
     ],
 )
-def test_a_change_concerns_what_depends_on_it(tree, file, stale):
-    before = versions()
+def test_a_change_concerns_what_depends_on_it(tree, before, file, stale):
     assert len(set(before.values())) == len(METHODS)
     with (tree / file).open("a", encoding="utf-8") as stream:
         stream.write("\nCHANGED = True\n")
@@ -72,8 +88,7 @@ def test_a_change_concerns_what_depends_on_it(tree, file, stale):
     assert {name for name in METHODS if after[name] != before[name]} == stale
 
 
-def test_comments_docstrings_and_layout_do_not_count(tree):
-    before = versions()
+def test_comments_docstrings_and_layout_do_not_count(tree, before):
     for path in tree.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         path.write_text(f"# A comment.\n{text}\n\n# Another one.\n", encoding="utf-8")

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from lemll.demo import make_demo
 from lemll.experiments import Protocol, Splits
 from lemll.experiments.protocols.code import environment
 from lemll.experiments.protocols.methods import MethodSpec
@@ -93,3 +94,12 @@ def _fill(tmp_path, monkeypatch):
         return fill(tmp_path / "run", **options)
 
     return make
+
+
+@pytest.fixture(name="made", scope="session")
+def _made(tmp_path_factory):
+    """Make the demonstration once, for its own tests and for those in the browser."""
+    with pytest.MonkeyPatch.context() as patch:
+        # Nothing here has to survive a power failure.
+        patch.setattr(os, "fsync", lambda _: None)
+        return make_demo(tmp_path_factory.mktemp("demo"), n_splits=3)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 
-from lemll.demo import page as demo
 from lemll.report.comparison import write_comparison
 
 pytestmark = pytest.mark.slow
@@ -114,9 +112,7 @@ def test_nothing_sticks_out_of_the_window(browser, opened, width):
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_the_demonstration_fits_a_phone_and_leads_to_its_comparison(browser, tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-    made = demo.make_demo(tmp_path / "demo", n_splits=2)
+def test_the_demonstration_fits_a_phone_and_leads_to_its_comparison(browser, made):
     browser.get_log("browser")
     widths = {}
     try:

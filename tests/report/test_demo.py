@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from html import unescape
@@ -20,16 +19,6 @@ from lemll.experiments import Store
 from lemll.report.page import Link, Picture, Section, TableData, write_page
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(name="made", scope="module")
-def _made(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        # Nothing here has to survive a power failure.
-        patch.setattr(os, "fsync", lambda _: None)
-        # The tests of the command line draw the pictures.
-        patch.setattr(demo, "draw_demo_pictures", lambda output: [])
-        yield demo.make_demo(tmp_path_factory.mktemp("demo"), n_splits=3)
 
 
 def table(made, caption):
