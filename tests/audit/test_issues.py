@@ -103,7 +103,7 @@ def test_forms_of_features_and_tags_agree(digits):
 @pytest.mark.parametrize("mode", ["default", "fast"])
 def test_values_in_unknown_cells_have_no_influence(digits, mode):
     X, _, Z, wrong = digits
-    X, Z, wrong = X[:150], Z[:150, :4], wrong[:150, :4]
+    X, Z, wrong = X[:150], Z[:150, :3], wrong[:150, :3]
     hidden = np.random.default_rng(3).random(Z.shape) < 0.2
     results = []
     for poison in (0, 1):
@@ -194,7 +194,7 @@ def test_missing_features_are_refused_with_a_remedy(digits):
 @pytest.mark.parametrize("mode", ["default", "fast"])
 def test_labels_that_are_constant_unknown_or_alone(digits, mode):
     X, _, Z, wrong = digits
-    Y = Z[:100].astype(float)
+    Y = Z[:100, :4].astype(float)
     Y[:, 1], Y[:, 2] = 0, 1
     Y[:5] = np.nan
     quality = tag_quality(X[:100], Y, mode=mode)

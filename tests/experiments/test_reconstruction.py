@@ -44,7 +44,8 @@ def test_lemll_reproduces_its_published_cells(data_dir, name):
     enhancer = get_method("enhancer", "LEMLL").make()
     enhancer.set_params(graph=reconstruction_weights(data.X, reg_policy=enhancer.reg_policy))
     assert len(published) == 15
-    for threshold in (0.1, 0.2, 0.3, 0.4, 0.5):
+    # All five are in the folder of results; two tell whether the method still is the printed one.
+    for threshold in (0.1, 0.5):
         recovered = enhancer.fit_enhance(data.X, binarize_distribution(data.D, threshold))
         assert enhancer.optimality_ <= 1e-6
         for measure in ("chebyshev", "kl_divergence_pred_true", "cosine"):

@@ -13,6 +13,7 @@ __all__ = [
     "DualityGap",
     "GapParts",
     "LineSearch",
+    "best_share",
     "exact_step",
     "row_norms",
     "smallest_objective",
@@ -311,30 +312,57 @@ class GapParts:
         ndarray of shape (n_samples, n_labels)
             ``Z/2`` whose columns sum to zero, and which is -C in cells without a weight.
         """
-        if self._cell_weight is None:
-            # b is not penalised, so a dual point is feasible only if its columns sum to zero.
-            return np.asarray(half_dual - half_dual.mean(axis=0))
-        fixed: FloatArray = np.where(self._hidden, -self._label_gradient, half_dual)
-        # A change in cell (i, j) costs its square divided by c_ij, so spread it in proportion to c.
-        shares = self._cell_weight if preferred is None else preferred[:, None] * self._cell_weight
+        fixed, shares = self.proposal(half_dual, preferred)
         totals = shares.sum(axis=0)
-        if not (totals > 0).all():
-            shares, totals = self._cell_weight, self._cell_weight.sum(axis=0)
+        if preferred is not None and not (totals > 0).all():
+            fixed, shares = self.proposal(half_dual)
+            totals = shares.sum(axis=0)
         fixed -= shares * (fixed.sum(axis=0) / totals)
         return fixed
+
+    def proposal(
+        self, half_dual: FloatArray, preferred: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return a dual point without its correction, and how to spread the correction.
+
+        The dual point is feasible after `shares` times the sums of its columns, divided by the sums
+        of the columns of `shares`, has been subtracted. With rows on several machines, these are
+        the sums over all rows.
+
+        Parameters
+        ----------
+        half_dual, preferred : ndarray
+            As in `feasible`.
+
+        Returns
+        -------
+        fixed : ndarray of shape (n_samples, n_labels)
+            A copy of `half_dual`, with -C in cells without a weight.
+        shares : ndarray of shape (n_samples, 1) or (n_samples, n_labels)
+            The share of each row or cell in the correction.
+        """
+        # b is not penalised, so a dual point is feasible only if its columns sum to zero.
+        rows = np.ones(len(half_dual)) if preferred is None else preferred
+        if self._cell_weight is None:
+            return half_dual.copy(), rows[:, None].astype(half_dual.dtype)
+        fixed: FloatArray = np.where(self._hidden, -self._label_gradient, half_dual)
+        # A change in cell (i, j) costs its square divided by c_ij, so spread it in proportion to c.
+        return fixed, rows[:, None] * self._cell_weight
 
     def from_tube(self) -> FloatArray:
         """Return ``Z/2`` from the gradient of the tube loss."""
         # The columns of Z must sum to zero. Distribute the correction over the rows outside the
         # tube, where the first term of the gap is smooth and a small change of z_i costs only its
         # square. Inside it, a change costs in proportion to |z_i|, so these rows stay at zero.
-        pull = self._weights[:, None] * self._residuals
-        if self._cell_weight is not None:
-            return self.feasible(pull, self._weights)
-        total = max(float(self._weights.sum()), float(np.finfo(self._weights.dtype).tiny))
-        shares = self._weights / total
-        pull -= np.outer(shares, pull.sum(axis=0))
-        return pull
+        return self.feasible(self._weights[:, None] * self._residuals, self._weights)
+
+    def tube_proposal(self) -> tuple[FloatArray, FloatArray]:
+        """Return the `proposal` of the dual point from the tube loss."""
+        return self.proposal(self._weights[:, None] * self._residuals, self._weights)
+
+    def label_proposal(self) -> tuple[FloatArray, FloatArray]:
+        """Return the `proposal` of the dual point from the label terms."""
+        return self.proposal(-self._label_gradient)
 
     def from_labels(self) -> FloatArray:
         """Return ``Z/2`` from the gradient of the label terms."""
@@ -377,8 +405,28 @@ class GapParts:
         float
             A number in [0, 1].
         """
+        line = self.line(first, second)
+
+        def gaps(shares: FloatArray) -> FloatArray:
+            return line(shares) + np.asarray(_mixed(misfits, shares)) / self._alpha
+
+        return best_share(gaps)
+
+    def line(self, first: FloatArray, second: FloatArray) -> Callable[[FloatArray], FloatArray]:
+        """Return the gaps between two dual points, without the term of the model.
+
+        Parameters
+        ----------
+        first, second : ndarray of shape (n_samples, n_labels)
+            ``Z/2`` of the two dual points.
+
+        Returns
+        -------
+        callable
+            From shares of `second` to the sums of the first and the last term of the gap.
+        """
         # Every dual point on the line costs only O(n): all products of the mixture follow from the
-        # products of its two ends. The gap is convex, so the minimum is next to the best trial.
+        # products of its two ends.
         inner_first, inner_second = (
             np.einsum("ij,ij->i", half_dual, self._residuals) for half_dual in (first, second)
         )
@@ -389,21 +437,20 @@ class GapParts:
         )
         one, two = self._label_gradient + first, self._label_gradient + second
         mismatches = self._product(one, one), self._product(one, two), self._product(two, two)
-        low, high = 0.0, 1.0
-        for _ in range(ROUNDS):
-            shares = np.linspace(low, high, TRIALS)
-            gaps = [
+
+        def gaps(shares: FloatArray) -> FloatArray:
+            found = [
                 self._total(
                     np.sqrt(np.maximum(_mixed(squares, share), 0.0)),
                     (1 - share) * inner_first + share * inner_second,
-                    float(_mixed(misfits, share)),
+                    0.0,
                     float(_mixed(mismatches, share)),
                 )
                 for share in shares
             ]
-            best = int(np.argmin(gaps))
-            low, high = shares[max(best - 1, 0)], shares[min(best + 1, TRIALS - 1)]
-        return float(shares[best])
+            return np.array(found)
+
+        return gaps
 
     def _product(self, one: FloatArray, two: FloatArray) -> float:
         """Return the sum of the products of two mismatches, divided by the weights of the cells."""
@@ -419,7 +466,29 @@ class GapParts:
         return tube_part + misfit / self._alpha + square / self._beta
 
 
-def _mixed(products: Any, share: float) -> Features:
+def best_share(gaps: Callable[[FloatArray], FloatArray]) -> float:
+    """Return the share in [0, 1] with the smallest gap, roughly.
+
+    Parameters
+    ----------
+    gaps : callable
+        From an array of shares to their gaps. It is convex.
+
+    Returns
+    -------
+    float
+        A number in [0, 1].
+    """
+    low, high = 0.0, 1.0
+    for _ in range(ROUNDS):
+        shares = np.linspace(low, high, TRIALS)
+        # The gap is convex, so the minimum is next to the best trial.
+        best = int(np.argmin(gaps(shares)))
+        low, high = shares[max(best - 1, 0)], shares[min(best + 1, TRIALS - 1)]
+    return float(shares[best])
+
+
+def _mixed(products: Any, share: Any) -> Features:
     """Return the square of ``(1 - share) a + share b`` from the products of a and b."""
     first, both, second = products
     rest = 1 - share

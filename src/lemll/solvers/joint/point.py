@@ -25,7 +25,7 @@ from lemll.solvers.linear.features import features_for
 from lemll.solvers.linear.models import Model, model_for
 from lemll.topology import ReconstructionOperator
 
-__all__ = ["Bound", "Direction", "Operators", "Point", "Weights", "tight_gap"]
+__all__ = ["Bound", "Direction", "LabelOperators", "Operators", "Point", "Weights", "tight_gap"]
 
 # The Lanczos iteration finds the largest eigenvalue in a few steps. The margin covers the small
 # increase that further steps would bring.
@@ -56,13 +56,11 @@ class Products(NamedTuple):
     rough: Array
 
 
-class Operators:
-    """The data of Eq. (9) in one precision, as operators, with bounds that the search needs.
+class LabelOperators:
+    """The data of the label terms of Eq. (9), in one precision, with bounds that are needed.
 
     Attributes
     ----------
-    model : Model
-        The linear model on the centred features.
     Y : ndarray of shape (n_samples, n_labels)
         Logical labels.
     cell_weight : ndarray of shape (n_samples, n_labels) or None
@@ -74,16 +72,10 @@ class Operators:
     """
 
     def __init__(
-        self,
-        X: Features,
-        Y: Array,
-        W: SparseMatrix,
-        dtype: npt.DTypeLike,
-        cell_weight: Array | None = None,
+        self, Y: Array, W: SparseMatrix, dtype: npt.DTypeLike, cell_weight: Array | None = None
     ) -> None:
         self.dtype = np.dtype(dtype)
         self.cell_weight = None if cell_weight is None else cell_weight.astype(self.dtype)
-        self.model: Model = model_for(features_for(X, self.dtype))
         self.Y = Y.astype(self.dtype)
         exact = ReconstructionOperator.of(W)
         self.roughness: Array = exact.diagonal()
@@ -119,6 +111,27 @@ class Operators:
     def raise_roughness_bound(self) -> None:
         """Increase `roughness_bound` after a product has proven that it is too low."""
         self.roughness_bound *= 1.5
+
+
+class Operators(LabelOperators):
+    """The data of Eq. (9) in one precision, as operators.
+
+    Attributes
+    ----------
+    model : Model
+        The linear model on the centred features.
+    """
+
+    def __init__(
+        self,
+        X: Features,
+        Y: Array,
+        W: SparseMatrix,
+        dtype: npt.DTypeLike,
+        cell_weight: Array | None = None,
+    ) -> None:
+        super().__init__(Y, W, dtype, cell_weight)
+        self.model: Model = model_for(features_for(X, self.dtype))
 
 
 class Direction:

@@ -38,6 +38,8 @@ class CentredFeatures:
         Precision of the products, float32 or float64.
     weights : ndarray of shape (n_samples,), optional
         Weights of the rows, > 0. By default 1.
+    mean : ndarray of shape (n_features,), optional
+        What to subtract, if these are only some of the rows; by default the mean of X.
 
     Attributes
     ----------
@@ -47,7 +49,13 @@ class CentredFeatures:
         Sum of the weights.
     """
 
-    def __init__(self, X: Features, dtype: npt.DTypeLike, weights: Array | None = None) -> None:
+    def __init__(
+        self,
+        X: Features,
+        dtype: npt.DTypeLike,
+        weights: Array | None = None,
+        mean: Array | None = None,
+    ) -> None:
         self.n_samples, self.n_features = X.shape
         self.dtype = np.dtype(dtype)
         self.sparse = is_sparse(X)
@@ -59,6 +67,8 @@ class CentredFeatures:
             self.total_weight = float(weights.sum())
             self.mean = np.asarray(X.T @ (weights / self.total_weight)).reshape(-1)
             self._root = np.sqrt(weights).astype(self.dtype)
+        if mean is not None:
+            self.mean = mean
         self._grams: dict[str, Array] = {}
         self._matrix: Any
         # Subtracting the mean would fill a sparse matrix. Keep X sparse and correct each product.
