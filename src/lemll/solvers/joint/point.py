@@ -182,7 +182,7 @@ class Point:
         dual_coef: Array | None = None,
     ) -> None:
         U = start.numerical_labels
-        self.operators, self.weights = operators, weights
+        self.operators, self.weights, self.dtype = operators, weights, operators.dtype
         self._model = operators.model
         self.stack = np.empty((3, *U.shape), dtype=operators.dtype)
         self.U, self.residuals, self.label_gradient = self.stack

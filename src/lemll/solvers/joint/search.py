@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,10 @@ import numpy as np
 from lemll._types import Array
 from lemll.objective import duality_gap, row_norms, smallest_objective, tube_weights, weighed
 from lemll.solvers.interface import Callback, Progress, Status
-from lemll.solvers.joint.point import Direction, Operators, Point, Weights
+from lemll.solvers.joint.point import Direction, LabelOperators, Operators, Point, Weights
 from lemll.topology import ReconstructionOperator
 
-__all__ = ["JointSearch", "Preconditioner"]
+__all__ = ["JointSearch", "Preconditioner", "Search"]
 
 # The certificate is computed when the last decrease suggests that it may succeed, and at the latest
 # after this many iterations.
@@ -45,15 +46,15 @@ PATIENCE = {"float32": 3, "float64": 20}
 MAX_TERMS = 8
 
 
-class JointSearch:
+class Search(ABC):
     """Conjugate gradients over (U, Theta, b): one search with its trace and its certificates.
 
     Parameters
     ----------
-    problem : tuple
-        X, Y, M and the weights of the cells or None, in float64.
     weights : Weights
         Parameters of Eq. (9).
+    floor : float
+        The smallest objective that a gap is divided by.
     tol : float
         The search stops when the certified relative gap is at most this.
     max_iter : int
@@ -73,36 +74,40 @@ class JointSearch:
 
     def __init__(
         self,
-        problem: tuple[Any, Array, ReconstructionOperator, Array | None],
         weights: Weights,
+        floor: float,
         tol: float,
         max_iter: int,
         callback: Callback | None,
     ) -> None:
-        self.problem, self.cell_weight = problem[:3], problem[3]
-        self.weights = weights
+        self.weights, self.floor = weights, floor
         self.tol, self.max_iter, self.callback = tol, max_iter, callback
-        self.floor = smallest_objective(problem[1], weights.beta)
         self.trace: list[float] = []
         self.optimality = float("inf")
         self.n_linear_solves = 0
         self.clock = time.perf_counter()
 
-    def run(self, point: Point, *, warm: bool = False) -> Status:
+    @abstractmethod
+    def _begin(self, point: Any) -> tuple[Any, Any]:
+        """Return the preconditioner, and a direction of length zero."""
+
+    @abstractmethod
+    def certify(self, point: Any) -> float:
+        """Return the certified relative gap."""
+
+    def run(self, point: Any, *, warm: bool = False) -> Status:
         """Move `point` until its certified gap is at most `tol`, or until it cannot move further.
 
         A `warm` point may already be good enough, so it is certified first.
         """
-        preconditioner = Preconditioner(point.operators, self.weights)
-        self.n_linear_solves += point.operators.model.n_linear_solves
+        preconditioner, direction = self._begin(point)
         if not self.trace:
             self.trace.append(point.objective)
         if warm:
             self.optimality = self.certify(point)
             if self.optimality <= self.tol:
                 return "converged"
-        direction = Direction(np.zeros_like(point.stack), np.zeros_like(point.V))
-        schedule = _Schedule(self.tol, PATIENCE[point.U.dtype.name])
+        schedule = _Schedule(self.tol, PATIENCE[np.dtype(point.dtype).name])
         while len(self.trace) <= self.max_iter:
             towards = preconditioner.direction(point)
             direction.turn(preconditioner.conjugacy, towards)
@@ -122,6 +127,48 @@ class JointSearch:
                 if schedule.hopeless(self.optimality):
                     return "stalled"
         return "max_iter"
+
+    def _last_word(self, point: Any) -> Status:
+        self.optimality = self.certify(point)
+        return "converged" if self.optimality <= self.tol else "stalled"
+
+    def _report(self) -> None:
+        if self.callback is None:
+            return
+        now = time.perf_counter()
+        self.callback(
+            Progress(len(self.trace) - 1, self.trace[-1], self.optimality, now - self.clock)
+        )
+        self.clock += time.perf_counter() - now
+
+
+class JointSearch(Search):
+    """The search with all rows in this process.
+
+    Parameters
+    ----------
+    problem : tuple
+        X, Y, M and the weights of the cells or None, in float64.
+    weights, tol, max_iter, callback
+        As in `Search`.
+    """
+
+    def __init__(
+        self,
+        problem: tuple[Any, Array, ReconstructionOperator, Array | None],
+        weights: Weights,
+        tol: float,
+        max_iter: int,
+        callback: Callback | None,
+    ) -> None:
+        floor = smallest_objective(problem[1], weights.beta)
+        super().__init__(weights, floor, tol, max_iter, callback)
+        self.problem, self.cell_weight = problem[:3], problem[3]
+
+    def _begin(self, point: Point) -> tuple[Preconditioner, Direction]:
+        preconditioner = Preconditioner(point.operators, self.weights)
+        self.n_linear_solves += point.operators.model.n_linear_solves
+        return preconditioner, Direction(np.zeros_like(point.stack), np.zeros_like(point.V))
 
     def certify(self, point: Point, *, again: bool = False) -> float:
         """Return the certified relative gap. For a float32 point, compute it in float64.
@@ -144,19 +191,6 @@ class JointSearch:
         scale = max(point.objective, self.floor)
         gap = point.gap_again() if again else point.certified_gap(self.tol * scale)
         return gap / scale
-
-    def _last_word(self, point: Point) -> Status:
-        self.optimality = self.certify(point)
-        return "converged" if self.optimality <= self.tol else "stalled"
-
-    def _report(self) -> None:
-        if self.callback is None:
-            return
-        now = time.perf_counter()
-        self.callback(
-            Progress(len(self.trace) - 1, self.trace[-1], self.optimality, now - self.clock)
-        )
-        self.clock += time.perf_counter() - now
 
 
 class _Schedule:
@@ -226,7 +260,6 @@ class Preconditioner:
         on_ones = beta * mean_weight
         self._on_ones, self._kept_on_ones = 1 / (1 + on_ones), on_ones / (1 + on_ones)
         operators.model.factorise(kappa / (1 + kappa), alpha)
-        self._series = series_for(operators, beta, gamma)
         self.decrement = self.conjugacy = 0.0
         self._last: tuple[Array, Array, Array] | None = None
 
@@ -281,18 +314,44 @@ class Preconditioner:
 
     def _label_step(self, label_part: Array) -> Array:
         """Return ``T^-1 gU``; if the series is not positive definite, repair it first."""
-        step = self._series.apply(label_part)
-        while float(np.vdot(label_part, step)) < 0:
-            # The bound of the spectrum was too low. Directions made with the old series are not
-            # conjugate to those of the new one, so forget them.
-            self._operators.raise_roughness_bound()
-            self._series = series_for(self._operators, self._weights.beta, self._weights.gamma)
+        step, repaired = label_step(
+            self._operators, self._weights.beta, self._weights.gamma, label_part
+        )
+        if repaired:
+            # Directions made with the old series are not conjugate to those of the new one.
             self._last, self.conjugacy = None, 0.0
-            step = self._series.apply(label_part)
         return step
 
 
-def series_for(operators: Operators, beta: float, gamma: float) -> ChebyshevSeries:
+def label_step(
+    operators: LabelOperators, beta: float, gamma: float, label_part: Array
+) -> tuple[Array, bool]:
+    """Return ``T^-1 gU``, and whether the series of ``T^-1`` had to be repaired.
+
+    Parameters
+    ----------
+    operators : LabelOperators
+        The data of the label terms.
+    beta, gamma : float
+        Parameters of Eq. (9).
+    label_part : ndarray of shape (n_samples, n_labels)
+        ``gU``, half the derivative of Eq. (9) with respect to U.
+
+    Returns
+    -------
+    step : ndarray of shape (n_samples, n_labels)
+        The approximate solution.
+    repaired : bool
+        Whether the bound of the spectrum was too low, so that the series was not positive definite.
+    """
+    step, repaired = series_for(operators, beta, gamma).apply(label_part), False
+    while float(np.vdot(label_part, step)) < 0:
+        operators.raise_roughness_bound()
+        step, repaired = series_for(operators, beta, gamma).apply(label_part), True
+    return step, repaired
+
+
+def series_for(operators: LabelOperators, beta: float, gamma: float) -> ChebyshevSeries:
     """Return the series; reuse the last one if beta, gamma and the bound are the same."""
     key = beta, gamma, operators.roughness_bound
     if operators.last_series is None or operators.last_series[0] != key:
@@ -309,7 +368,7 @@ class ChebyshevSeries:
     need all three properties.
     """
 
-    def __init__(self, operators: Operators, beta: float, gamma: float) -> None:
+    def __init__(self, operators: LabelOperators, beta: float, gamma: float) -> None:
         self._operators = operators
         # Of shape (n_samples, 1), or (n_samples, n_labels) if the cells have weights.
         shift: Any = np.full((len(operators.Y), 1), 1 + beta)
