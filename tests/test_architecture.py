@@ -64,6 +64,7 @@ ALLOWED: dict[str, set[str]] = {
         "metrics",
     },
     "testing": set(),
+    "dask": {"solvers", "topology", "fitting"},
     "__main__": {"cli"},
     "cli": {
         "audit",

@@ -39,6 +39,7 @@ where F is the objective and D is the value of a dual point, which is at most th
 
 from lemll.objective import CentredKernel
 from lemll.solvers.boxqp import BoxQpSolution, solve_box_qp
+from lemll.solvers.distributed import BlocksLostError, RowBlock, solve_blocks
 from lemll.solvers.interface import LemllSolution, Progress
 from lemll.solvers.joint import (
     GridPoint,
@@ -70,6 +71,7 @@ from lemll.solvers.msvr import (
 from lemll.solvers.reference import solve_reference
 
 __all__ = [
+    "BlocksLostError",
     "BoxQpSolution",
     "CentredKernel",
     "GridPoint",
@@ -84,9 +86,11 @@ __all__ = [
     "MsvrSolution",
     "PathStep",
     "Progress",
+    "RowBlock",
     "SignMsvrSolution",
     "SubsetsSolution",
     "kernel_bytes",
+    "solve_blocks",
     "solve_box_qp",
     "solve_joint",
     "solve_log_linear",

@@ -1,0 +1,321 @@
+"""LEMLL for rows that do not fit on one machine."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from lemll._types import Array, FloatArray, LabelArray, Settings
+from lemll._validation import check_number, check_whole
+from lemll._warnings import warn_caller
+from lemll.dask.team import ActorTeam
+from lemll.exceptions import import_extra
+from lemll.fitting import normalize
+from lemll.solvers import solve_blocks
+
+__all__ = ["LEMLL"]
+
+
+class LEMLL(BaseEstimator):
+    r"""LEMLL on Dask arrays and frames.
+
+    Minimises the same objective as `lemll.LEMLL` with a linear model,
+
+    .. math::
+        \sum_i L_\varepsilon(\|u_i-\Theta x_i-b\|)+\alpha\|\Theta\|_F^2
+        +\beta\|U-Y\|_F^2+\gamma\,\mathrm{tr}(U^\top MU),
+
+    with one difference: the neighbours of a row are searched in its own block of rows. The result
+    is that of `lemll.LEMLL` with the graph of all blocks together, up to the tolerance. The rows
+    of a block stay on the worker that holds them. In each iteration, arrays of n_features x
+    n_labels and numbers travel between the workers and this process.
+
+    If a worker is lost, its rows are computed again on another worker, their numerical labels start
+    again from the logical labels, and the fit continues. The problem is convex, so the result is
+    the same.
+
+    Parameters
+    ----------
+    alpha, beta, gamma : float, default=1.0
+        Weights of the three last terms, as in `lemll.LEMLL`.
+    epsilon : float, default=0.1
+        Radius of the tube.
+    n_neighbors : int, default=10
+        Number of neighbours that rebuild a row.
+    reg_policy : {"always", "auto"}, default="always"
+        As in `lemll.LEMLL`.
+    tol : float, default=1e-4
+        The solver stops when the certified relative duality gap is at most this.
+    max_iter : int, default=1000
+        Largest number of iterations.
+    client : distributed.Client, optional
+        The client of the cluster. By default the current client of Dask.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_labels, n_features)
+        :math:`\Theta`.
+    intercept_ : ndarray of shape (n_labels,)
+        b.
+    numerical_labels_ : dask.array.Array of shape (n_samples, n_labels)
+        U of the training rows, on the workers.
+    label_distribution_ : dask.array.Array of shape (n_samples, n_labels)
+        The logistic function of U, divided by the sum of each row.
+    objective_ : float
+        The objective at the solution.
+    objective_trace_ : ndarray
+        The objective at the start and after each iteration.
+    optimality_ : float
+        Certified relative duality gap.
+    n_iter_ : int
+        Number of iterations.
+    n_blocks_ : int
+        Number of blocks of rows.
+    n_losses_ : int
+        Number of times that blocks were lost and built again.
+    label_names_ : ndarray of str
+        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    lemll.LEMLL : The same for arrays in memory, also with kernels.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from dask.distributed import Client
+    >>> from lemll.dask import LEMLL
+    >>> from lemll.datasets import load_digit_tags
+    >>> digits = load_digit_tags()
+    >>> X, Y = da.from_array(digits.X, chunks=(600, -1)), da.from_array(digits.Y, chunks=(600, -1))
+    >>> with Client(processes=False, dashboard_address="127.0.0.1:0") as client:
+    ...     model = LEMLL(client=client).fit(X, Y)
+    ...     relevant = model.predict(X).compute()
+    >>> bool(model.optimality_ <= 1e-4), relevant.shape
+    (True, (1797, 8))
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        beta: float = 1.0,
+        gamma: float = 1.0,
+        *,
+        epsilon: float = 0.1,
+        n_neighbors: int = 10,
+        reg_policy: str = "always",
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        client: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.beta = beta
+        self.gamma = gamma
+        self.epsilon = epsilon
+        self.n_neighbors = n_neighbors
+        self.reg_policy = reg_policy
+        self.tol = tol
+        self.max_iter = max_iter
+        self.client = client
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn to predict labels.
+
+        Parameters
+        ----------
+        X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
+            Features. The blocks of an array may be scipy sparse arrays.
+        y : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_labels)
+            Logical labels, 0/1; NaN means that nobody observed the cell. They get the blocks of X.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
+        """
+        weights: Settings = {
+            "alpha": check_number("alpha", self.alpha, above=0),
+            "beta": check_number("beta", self.beta, above=0),
+            "gamma": check_number("gamma", self.gamma, above=0, inclusive=True),
+            "epsilon": check_number("epsilon", self.epsilon, above=0, inclusive=True),
+        }
+        tol = check_number("tol", self.tol, above=0)
+        max_iter = check_whole("max_iter", self.max_iter, least=1)
+        options = (check_whole("n_neighbors", self.n_neighbors, least=1), self.reg_policy)
+        client = self._find_client()
+        rows, labels, names = _row_blocks(X, y)
+        rows, labels = client.persist((rows, labels))
+        distributed = import_extra("distributed", "dask", "lemll.dask")
+        of_rows, of_labels = (
+            [client.compute(part) for part in array.to_delayed().ravel()]
+            for array in (rows, labels)
+        )
+        distributed.wait([*of_rows, *of_labels])
+        team = ActorTeam(client, list(zip(of_rows, of_labels, strict=True)), options)
+        solution = solve_blocks(team, **weights, tol=tol, max_iter=max_iter)
+        if solution.status != "converged":
+            warn_caller(
+                f"LEMLL stopped ({solution.status}) after {solution.n_iter} iterations with the "
+                f"certified gap {solution.optimality:.1e}, which is above tol={tol:.1e}; increase "
+                "max_iter or tol, or scale the features.",
+                UserWarning,
+            )
+        self.coef_, self.intercept_ = solution.coef, solution.intercept
+        self.objective_, self.objective_trace_ = solution.objective, solution.objective_trace
+        self.optimality_, self.n_iter_ = solution.optimality, solution.n_iter
+        self.n_losses_, self.n_blocks_ = solution.n_losses, len(of_rows)
+        self.n_features_in_ = solution.coef.shape[1]
+        self.label_names_ = np.array(names, dtype=object)
+        self.numerical_labels_ = _labels_on_workers(client, team, solution.constant, rows.chunks[0])
+        self.label_distribution_ = self.numerical_labels_.map_blocks(normalize, dtype=np.float64)
+        return self
+
+    def decision_function(self, X: Any) -> Any:
+        """Score every label. A higher score means more relevant.
+
+        Parameters
+        ----------
+        X : dask.array.Array, dask.dataframe.DataFrame or array-like
+            Features.
+
+        Returns
+        -------
+        dask.array.Array of shape (n_samples, n_labels)
+            The scores, not yet computed.
+        """
+        return self._by_blocks(X, _scores, np.float64)
+
+    def predict(self, X: Any) -> Any:
+        """Predict the relevant labels.
+
+        Parameters
+        ----------
+        X : dask.array.Array, dask.dataframe.DataFrame or array-like
+            Features.
+
+        Returns
+        -------
+        dask.array.Array of shape (n_samples, n_labels), int8
+            0/1, not yet computed.
+        """
+        return self._by_blocks(X, _relevant, np.int8)
+
+    def predict_distribution(self, X: Any) -> Any:
+        """Estimate how much each label matters in new rows.
+
+        Parameters
+        ----------
+        X : dask.array.Array, dask.dataframe.DataFrame or array-like
+            Features.
+
+        Returns
+        -------
+        dask.array.Array of shape (n_samples, n_labels)
+            The logistic function of the scores, divided by the sum of each row.
+        """
+        return self._by_blocks(X, _distribution, np.float64)
+
+    def _by_blocks(self, X: Any, function: Any, dtype: Any) -> Any:
+        check_is_fitted(self)
+        rows = _as_array(X, "X")
+        if rows.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {rows.shape[1]} features, but LEMLL was fitted with {self.n_features_in_}; "
+                "give the same columns as in fit."
+            )
+        return rows.map_blocks(
+            function,
+            self.coef_,
+            self.intercept_,
+            dtype=dtype,
+            chunks=(rows.chunks[0], (len(self.intercept_),)),
+            meta=np.empty((0, 0), dtype=dtype),
+        )
+
+    def _find_client(self) -> Any:
+        if self.client is not None:
+            return self.client
+        distributed = import_extra("distributed", "dask", "lemll.dask")
+        try:
+            return distributed.get_client()
+        except ValueError:
+            raise ValueError(
+                "there is no Dask client; create one before fit, for example with "
+                "`from dask.distributed import Client; client = Client()`, or give client=."
+            ) from None
+
+
+def _row_blocks(X: Any, y: Any) -> tuple[Any, Any, list[str]]:
+    """Return X and y as Dask arrays with the same blocks of whole rows, and the label names."""
+    rows, labels = _as_array(X, "X"), _as_array(y, "y")
+    if rows.shape[0] != labels.shape[0]:
+        raise ValueError(
+            f"X has {rows.shape[0]} rows and y has {labels.shape[0]}; give one row of labels for "
+            "each row of X."
+        )
+    names = [str(name) for name in getattr(y, "columns", ())]
+    if not names:
+        names = [f"y{number}" for number in range(labels.shape[1])]
+    if labels.chunks[0] != rows.chunks[0]:
+        labels = labels.rechunk({0: rows.chunks[0]})
+    return rows, labels, names
+
+
+def _as_array(values: Any, name: str) -> Any:
+    """Return a Dask array of known shape whose blocks hold whole rows."""
+    dask_array = import_extra("dask.array", "dask", "lemll.dask")
+    if hasattr(values, "to_dask_array"):
+        values = values.to_dask_array(lengths=True)
+    if not isinstance(values, dask_array.Array):
+        raise TypeError(
+            f"{name} must be a Dask array or frame, got {type(values).__name__}; convert it with "
+            "dask.array.from_array(values, chunks=(rows_per_block, -1)), or use lemll.LEMLL for "
+            "arrays in memory."
+        )
+    if values.ndim != 2:
+        raise ValueError(f"{name} must have 2 dimensions, got {values.ndim}; reshape it.")
+    if any(np.isnan(size) for size in values.shape):
+        values = values.compute_chunk_sizes()
+    return values if values.numblocks[1] == 1 else values.rechunk({1: -1})
+
+
+def _scores(X: Any, coef: FloatArray, intercept: FloatArray) -> FloatArray:
+    return np.asarray(X @ coef.T + intercept)
+
+
+def _relevant(X: Any, coef: FloatArray, intercept: FloatArray) -> LabelArray:
+    return (_scores(X, coef, intercept) > 0).astype(np.int8)
+
+
+def _distribution(X: Any, coef: FloatArray, intercept: FloatArray) -> FloatArray:
+    return normalize(_scores(X, coef, intercept))
+
+
+def _labels_on_workers(client: Any, team: ActorTeam, constant: Array, sizes: Any) -> Any:
+    """Return U as a Dask array. Its blocks stay on the workers of their rows."""
+    dask_array = import_extra("dask.array", "dask", "lemll.dask")
+    delayed = import_extra("dask", "dask", "lemll.dask").delayed
+    parts = [
+        client.submit(_all_labels, actor, constant, pure=False, workers=[actor._address])
+        for actor in team.actors
+    ]
+    import_extra("distributed", "dask", "lemll.dask").wait(parts)
+    return dask_array.concatenate(
+        [
+            dask_array.from_delayed(delayed(part), (size, len(constant)), dtype=np.float64)
+            for part, size in zip(parts, sizes, strict=True)
+        ]
+    )
+
+
+def _all_labels(actor: Any, constant: Array) -> Array:
+    """Return U of a block with the constant columns, as a task on its worker."""
+    varying = actor.numerical_labels().result()
+    labels = np.tile(constant, (len(varying), 1))
+    labels[:, np.isnan(constant)] = varying
+    return labels

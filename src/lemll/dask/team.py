@@ -1,0 +1,185 @@
+"""Blocks of rows on the workers of a Dask cluster, and what to do if workers are lost.
+
+Each block is an actor: an object that stays on one worker. Dask does not rebuild actors, because
+their state is lost with them. It does rebuild the rows of a lost worker on another one, so the team
+makes a new actor from them. The solver then continues (see `lemll.solvers.BlocksLostError`).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from lemll._types import Features, FloatArray, MatrixLike
+from lemll._validation import check_finite, check_magnitude, is_sparse
+from lemll.exceptions import LemllError
+from lemll.solvers import BlocksLostError, RowBlock
+from lemll.topology import reconstruction_weights
+
+__all__ = ["ActorTeam", "TaggedRows"]
+
+# How long to wait for the answer of a block before asking whether its worker still exists.
+POLL_SECONDS = 2.0
+# How long a scheduler may be silent before it counts as lost.
+SCHEDULER_SECONDS = 30.0
+# How long a worker that does not answer may stay on the list of the scheduler.
+WORKER_SECONDS = 20.0
+
+
+class TaggedRows(RowBlock):
+    """A block of rows with logical labels 0/1, with a graph of its own.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array of shape (n_rows, n_features)
+        Features.
+    y : ndarray of shape (n_rows, n_labels)
+        Logical labels, 0/1; NaN means that nobody observed the cell.
+    number : int
+        Number of the block, for messages.
+    n_neighbors, reg_policy
+        As in `lemll.LEMLL`.
+    """
+
+    def __init__(
+        self, X: MatrixLike, y: MatrixLike, number: int, n_neighbors: int, reg_policy: str
+    ) -> None:
+        X, Y = _checked(X, y, number)
+        W = reconstruction_weights(X, min(n_neighbors, len(Y) - 1), reg_policy=reg_policy)
+        seen = ~np.isnan(Y)
+        weight = None if seen.all() else seen.astype(np.float64)
+        super().__init__(X, np.where(seen, 2 * Y - 1, 0.0), W, weight)
+
+
+def _checked(X: Features, y: MatrixLike, number: int) -> tuple[Features, FloatArray]:
+    X = X if is_sparse(X) else np.asarray(X, dtype=np.float64)
+    Y = np.asarray(y.toarray() if is_sparse(y) else y, dtype=np.float64)
+    where = f"block {number} of the rows"
+    if X.shape[0] != len(Y):
+        raise ValueError(
+            f"{where} has {X.shape[0]} rows in X and {len(Y)} in y; give both the same chunks."
+        )
+    if len(Y) < 2:
+        raise ValueError(
+            f"{where} has {len(Y)} rows, but a row is rebuilt from others of its block; rechunk X "
+            "into larger blocks."
+        )
+    check_finite(X, name=f"X in {where}")
+    check_magnitude(X)
+    known = Y[~np.isnan(Y)]
+    wrong = known[(known != 0) & (known != 1)]
+    if len(wrong):
+        raise ValueError(
+            f"{where} has the label {wrong[0]:g}; labels must be 0 or 1, or NaN where nobody "
+            "looked."
+        )
+    return X, Y
+
+
+class ActorTeam:
+    """The blocks of a Dask array, each an actor on the worker that holds its rows.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        A connected client.
+    parts : list of tuple
+        The futures of X and y of each block.
+    options : tuple
+        The further arguments of `TaggedRows`: n_neighbors and reg_policy.
+
+    Attributes
+    ----------
+    actors : list of Actor
+        One per block.
+    """
+
+    def __init__(self, client: Any, parts: list[tuple[Any, Any]], options: tuple[Any, ...]) -> None:
+        self._client, self._parts, self._options = client, parts, options
+        self.actors: list[Any] = [None] * len(parts)
+        self._futures: list[Any] = [None] * len(parts)
+        self._build(range(len(parts)))
+
+    def call(self, method: str, *arguments: Any, **options: Any) -> list[Any]:
+        """Return the results of all blocks; replace lost blocks, and raise `BlocksLostError`."""
+        pending: list[Any] = []
+        for actor in self.actors:
+            try:
+                pending.append(getattr(actor, method)(*arguments, **options))
+            except RuntimeError:  # Dask knows already that the worker is lost
+                pending.append(None)
+        results: list[Any] = []
+        lost = []
+        for number, future in enumerate(pending):
+            found = _LOST if future is None else self._result(number, future)
+            results.append(found)
+            if found is _LOST:
+                lost.append(number)
+        if lost:
+            self._build(lost)
+            raise BlocksLostError
+        return results
+
+    def _build(self, numbers: Any) -> None:
+        """Make the actors of these blocks, from rows that Dask computes again if necessary."""
+        for number in numbers:
+            X, y = self._parts[number]
+            self._futures[number] = self._client.submit(
+                TaggedRows, X, y, number, *self._options, actor=True, pure=False
+            )
+        for number in numbers:
+            self.actors[number] = self._wait(self._futures[number])
+
+    def _wait(self, future: Any) -> Any:
+        """Wait for an actor as long as the scheduler answers and there is a worker."""
+        while True:
+            try:
+                return future.result(timeout=POLL_SECONDS)
+            except TimeoutError:
+                if not self._workers():
+                    raise LemllError(
+                        "all Dask workers were lost during the fit; start workers with more memory "
+                        "or smaller blocks of rows, and fit again"
+                    ) from None
+
+    def _result(self, number: int, future: Any) -> Any:
+        """Return the result of one block, or `_LOST` if its worker does not exist any more."""
+        address = self.actors[number]._address
+        while True:
+            try:
+                return future.result(timeout=POLL_SECONDS)
+            except TimeoutError:
+                if address not in self._workers():
+                    return _LOST
+            except OSError as error:
+                # The scheduler may need a moment to notice that a worker has gone.
+                deadline = time.monotonic() + WORKER_SECONDS
+                while address in self._workers():
+                    if time.monotonic() > deadline:
+                        raise LemllError(
+                            f"the Dask worker {address} does not answer: {error}; restart it, and "
+                            "fit again"
+                        ) from error
+                    time.sleep(POLL_SECONDS / 4)
+                return _LOST
+
+    def _workers(self) -> set[str]:
+        """Return the addresses of the workers, or say that the scheduler is lost."""
+        deadline = time.monotonic() + SCHEDULER_SECONDS
+        while self._client.status != "running":
+            if time.monotonic() > deadline or self._client.status == "closed":
+                raise LemllError(
+                    f"the Dask scheduler was lost during the fit and does not answer after "
+                    f"{SCHEDULER_SECONDS:.0f} s; start it again, and fit again"
+                )
+            time.sleep(POLL_SECONDS / 4)
+        return set(self._client.nthreads())
+
+
+class _Lost:
+    """What stands for the result of a block that does not exist any more."""
+
+
+_LOST = _Lost()
