@@ -9,7 +9,7 @@ import numpy as np
 
 from lemll._types import MatrixLike
 from lemll.exceptions import LemllError
-from lemll.tables.columns import Column, inspect_column
+from lemll.tables.columns import Column, inspect_columns
 from lemll.tables.files import Table
 from lemll.tables.labels import LabelSpec, is_missing, read_truth
 
@@ -63,7 +63,7 @@ def survey(table: Table) -> Survey:
     >>> survey(Table(frame, "photos")).label_columns
     ['sea']
     """
-    columns = [inspect_column(name, table.frame[name]) for name in table.frame.columns]
+    columns = inspect_columns(table.frame)
     labels, tags, ids = [], {}, []
     for column in columns:
         cells = table.frame[column.name]
