@@ -26,6 +26,7 @@ from lemll.cli._tables import (
     Sheet,
     Tags,
     Untagged,
+    check_output,
     interruptible,
     label_spec,
     load_model,
@@ -153,8 +154,7 @@ def predict(
     """
     fitted = load_model(model, max_size)
     table = read_data(data, fitted.keep, _reading(encoding, delimiter, decimal, sheet))
-    if output.exists() and any(output.samefile(other) for other in (data, model)):
-        raise LemllError(f"-o {output} would replace an input; choose another name")
+    check_output(output, "-o", [data, model])
     found = fitted.predict(table)
     write_output(output, csv_text(_lines(fitted, found)))
     counts = found.labels.sum(axis=1)
