@@ -62,7 +62,10 @@ def audit(
         typer.Option("--page", help="The page to write; by default beside the CSV file."),
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", help="Largest number of doubtful tags to list.", min=1)
+        int,
+        typer.Option(
+            "--limit", help="Largest number of doubtful tags to list, all rows together.", min=1
+        ),
     ] = 1000,
     fast: Annotated[
         bool, typer.Option("--fast", help="One LEMLL fit and no cross-validation: finds less.")

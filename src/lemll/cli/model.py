@@ -9,6 +9,7 @@ from typing import Annotated
 
 import numpy as np
 import typer
+from rich.console import Console
 
 from lemll.cli._console import make_console
 from lemll.cli._tables import (
@@ -49,10 +50,12 @@ from lemll.models import (
     make_learner,
     save,
 )
+from lemll.tables import Column
 
 __all__ = ["evaluate", "fit", "predict"]
 
 _DEFAULT_SIZE = LARGEST // 2**20
+_SHOWN_COLUMNS = 8
 
 
 def fit(
@@ -116,6 +119,7 @@ def fit(
                 "model": str(model),
                 "bytes": size,
                 "labels": list(fitted.label_names),
+                "ignored_columns": {c.name: c.why for c in _ignored(fitted)},
                 "held_out": found.to_json(),
             }
         )
@@ -123,6 +127,7 @@ def fit(
         console = make_console()
         print_assessment(console, found, f"{found.n_rows} rows that no choice has seen")
         print_labels(console, found, fitted.label_names)
+        _print_ignored(console, _ignored(fitted))
         console.print(
             f"wrote {model}: {type(fitted.learner).__name__}, {fitted.n_rows} rows, "
             f"{len(fitted.label_names)} labels",
@@ -219,6 +224,19 @@ def _reading(
     encoding: str | None, delimiter: str | None, decimal: str | None, sheet: str | None
 ) -> dict[str, str | None]:
     return {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
+
+
+def _ignored(fitted: TableModel) -> list[Column]:
+    return [column for column in fitted.pipeline[0].columns_ if column.kind == "ignored"]
+
+
+def _print_ignored(console: Console, columns: list[Column]) -> None:
+    if columns:
+        shown = [f"{column.name} ({column.why})" for column in columns[:_SHOWN_COLUMNS]]
+        more = len(columns) - len(shown)
+        shown += [f"and {more} more (--json shows them)"] if more else []
+        line = f"ignored columns ({len(columns)}): {'; '.join(shown)}"
+        console.print(line, markup=False, soft_wrap=True)
 
 
 def _lines(fitted: TableModel, found: Predictions) -> Iterator[list[object]]:
