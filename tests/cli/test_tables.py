@@ -144,6 +144,17 @@ def test_json_is_all_that_is_printed(tmp_path):
     assert json.loads(ran("info", model, "--json").stdout)["format"] == 1
 
 
+def test_info_says_what_empty_cells_of_tags_need(tmp_path):
+    write_tags(tmp_path / "t.csv")
+    empty = int(pd.read_csv(tmp_path / "t.csv")["tags"].isna().sum())
+    assert empty
+    line = (
+        f"looks like tags: tags (separated by '|'; {empty} empty cells: pass --untagged none if no "
+        "tag applies to them, or --untagged unknown if nobody looked)\n"
+    )
+    assert line in ran("info", tmp_path / "t.csv").stdout
+
+
 def test_columns_that_are_ignored_are_named(tmp_path):
     options = write_tags(tmp_path / "t.csv")
     frame = pd.read_csv(tmp_path / "t.csv")

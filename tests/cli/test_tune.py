@@ -38,7 +38,7 @@ def read(path):
 def test_it_writes_tables_and_pictures(file, tmp_path):
     out = tmp_path / "out"
     result = run(
-        file, "--labels", -2, "--kernel", "linear", "--folds", 2, "--output", out,
+        file, "--labels", -2, "--kernel", "linear", "--folds", 2, "-o", out,
         "--scoring", "ranking_loss, hamming_loss",
     )  # fmt: skip
     assert result.exit_code == 0, result.output

@@ -150,6 +150,12 @@ def test_a_survey_shows_what_looks_like_labels():
     assert found.id_columns == ["file", "row"]
 
 
+def test_a_comma_in_a_name_is_no_separator_of_tags():
+    cameras, tags = ["Nikon", "Fuji, X100", "Canon"] * 20, ["sea, sky", "sea", "sky"] * 20
+    found = survey(Table(frame().assign(camera=cameras, tags=tags), "t"))
+    assert found.tag_columns == {"tags": ","}
+
+
 def test_a_few_other_cells_do_not_make_a_column_of_numbers_ids():
     numbers = [f"{x:.4f}" for x in np.random.RandomState(0).randn(100)]
     numbers[7] = "unknown"

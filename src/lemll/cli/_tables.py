@@ -48,6 +48,7 @@ __all__ = [
     "read_data",
     "refuse_table_options",
     "say",
+    "say_notes",
 ]
 
 _SHOWN_LABELS = 12
@@ -191,6 +192,12 @@ def load_model(path: Path, max_size: int) -> TableModel:
 def say(line: str) -> None:
     """Print a line about the progress where it does not mix with results."""
     typer.echo(safe_text(line), err=True)
+
+
+def say_notes(table: Table) -> None:
+    """Say how a file was read, where it was not obvious."""
+    if table.notes:
+        say(f"{table.source}: {', '.join(table.notes)}")
 
 
 def print_json(content: Settings) -> None:

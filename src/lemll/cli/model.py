@@ -37,6 +37,7 @@ from lemll.cli._tables import (
     print_labels,
     read_data,
     say,
+    say_notes,
 )
 from lemll.exceptions import LemllError
 from lemll.experiments import csv_text, write_output
@@ -107,8 +108,7 @@ def fit(
     table = read_data(data, kept, _reading(encoding, delimiter, decimal, sheet))
     spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels)
     with interruptible("no model was written"):
-        for note in table.notes:
-            say(f"{data}: {note}")
+        say_notes(table)
         fitted, found = fit_table(
             table, spec, learner=estimator, ids=ids, ignore=names_of(ignore), progress=say
         )

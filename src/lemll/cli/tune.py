@@ -95,9 +95,9 @@ def tune(
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", help="Number of folds to run at the same time.")
     ] = 1,
-    output: Annotated[Path, typer.Option(help="Folder for tables and pictures.")] = Path(
-        "tune-output"
-    ),
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for tables and pictures.")
+    ] = Path("tune-output"),
     encoding: Encoding = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,

@@ -104,6 +104,8 @@ def _separator(cells: MatrixLike) -> str | None:
         parts = Counter(part.strip() for text in texts for part in text.split(sign))
         joined = any(sign in text for text in texts)
         repeated = sum(parts.values()) >= _FEWEST_USES * len(parts)
-        if joined and repeated and max(map(len, parts)) <= _LONGEST_TAG:
+        # Tags combine in many ways. A comma in a few names of a category gives no other cells.
+        combined = sign != "," or len(parts) <= len(set(texts))
+        if joined and repeated and combined and max(map(len, parts)) <= _LONGEST_TAG:
             return sign
     return None
