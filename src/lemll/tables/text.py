@@ -170,7 +170,7 @@ def _parse(text: str, delimiter: str, path: Path) -> tuple[list[str], list[list[
             if not record:
                 continue
             if not header:
-                header = [cell.strip() for cell in record]
+                header = [" ".join(cell.split()) for cell in record]
                 continue
             if len(record) != len(header):
                 raise DatasetFormatError(
