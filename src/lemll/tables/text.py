@@ -151,10 +151,13 @@ def _find_delimiter(text: str, path: Path) -> str:
 
 def _first_record(text: str) -> str:
     """Return the text up to the first line break that is not within quotes."""
-    end = text.find("\n")
-    while end >= 0 and text.count('"', 0, end) % 2:
-        end = text.find("\n", end + 1)
-    return text if end < 0 else text[:end]
+    quotes = begin = 0
+    for line in io.StringIO(text, newline=""):
+        begin += len(line)
+        quotes += line.count('"')
+        if quotes % 2 == 0:
+            return text[:begin]
+    return text
 
 
 def _is_even(text: str, sign: str) -> bool:
