@@ -213,3 +213,9 @@ def test_what_a_cluster_would_not_heed_is_refused(files, options):
 def test_a_protocol_that_is_not_there_is_named_before_its_store(files, command):
     with pytest.raises((OSError, ValueError), match=r"quik\.toml"):
         bench(command, "quik.toml")
+
+
+def test_progress_is_shown_in_lines_where_there_is_no_terminal(files, monkeypatch):
+    monkeypatch.setattr("lemll.cli._run._SECONDS_BETWEEN_LINES", 0.0)
+    assert re.search(r"1 of 2 cells, 0 failed(, \d:\d\d:\d\d left)?\n", bench("run", "quick.toml"))
+    assert "2 of 2 cells, 0 failed" in bench("run", "quick.toml", "--store", "again")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import csv
+import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from lemll.cli import main
 from lemll.cli.app import app
 from lemll.enhancers import BlendEnhancer, LEMLLEnhancer
+from lemll.exceptions import LemllError
 
 NAMES = ["sky", "sea", "sand"]
 
@@ -105,24 +109,46 @@ def test_rows_can_be_rated_by_answering(file, tmp_path):
         answers=answers,
     )  # fmt: skip
     assert "from 2 rated rows" in output
-    assert "expected 3 numbers, got 2." in output
-    assert "expected a number, got 'five'." in output
+    assert "expected 3 numbers, got 2; give one for each of sky, sea, sand" in output
+    assert "column 'sky' must hold a degree, a number from 0, got 'five'" in output
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("row,sky,sea\n0,1,2\n", "lacks the columns sand"),
-        ("row,sky,sea,sand\n", "holds no rated row"),
-        ("row,sky,sea,sand\n0,1,x,2\n", "line 2: expected a number, got 'x'"),
-        ("row,sky,sea,sand\n0,0,0,0\n", "not negative and not all zero"),
+        (
+            "row,sky,sea\n0,1,2\n",
+            "lacks the columns 'sand'; it needs the row numbers, counted from 0, in 'row', and one "
+            "column per label; to rate by ids, pass --id COL",
+        ),
+        ("sky,sea,sand\n1,2,3\n", "lacks the columns 'row'; it needs"),
+        ("row,sky,sea,sand\n", "the table has no rows below its header"),
+        (
+            "row,sky,sea,sand\n0,1,x,2\n",
+            "rated.csv, row 0: column 'sea' must hold a degree, a number from 0, got 'x'; write for"
+            " example 0.5, or 50 for 50 of 100 points",
+        ),
+        ("row,sky,sea,sand\n0,1,-1,2\n", "column 'sea' must hold a degree, a number from 0"),
+        ("row,sky,sea,sand\n0,1,1,1e200\n", "column 'sand' must hold a degree"),
+        (
+            "row,sky,sea,sand\n4,0,0,0\n",
+            "rated.csv, row 4: all degrees are 0; give the labels that matter a number above 0",
+        ),
         (
             "row,sky,sea,sand\n99,1,1,2\n",
-            "line 2: row 99 is not one of 30; rows are counted from 0",
+            "rated.csv: column 'row' holds '99', which is no row of the data, such as '0' or '29'; "
+            "rows are counted from 0; mend or leave out this line",
         ),
-        ("row,sky,sea,sand\n1,1,1,2\n1,2,2,1\n", "line 3: row 1 is rated twice"),
-        ("row,sky,sea,sand\n1,1,1,nan\n", "not negative and not all zero"),
-        ('row,sky,sea,sand\n1,1,1,"' + 200_000 * "x" + '"\n', "is not a CSV file in UTF-8"),
+        ("row,sky,sea,sand\n,1,1,2\n", "column 'row' holds an empty cell, which is no row"),
+        (
+            "row,sky,sea,sand\n1,1,1,2\n1,2,2,1\n",
+            "rated.csv, row 1 is rated twice; leave one line out",
+        ),
+        (
+            "row,sky,sea,sand\n1,1,1,\n",
+            "row 1: column 'sand' is empty; write 0 if this label does not matter there",
+        ),
+        ('row,sky,sea,sand\n1,1,1,"' + 200_000 * "x" + '"\n', "field larger than field limit"),
     ],
 )
 def test_bad_ratings_are_named(file, tmp_path, content, message):
@@ -132,8 +158,112 @@ def test_bad_ratings_are_named(file, tmp_path, content, message):
         "enhance", file[0], "--labels", ",".join(NAMES), "--rated", rated,
         "-o", tmp_path / "d.csv", fails=True,
     )  # fmt: skip
-    assert isinstance(error, ValueError)
+    assert isinstance(error, LemllError)
     assert message in str(error)
+
+
+def write_photos(path, n=40):
+    """Tags in one column, and ids, one of which looks like a formula."""
+    rng = np.random.RandomState(0)
+    X = rng.rand(n, 2)
+    ids = [f"IMG_{i:03d}" for i in range(n - 1)] + ["=last"]
+    tags = ["sea;sky" if a > 0.6 else "sky" if b > 0.5 else "sand" for a, b in X]
+    rows = zip(ids, X.round(3).tolist(), tags, strict=True)
+    text = "".join(f"{name},{a},{b},{tags}\n" for name, (a, b), tags in rows)
+    path.write_text("file,light,hue,tags\n" + text)
+    return ["enhance", path, "--tags", "tags", "--id", "file", "-o", path.parent / "d.csv"]
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding"),
+    [
+        ("file,sand,sea,sky\nIMG_003,0,0.25,0.75\nIMG_001,0.5,0.25,0.25\n'=last,0,1,3\n", "utf-8"),
+        ("file;sand;sea;sky\nIMG_003;0;0,25;0,75\nIMG_001;0,5;0,25;0,25\n=last;0;1;3\n", "latin-1"),
+        # Three decimals could also be thousands, but degrees have no such signs.
+        ("file;sand;sea;sky\nIMG_003;0;0,250;0,750\nIMG_001;0,500;0,250;0,250\n=last;0;1;3\n",
+         "utf-16"),
+        ("sky\tsea\tsand\trow\n3\t1\t0\t3\n1\t1\t2\t1\n3\t1\t0\t39\n", "utf-8-sig"),
+    ],
+)  # fmt: skip
+def test_rows_can_be_rated_by_their_ids(tmp_path, content, encoding):
+    common = write_photos(tmp_path / "photos.csv")
+    rated = tmp_path / "rated.csv"
+    rated.write_text(content, encoding=encoding)
+    assert "weights from 3 rated rows" in run(*common, "--rated", rated)
+    with (tmp_path / "d.csv").open(newline="") as stream:
+        header, *rows = list(csv.reader(stream))
+    assert header == ["file", "sand", "sea", "sky"]
+    found = {row[0]: [float(cell) for cell in row[1:]] for row in rows}
+    np.testing.assert_allclose(found["IMG_003"], [0, 0.25, 0.75], atol=1e-5)
+    np.testing.assert_allclose(found["IMG_001"], [0.5, 0.25, 0.25], atol=1e-5)
+    np.testing.assert_allclose(found["'=last"], [0, 0.25, 0.75], atol=1e-5)
+
+
+def test_wrong_ids_of_ratings_are_named(tmp_path):
+    common = write_photos(tmp_path / "photos.csv")
+    rated = tmp_path / "rated.csv"
+    rated.write_text("file,sand,sea,sky\nIMG_3,0,0.25,0.75\n")
+    message = "column 'file' holds 'IMG_3', which is no file of the data, such as 'IMG_000'"
+    assert message in str(run(*common, "--rated", rated, fails=True))
+    rated.write_text("name,sand,sea,sky\nIMG_003,0,0.25,0.75\n")
+    message = (
+        "lacks the columns 'file'; it needs the ids in 'file' or the row numbers, counted from 0, "
+        "in 'row', and one column per label"
+    )
+    assert message in str(run(*common, "--rated", rated, fails=True))
+
+
+def test_the_questions_show_ids(tmp_path):
+    common = write_photos(tmp_path / "photos.csv")
+    output = run(*common, "--rate", 2, answers="1 2\n0,5 0,25 0,25\n")
+    assert "Type the degrees of sand, sea, sky, separated by blanks" in output
+    first, tags = re.search(r"file (IMG_\d+) \(([a-z, ]+)\): ", output).groups()
+    with (tmp_path / "photos.csv").open(newline="") as stream:
+        row = next(row for row in csv.reader(stream) if row[0] == first)
+    assert tags == ", ".join(row[3].split(";"))
+    assert f"file {first}: expected 3 numbers, got 2; give one for each of sand, sea" in output
+    with (tmp_path / "d.csv").open(newline="") as stream:
+        degrees = next(row for row in csv.reader(stream) if row[0] == first)
+    assert [float(cell) for cell in degrees[1:]] == [0.5, 0.25, 0.25]
+
+
+def test_labels_that_cannot_be_found_name_the_options(file, tmp_path):
+    pd.DataFrame({"when": ["x", "y"], "sky": [True, False]}).to_parquet(tmp_path / "t.parquet")
+    message = "say where the labels are: --tags COL for one column with all tags, or --labels a,b,c"
+    for path in (file[0], tmp_path / "t.parquet"):
+        assert message in str(run("enhance", path, fails=True))
+        assert message in str(run("enhance", path, "--id", "when", fails=True))
+
+
+def test_missing_files_and_folders_are_named(file, tmp_path):
+    common = ["enhance", file[0], "--labels", ",".join(NAMES)]
+    absent = tmp_path / "none.csv"
+    error = run(*common, "--rated", absent, fails=True)
+    assert f"--rated {absent}: there is no file {absent}; check its name" in str(error)
+    error = run(*common, "--rated", tmp_path, fails=True)
+    assert f"--rated {tmp_path}: {tmp_path} is a folder; give the name of a file" in str(error)
+    error = run(*common, "-o", tmp_path, fails=True)
+    assert f"-o {tmp_path} is a folder; give the name of a file" in str(error)
+    error = run(*common, "-o", file[0], fails=True)
+    assert f"-o {file[0]} would replace an input; choose another name" in str(error)
+    assert "no such file; check its name" in str(run("enhance", absent, fails=True))
+    assert f"{tmp_path} is a folder; give the name of a file, or of a data set (lemll " in str(
+        run("enhance", tmp_path, fails=True)
+    )
+    error = run("enhance", absent, "--tags", "tags", fails=True)
+    assert f"there is no file {absent}; check its name" in str(error)
+
+
+def test_an_error_of_the_system_is_told_without_its_number(file, tmp_path, monkeypatch, capsys):
+    (tmp_path / "plain").write_text("")
+    out = tmp_path / "plain" / "d.csv"
+    arguments = ["enhance", str(file[0]), "--labels", ",".join(NAMES), "-o", str(out)]
+    monkeypatch.setattr("sys.argv", ["lemll", *arguments])
+    with pytest.raises(SystemExit, match="; check its name, its folder and the permissions") as end:
+        main()
+    assert "Errno" not in str(end.value)
+    assert str(tmp_path / "plain") in str(end.value)
+    capsys.readouterr()
 
 
 def test_a_file_of_a_spreadsheet_and_answers_that_end_early_will_do(file, tmp_path):

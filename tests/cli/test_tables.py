@@ -144,6 +144,35 @@ def test_json_is_all_that_is_printed(tmp_path):
     assert json.loads(ran("info", model, "--json").stdout)["format"] == 1
 
 
+def test_info_says_what_empty_cells_of_tags_need(tmp_path):
+    write_tags(tmp_path / "t.csv")
+    empty = int(pd.read_csv(tmp_path / "t.csv")["tags"].isna().sum())
+    assert empty
+    line = (
+        f"looks like tags: tags (separated by '|'; {empty} empty cells: pass --untagged none if no "
+        "tag applies to them, or --untagged unknown if nobody looked)\n"
+    )
+    assert line in ran("info", tmp_path / "t.csv").stdout
+
+
+def test_columns_that_are_ignored_are_named(tmp_path):
+    options = write_tags(tmp_path / "t.csv")
+    frame = pd.read_csv(tmp_path / "t.csv")
+    frame["by"], frame["note"] = "bot", None
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    fit = ["fit", tmp_path / "t.csv", *options, *FAST, "-m", tmp_path / "m.lemll"]
+    line = "ignored columns (2): by (the same value in all rows, 'bot'); note (no values)\n"
+    assert line in ran(*fit).stdout
+    assert json.loads(ran(*fit, "--json").stdout)["ignored_columns"] == {
+        "by": "the same value in all rows, 'bot'",
+        "note": "no values",
+    }
+    for j in range(9):
+        frame[f"same{j}"] = "x"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert "; and 3 more (--json shows them)\n" in ran(*fit).stdout
+
+
 def test_noise_is_called_noise(tmp_path):
     rng = np.random.RandomState(0)
     frame = pd.DataFrame(rng.randn(200, 3), columns=list("abc"))

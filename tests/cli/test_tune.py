@@ -13,6 +13,7 @@ from lemll.cli import tune
 from lemll.cli.app import app
 from lemll.datasets import Dataset, write_dataset
 from lemll.exceptions import LemllError
+from lemll.tables import TableEncoder, inspect_columns
 
 
 @pytest.fixture(name="file")
@@ -37,7 +38,7 @@ def read(path):
 def test_it_writes_tables_and_pictures(file, tmp_path):
     out = tmp_path / "out"
     result = run(
-        file, "--labels", -2, "--kernel", "linear", "--folds", 2, "--output", out,
+        file, "--labels", -2, "--kernel", "linear", "--folds", 2, "-o", out,
         "--scoring", "ranking_loss, hamming_loss",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -180,3 +181,30 @@ def test_degrees_are_no_labels_to_learn_from(tmp_path):
     result = run(path)
     assert isinstance(result.exception, LemllError)
     assert "has no logical labels to learn from" in str(result.exception)
+
+
+def test_a_row_that_is_held_out_does_not_change_what_a_column_holds(tmp_path, monkeypatch):
+    fitted = []
+    fit = TableEncoder.fit_transform
+
+    def spying(self, X, y=None):
+        fitted.append((self, X))
+        return fit(self, X, y)
+
+    monkeypatch.setattr(TableEncoder, "fit_transform", spying)
+    rng = np.random.RandomState(0)
+    frame = pd.DataFrame(rng.randn(60, 2), columns=["light", "hue"])
+    frame["code"] = [str(7 + i % 20) for i in range(60)]
+    frame["sea"] = (frame["light"] > 0).astype(int)
+    path = tmp_path / "table.csv"
+    options = [path, "--labels", "sea", "--ignore", "hue", "--kernel", "linear", "--folds", 2,
+               "--output", tmp_path / "out"]  # fmt: skip
+    frame.to_csv(path, index=False)
+    assert run(*options).exit_code == 0
+    held_out = min(set(range(60)) - set(fitted[0][1].index))
+    frame.loc[held_out, "code"] = "007"  # a code is no number
+    frame.to_csv(path, index=False)
+    assert run(*options).exit_code == 0
+    encoder, rows = fitted[1]
+    assert {column.name: column.kind for column in encoder.columns_}["code"] == "category"
+    assert inspect_columns(rows[["code"]])[0].kind == "number"

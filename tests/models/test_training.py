@@ -9,9 +9,9 @@ import pytest
 from lemll import BinaryRelevance, MultilabelForest, TagPredictor
 from lemll.exceptions import LemllError
 from lemll.metrics import average_precision, macro_f1, micro_f1
-from lemll.models import assess, fit_table, label_shares, make_learner
+from lemll.models import assess, compare_learners, fit_table, label_shares, make_learner
 from lemll.models.resampling import resampled
-from lemll.tables import LabelSpec, Table, TableEncoder
+from lemll.tables import LabelSpec, Table, TableEncoder, inspect_columns
 
 
 def test_it_learns_and_predicts_a_table(photos, model):
@@ -29,20 +29,47 @@ def test_it_learns_and_predicts_a_table(photos, model):
 
 
 def test_no_choice_has_seen_the_rows_that_are_measured(table, spec, monkeypatch):
-    seen = []
-    fit = TableEncoder.fit_transform
-
-    def spying(self, X, y=None):
-        seen.append(list(X.index))
-        return fit(self, X, y)
-
-    monkeypatch.setattr(TableEncoder, "fit_transform", spying)
+    seen = spied_encoders(monkeypatch)
     lines = []
     fit_table(table, spec, ids="file", learner=BinaryRelevance(), progress=lines.append)
-    first, last = seen
+    (_, first), (_, last) = seen
     assert len(first) == 96
     assert len(last) == 120
     assert lines == ["fitting 96 rows; 24 rows are held out", "fitting all 120 rows"]
+
+
+def spied_encoders(monkeypatch):
+    """Collect the encoders of a command, and the indices of the rows that they were fitted to."""
+    fitted = []
+    fit = TableEncoder.fit_transform
+
+    def spying(self, X, y=None):
+        fitted.append((self, list(X.index)))
+        return fit(self, X, y)
+
+    monkeypatch.setattr(TableEncoder, "fit_transform", spying)
+    return fitted
+
+
+def test_a_row_that_is_held_out_does_not_change_what_a_column_holds(photos, spec, monkeypatch):
+    fitted = spied_encoders(monkeypatch)
+    learner = BinaryRelevance()
+    frame = photos().assign(code=[str(7 + i % 50) for i in range(120)])
+    fit_table(Table(frame, "t"), spec, ids="file", learner=learner)
+    train = fitted[0][1]
+    held_out = min(set(frame.index) - set(train))
+    frame.loc[held_out, "code"] = "007"  # a code is no number
+    assert inspect_columns(frame.loc[train, ["code"]])[0].kind == "number"
+    fit_table(Table(frame, "t"), spec, ids="file", learner=learner)
+    (measured, rows), (final, _) = fitted[2:]
+    assert rows == train
+    assert measured.columns_ == final.columns_
+    assert {column.name: column.kind for column in measured.columns_}["code"] == "category"
+    # What is learned from the cells is still that of the training rows.
+    assert "code 007" not in measured.get_feature_names_out()
+    fitted.clear()
+    compare_learners(Table(frame, "t"), spec, ["BinaryRelevance"], ids="file", n_splits=3)
+    assert [encoder.columns_ for encoder, _ in fitted] == [final.columns_] * 3
 
 
 def test_rows_without_an_id_column_are_numbered(photos, model):

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 from lemll import BinaryRelevance
 from lemll.exceptions import LemllError
-from lemll.tables import Table, TableEncoder, inspect_column, survey
+from lemll.tables import Table, TableEncoder, inspect_column, inspect_columns, survey
 
 N = 60
 WORDS = ["sea", "sky", "sand", "boat", "people", "tower", "dog"]
@@ -150,6 +150,12 @@ def test_a_survey_shows_what_looks_like_labels():
     assert found.id_columns == ["file", "row"]
 
 
+def test_a_comma_in_a_name_is_no_separator_of_tags():
+    cameras, tags = ["Nikon", "Fuji, X100", "Canon"] * 20, ["sea, sky", "sea", "sky"] * 20
+    found = survey(Table(frame().assign(camera=cameras, tags=tags), "t"))
+    assert found.tag_columns == {"tags": ","}
+
+
 def test_a_few_other_cells_do_not_make_a_column_of_numbers_ids():
     numbers = [f"{x:.4f}" for x in np.random.RandomState(0).randn(100)]
     numbers[7] = "unknown"
@@ -160,3 +166,51 @@ def test_a_few_other_cells_do_not_make_a_column_of_numbers_ids():
     assert list(encoder.get_feature_names_out()) == ["price", "missing price"]
     many = ["unknown" if i % 10 == 0 else text for i, text in enumerate(numbers)]
     assert inspect_column("price", pd.Series(many)).kind != "number"
+
+
+def test_given_kinds_hold_although_the_training_rows_show_others():
+    whole = pd.DataFrame(
+        {
+            "code": [*map(str, range(29, 0, -1)), "007"],
+            "when": ["2024-05-01"] * 15 + ["2024-05-02"] * 14 + ["2024-05-02 10:30"],
+            "note": [None] * 29 + ["two words"],
+            "size": [None] * 29 + ["4.5"],
+            "width": [str(i % 7) for i in range(29)] + ["unknown"],
+        }
+    )
+    columns = inspect_columns(whole)
+    train, held_out = whole.iloc[:29], whole.iloc[29:]
+    shown = {c.name: (c.kind, c.has_hours) for c in inspect_columns(train)}
+    assert {c.name: (c.kind, c.has_hours) for c in columns if shown[c.name] != c[1::3]} == {
+        "code": ("ignored", False),
+        "when": ("date", True),
+        "note": ("text", False),
+        "size": ("number", False),
+    }
+    encoder = TableEncoder(columns=columns).fit(train)
+    assert encoder.columns_ == columns
+    names = encoder.get_feature_names_out().tolist()
+    assert names == [
+        "when (days)", "when (month)", "when (weekday)", "when (hour)", "size", "width",
+        "missing size",
+    ]  # fmt: skip
+    # "unknown" is a gap that the kinds know, and the words of the held-out row are not learned.
+    made = encoder.transform(held_out)
+    assert made.shape == (1, len(names))
+    assert np.isfinite(made).all()
+    assert clone(encoder).fit(train).columns_ == columns
+
+
+def test_given_kinds_must_be_those_of_the_table():
+    whole = frame()
+    columns = inspect_columns(whole)
+    with pytest.raises(LemllError, match="but columns does not have it: 'new'; pass inspect_col"):
+        TableEncoder(columns=columns).fit(whole.assign(new=1.0))
+    with pytest.raises(LemllError, match="but the table has no such column: 'when'; pass inspect"):
+        TableEncoder(columns=columns).fit(whole.drop(columns="when"))
+
+
+def test_training_rows_without_any_feature_are_refused():
+    whole = pd.DataFrame({"note": [None] * 5 + ["two words"]})
+    with pytest.raises(LemllError, match="no column can be used as a feature .note: 2 words"):
+        TableEncoder(columns=inspect_columns(whole)).fit(whole.iloc[:5])

@@ -71,3 +71,13 @@ def test_damaged_files(tmp_path, suffix, kind):
     path.write_bytes(b"PK\x03\x04 nothing")
     with pytest.raises(DatasetFormatError, match=f"the file cannot be read as {kind}"):
         read_table(path)
+
+
+def test_line_breaks_and_blanks_in_headings_become_one_blank(tmp_path):
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"Score\n(0-100) ": [1.0, 2.0], "score  (0-100)": [3.0, 4.0]}).to_parquet(path)
+    assert list(read_table(path).frame.columns) == ["Score (0-100)", "score (0-100)"]
+    path = tmp_path / "t.csv"
+    path.write_text('"my\ntags";width\n"1,5";"2,5"\n', encoding="utf-8")
+    table = read_table(path, keep=["my tags"])
+    assert table.frame.to_dict("list") == {"my tags": ["1,5"], "width": ["2.5"]}

@@ -149,3 +149,9 @@ def test_new_rows_have_the_known_labels():
     Y, other = truth_of(table(tags=["sky;dog", "sea"]), LabelSpec(tags="tags"), ("sea", "sky"))
     assert Y.tolist() == [[0, 1], [1, 0]]
     assert other == ("dog",)
+
+
+def test_the_nearest_column_is_named_in_any_case():
+    table = Table(pd.DataFrame({"width": [1, 2], "Tags": ["a", "b"]}), "t.csv")
+    with pytest.raises(LemllError, match=r"t.csv has no column 'tag' for --tags; did you mean 'T"):
+        split_table(table, LabelSpec(tags="tag"))

@@ -57,7 +57,8 @@ def find_tag_issues(
         Tags: a 0/1 matrix (NaN, None and masked cells are unknown and are not judged), a frame, or
         lists of class numbers or of tag names per row.
     limit : int or None, default=1000
-        Largest number of cells to list; None lists every known cell.
+        Largest number of cells to list, the most doubtful ones. A cell is one label of one row,
+        so a row can be listed several times. None lists every known cell.
     n_neighbors : int, default=10
         Number of nearest rows that are named as evidence.
     **options
@@ -105,7 +106,7 @@ def issue_frame(audit: TagAudit, *, limit: int | None = 1000, n_neighbors: int =
     audit : TagAudit
         The audit.
     limit : int or None, default=1000
-        Largest number of cells.
+        Largest number of cells to list; a cell is one label of one row. None lists all.
     n_neighbors : int, default=10
         Number of neighbours.
 
@@ -205,7 +206,9 @@ def estimate_noise(X: MatrixLike, Y: MatrixLike, *, confidence: float = 0.9, **o
     confidence : float, default=0.9
         Of each interval, between 0 and 1.
     **options
-        As in `find_tag_issues`; fast mode gives no estimates.
+        `pred_probs`, `label_names`, `cv`, `n_jobs`, `random_state` and `callback` of `audit_tags`.
+        There is no `limit` here: that of `find_tag_issues` is a number of cells to list, and the
+        estimates are shares of all known cells of a label. Fast mode gives no estimates.
 
     Returns
     -------

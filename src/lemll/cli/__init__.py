@@ -43,6 +43,14 @@ def main() -> None:
     except Exception as error:
         if debug:
             raise
+        if isinstance(error, OSError) and error.strerror and error.filename is not None:
+            # The text of such an error has a number, and no advice.
+            sys.exit(
+                safe_text(
+                    f"lemll: {error.filename}: {error.strerror}; check its name, its folder and "
+                    "the permissions"
+                )
+            )
         if isinstance(error, (LemllError, ValueError, OSError)):
             sys.exit(safe_text(f"lemll: {error}"))
         sys.stderr.write(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +16,7 @@ from lemll.experiments import Protocol, RunProgress, Store, run
 
 __all__ = ["run_with_progress"]
 
+_SECONDS_BETWEEN_LINES = 10.0
 _SIGNAL_EXIT = 128  # by convention, a process ended by signal n exits with 128 + n
 
 
@@ -68,7 +70,7 @@ def _sigterm_raises() -> Iterator[None]:
 
 @contextmanager
 def _live(console: Console) -> Iterator[Callable[[RunProgress], None]]:
-    """Show a bar on a terminal, and one line per failure in any case."""
+    """Show a bar on a terminal, elsewhere a line now and then, and one line per failure."""
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -81,6 +83,7 @@ def _live(console: Console) -> Iterator[Callable[[RunProgress], None]]:
         disable=not console.is_terminal,
     )
     task = bar.add_task("cells", total=None, left="", running="")
+    said = time.monotonic()
 
     def show(progress: RunProgress) -> None:
         failures = progress.failed + progress.timeout
@@ -92,6 +95,12 @@ def _live(console: Console) -> Iterator[Callable[[RunProgress], None]]:
             left="" if progress.seconds_left is None else f"{_span(progress.seconds_left)} left",
             running="; ".join(progress.running[:3]),
         )
+        nonlocal said
+        if not console.is_terminal and time.monotonic() - said >= _SECONDS_BETWEEN_LINES:
+            said = time.monotonic()
+            left = "" if progress.seconds_left is None else f", {_span(progress.seconds_left)} left"
+            line = f"{progress.ended} of {progress.total} cells, {failures} failed{left}"
+            typer.echo(line, err=True)
         last = progress.last
         if last is not None and last.error is not None:
             console.print(f"{last.status}: {last}: {last.error['message']}", soft_wrap=True)

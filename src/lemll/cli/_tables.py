@@ -14,6 +14,7 @@ from rich.table import Table as RichTable
 
 from lemll._types import Settings
 from lemll.cli._console import safe_text
+from lemll.datasets import names_its_labels
 from lemll.exceptions import LemllError
 from lemll.metrics import METRICS
 from lemll.models import Assessment, TableModel, load
@@ -34,6 +35,8 @@ __all__ = [
     "Sheet",
     "Tags",
     "Untagged",
+    "check_input",
+    "check_output",
     "interruptible",
     "is_table",
     "label_spec",
@@ -45,6 +48,7 @@ __all__ = [
     "read_data",
     "refuse_table_options",
     "say",
+    "say_notes",
 ]
 
 _SHOWN_LABELS = 12
@@ -128,10 +132,26 @@ def _counted(table: Table, labels: str | None) -> tuple[str, ...]:
 
 def read_data(path: Path, keep: list[str], options: Settings) -> Table:
     """Read a table, and say so if there is no such file."""
-    if not path.exists():
-        raise LemllError(f"there is no file {path}; check its name")
+    check_input(path)
     options = {**options, "delimiter": _sign(options.get("delimiter"))}
     return read_table(path, keep=keep, **options)
+
+
+def check_input(path: Path, option: str = "") -> None:
+    """Refuse a file that does not exist, and a folder."""
+    given = f"{option} {path}: " if option else ""
+    if not path.exists():
+        raise LemllError(f"{given}there is no file {path}; check its name")
+    if path.is_dir():
+        raise LemllError(f"{given}{path} is a folder; give the name of a file")
+
+
+def check_output(path: Path, option: str, inputs: Sequence[Path]) -> None:
+    """Refuse to replace an input, and a folder; do so before long work."""
+    if path.is_dir():
+        raise LemllError(f"{option} {path} is a folder; give the name of a file")
+    if path.exists() and any(other.exists() and path.samefile(other) for other in inputs):
+        raise LemllError(f"{option} {path} would replace an input; choose another name")
 
 
 def _sign(delimiter: str | None) -> str | None:
@@ -143,8 +163,8 @@ def is_table(file: str, labels: str | None, tags: str | None) -> bool:
     suffix = Path(file).suffix.lower()
     if suffix not in SUFFIXES or (labels or "").lower().endswith(".xml"):
         return False
-    # Parquet files that lemll wrote name their labels.
-    return suffix != ".parquet" or labels is not None or tags is not None
+    named = labels is not None or tags is not None
+    return suffix != ".parquet" or named or not names_its_labels(file)
 
 
 def refuse_table_options(file: str, given: dict[str, str | None]) -> None:
@@ -172,6 +192,12 @@ def load_model(path: Path, max_size: int) -> TableModel:
 def say(line: str) -> None:
     """Print a line about the progress where it does not mix with results."""
     typer.echo(safe_text(line), err=True)
+
+
+def say_notes(table: Table) -> None:
+    """Say how a file was read, where it was not obvious."""
+    if table.notes:
+        say(f"{table.source}: {', '.join(table.notes)}")
 
 
 def print_json(content: Settings) -> None:

@@ -31,6 +31,7 @@ from lemll.cli._tables import (
     print_json,
     read_data,
     say,
+    say_notes,
 )
 from lemll.exceptions import LemllError
 from lemll.experiments import csv_text, write_output
@@ -62,7 +63,10 @@ def audit(
         typer.Option("--page", help="The page to write; by default beside the CSV file."),
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", help="Largest number of doubtful tags to list.", min=1)
+        int,
+        typer.Option(
+            "--limit", help="Largest number of doubtful tags to list, all rows together.", min=1
+        ),
     ] = 1000,
     fast: Annotated[
         bool, typer.Option("--fast", help="One LEMLL fit and no cross-validation: finds less.")
@@ -95,8 +99,7 @@ def audit(
     table = read_data(data, kept, reading)
     spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels)
     found = split_table(table, spec, ids=ids, ignore=names_of(ignore))
-    for note in table.notes:
-        say(f"{data}: {note}")
+    say_notes(table)
     row_ids = found.ids or tuple(str(number) for number in range(1, len(found.Y) + 1))
     stem = f"{data.stem}-{'audit' if decisions is None else 'corrected'}"
     output = Path(f"{stem}.csv") if output is None else output
@@ -203,7 +206,7 @@ def _noise_table(noise: Any) -> RichTable:
         "given",
         "wrong",
         "missing",
-        title="Estimated share of wrong and missing tags (at most, 90 %)",
+        title="Wrong and missing tags (at most, 90 %)",
     )
     doubtful = noise.sort_values(["missing", "wrong"], ascending=False).head(_SHOWN_LABELS)
     for row in doubtful.itertuples(index=False):

@@ -110,12 +110,8 @@ def info_command(
     console.print(table)
     for difference in summary.differences:
         console.print(f"differs from the paper: {difference}")
-    try:
-        note = dataset_info(name).note
-    except UnknownDatasetError:
-        return
-    if note:
-        console.print(f"note: {note}")
+    if _is_registered(name) and dataset_info(name).note:
+        console.print(f"note: {dataset_info(name).note}")
 
 
 def _shorten(names: Any, most: int = 8) -> str:
@@ -209,7 +205,12 @@ def load_named(
     options = {"labels": _parse_labels(labels), "nominal": nominal, "missing": missing}
     given = {key: value for key, value in options.items() if value is not None}
     path = Path(name)
-    if path.is_file() or "/" in name or looks_like_a_file(path):
+    is_path = "/" in name or looks_like_a_file(path)
+    if path.is_dir() and (is_path or not _is_registered(name)):
+        raise LemllError(
+            f"{name} is a folder; give the name of a file, or of a data set (lemll datasets list)"
+        )
+    if path.is_file() or is_path:
         reader = find_reader(path)
         unknown = given.keys() - inspect.signature(reader).parameters.keys()
         if unknown:
@@ -225,3 +226,11 @@ def load_named(
     if given:
         raise LemllError(f"--{', --'.join(sorted(given))} given, but {name} is not a file")
     return load_dataset(name)
+
+
+def _is_registered(name: str) -> bool:
+    try:
+        dataset_info(name)
+    except UnknownDatasetError:
+        return False
+    return True

@@ -38,7 +38,7 @@ def demo(
         end = run_with_progress(console, protocol, store, command=command, n_jobs=jobs)
         ends.append(end)
 
-    console.print("drawing pictures, then comparing learners: about half a minute")
+    console.print("drawing pictures, then comparing learners: a few minutes")
     result = make_demo(output, n_splits=splits, execute=execute)
     for data in result.tables:
         table = Table(*data.header, title=data.caption)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from lemll._types import FloatArray
-from lemll.cli._console import make_console, safe_text
+from lemll._types import FloatArray, MatrixLike
+from lemll.cli._console import make_console
 from lemll.cli._imports import Imports, import_modules
+from lemll.cli._ratings import RowNames, ask_ratings, numbered_rows, read_ratings
 from lemll.cli._tables import (
     Decimal,
     Delimiter,
@@ -26,6 +26,8 @@ from lemll.cli._tables import (
     Sheet,
     Tags,
     Untagged,
+    check_input,
+    check_output,
     is_table,
     label_spec,
     names_of,
@@ -35,15 +37,14 @@ from lemll.cli._tables import (
 from lemll.cli.datasets import Missing, Nominal, load_named
 from lemll.datasets import Dataset
 from lemll.enhancers import BaseEnhancer
-from lemll.exceptions import DatasetFormatError
-from lemll.experiments import csv_text, get_method, list_methods, safe_cell
+from lemll.exceptions import LemllError
+from lemll.experiments import csv_text, get_method, list_methods, write_output
 from lemll.tables import LabelledTable, TableEncoder, split_table
 
 __all__ = ["enhance"]
 
 
 _SHOWN = 5
-_LARGEST_DEGREE = 1e100
 
 
 def enhance(
@@ -60,7 +61,10 @@ def enhance(
     ] = "Blend",
     rated: Annotated[
         Path | None,
-        typer.Option(help="CSV of rated rows: a column 'row', from 0, and one column per label."),
+        typer.Option(
+            help="Table of rated rows: one column per label, and the ids (as --id) or a column "
+            "'row', from 0."
+        ),
     ] = None,
     *,
     rate: Annotated[
@@ -96,29 +100,28 @@ def enhance(
     # The methods' own settings are for features as they are, so a file of numbers is not encoded.
     plain = tags is None and ids is None and ignore is None
     dataset = _numbers(name, labels, nominal, missing) if plain else None
-    row_names: Sequence[object] = ()
+    check_output(output, "-o", [Path(name), *([] if rated is None else [rated])])
+    if rated is not None:
+        check_input(rated, "--rated")
+    rows = None
     if dataset is None:
         if not is_table(name, labels, tags):
             refuse_table_options(name, {"--tags": tags, "--id": ids, "--ignore": ignore})
         reading = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
         table = read_data(Path(name), [c for c in (tags, ids) if c is not None], reading)
         spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels)
-        dataset, row_names = _encoded(split_table(table, spec, ids=ids, ignore=names_of(ignore)))
+        data = split_table(table, spec, ids=ids, ignore=names_of(ignore))
+        dataset = _encoded(data)
+        rows = None if data.ids is None else RowNames(str(ids), data.ids, are_ids=True)
         console.print("columns are encoded as lemll info shows", soft_wrap=True)
-    row_names = row_names or range(len(dataset))
-    if dataset.Y is None:
-        raise ValueError(f"{name} has a label distribution already; there is nothing to recover.")
-    if "row" in dataset.label_names:
-        raise ValueError(
-            f"{name} has a label called 'row', as the column of row numbers; rename it."
-        )
+    rows = rows or numbered_rows(len(dataset))
+    Y = _check_labels(name, dataset, rows)
     enhancer = get_method("enhancer", method).make()
-    first = ids if isinstance(row_names, tuple) and ids is not None else "row"
     # Before the fit, so that a mistake in the ratings is reported without a long wait.
-    ratings = {} if rated is None else _read_ratings(rated, dataset)
+    ratings = {} if rated is None else read_ratings(rated, dataset.label_names, rows)
     if rate:
-        ratings |= _ask(console, dataset, rate)
-    enhancer.fit(dataset.X, dataset.Y)
+        ratings |= ask_ratings(console, Y, dataset.label_names, rows, rate)
+    enhancer.fit(dataset.X, Y)
     if ratings:
         enhancer.calibrate(list(ratings), np.array(list(ratings.values())), random_state=0)
         console.print(_found(enhancer, len(ratings)), markup=False, soft_wrap=True)
@@ -129,8 +132,9 @@ def enhance(
             markup=False,
             soft_wrap=True,
         )
-    _write(output, [first, *dataset.label_names], row_names, enhancer.label_distribution_)
-    _show(console, dataset, row_names, enhancer.label_distribution_)
+    degrees = enhancer.label_distribution_
+    write_output(output, csv_text(_lines(rows, dataset.label_names, degrees)))
+    _show(console, dataset, rows, degrees)
     console.print(f"wrote {output}: {len(dataset)} rows, {len(dataset.label_names)} labels",
                   soft_wrap=True)  # fmt: skip
 
@@ -167,119 +171,40 @@ def _numbers(
     """Load a data set of numbers; return None if the file is a table of other columns."""
     try:
         return load_named(name, labels=labels, nominal=nominal, missing=missing)
-    except (DatasetFormatError, ValueError):
-        if not is_table(name, labels, None) or not Path(name).exists():
+    except (LemllError, ValueError):
+        if not is_table(name, labels, None) or not Path(name).is_file():
             raise
         return None
 
 
-def _encoded(data: LabelledTable) -> tuple[Dataset, Sequence[object]]:
-    """Return the encoded columns and the labels of a table, and the ids of its rows."""
+def _encoded(data: LabelledTable) -> Dataset:
+    """Return the encoded columns and the labels of a table."""
     X = TableEncoder().fit_transform(data.X)
-    return Dataset(X=X, Y=data.Y, label_names=data.label_names), data.ids or ()
+    return Dataset(X=X, Y=data.Y, label_names=data.label_names)
 
 
-def _read_ratings(path: Path, dataset: Dataset) -> dict[int, FloatArray]:
-    try:
-        return _parse_ratings(path, dataset)
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not a CSV file in UTF-8: {error}.") from error
-
-
-def _parse_ratings(path: Path, dataset: Dataset) -> dict[int, FloatArray]:
-    # Spreadsheets may put a byte order mark at the beginning.
-    with path.open(newline="", encoding="utf-8-sig") as stream:
-        reader = csv.DictReader(stream)
-        columns = reader.fieldnames or []
-        # lemll writes a label name that looks like a formula with an apostrophe before it.
-        named = {
-            name: name if name in columns else str(safe_cell(name)) for name in dataset.label_names
-        }
-        absent = [name for name in ("row", *named.values()) if name not in columns]
-        if absent:
-            raise ValueError(
-                f"{path} lacks the columns {', '.join(absent)}; it needs 'row', counted from 0, "
-                "and one column per label."
-            )
-        ratings: dict[int, FloatArray] = {}
-        for line, entry in enumerate(reader, start=2):
-            where = f"{path}, line {line}"
-            row = _number(entry["row"], where, int)
-            if not 0 <= row < len(dataset) or row in ratings:
-                problem = "is rated twice" if row in ratings else f"is not one of {len(dataset)}"
-                raise ValueError(f"{where}: row {row} {problem}; rows are counted from 0.")
-            degrees = [_number(entry[named[name]], where, float) for name in dataset.label_names]
-            ratings[row] = _shares(degrees, where)
-    if not ratings:
-        raise ValueError(f"{path} holds no rated row; write one line per rated row.")
-    return ratings
-
-
-def _number(text: Any, where: str, kind: Any) -> Any:
-    try:
-        return kind(text)
-    except (TypeError, ValueError):
-        raise ValueError(f"{where}: expected a number, got {text!r}.") from None
-
-
-def _shares(degrees: list[float], where: str) -> FloatArray:
-    values = np.array(degrees, dtype=np.float64)
-    if not ((values >= 0).all() and 0 < values.max() < _LARGEST_DEGREE):
-        raise ValueError(
-            f"{where}: degrees must be numbers, not negative and not all zero, got {degrees}."
+def _check_labels(name: str, dataset: Dataset, rows: RowNames) -> MatrixLike:
+    if dataset.Y is None:
+        raise LemllError(f"{name} has a label distribution already; there is nothing to recover")
+    if rows.title in dataset.label_names:
+        ids = "ids" if rows.are_ids else "row numbers"
+        raise LemllError(
+            f"{name} has a label called {rows.title!r}, as the column of {ids}; rename it"
         )
-    return np.asarray(values / values.sum())
+    return dataset.Y
 
 
-def _ask(console: Console, dataset: Dataset, n_rows: int) -> dict[int, FloatArray]:
-    """Ask for the degrees of random rows; their sum may be any positive number, as 10 or 100."""
+def _lines(
+    rows: RowNames, label_names: Sequence[str], distribution: FloatArray
+) -> Iterator[list[object]]:
+    yield [rows.title, *label_names]
+    for name, degrees in zip(rows.names, distribution, strict=True):
+        yield [name, *(f"{degree:.6g}" for degree in degrees)]
+
+
+def _show(console: Console, dataset: Dataset, rows: RowNames, distribution: FloatArray) -> None:
     assert dataset.Y is not None
-    names = dataset.label_names
-    console.print(
-        f"Type the degrees of {', '.join(names)}, separated by blanks; an empty line skips the row."
-    )
-    ratings: dict[int, FloatArray] = {}
-    for row in np.random.RandomState(0).permutation(len(dataset))[:n_rows].tolist():
-        relevant = ", ".join(
-            name for name, on in zip(names, dataset.Y[row], strict=True) if on == 1
-        )
-        while True:
-            try:
-                answer = typer.prompt(
-                    safe_text(f"row {row} ({relevant or 'no label'})"),
-                    default="",
-                    show_default=False,
-                )
-            except typer.Abort:  # no more answers; use those given so far
-                return ratings
-            if not answer.strip():
-                break
-            try:
-                degrees = [_number(text, f"row {row}", float) for text in answer.split()]
-                if len(degrees) != len(names):
-                    raise ValueError(f"expected {len(names)} numbers, got {len(degrees)}.")
-                ratings[row] = _shares(degrees, f"row {row}")
-            except ValueError as error:
-                console.print(str(error), soft_wrap=True)
-                continue
-            break
-    return ratings
-
-
-def _write(
-    path: Path, header: list[str], row_names: Sequence[object], distribution: FloatArray
-) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rows = ([row, *(f"{degree:.6g}" for degree in degrees)]
-            for row, degrees in zip(row_names, distribution, strict=True))  # fmt: skip
-    path.write_text(csv_text([header, *rows]), encoding="utf-8", newline="")
-
-
-def _show(
-    console: Console, dataset: Dataset, row_names: Sequence[object], distribution: FloatArray
-) -> None:
-    assert dataset.Y is not None
-    table = Table("row", "relevant labels, by degree", title="The first rows")
+    table = Table(rows.title, "relevant labels, by degree", title="The first rows")
     for row in range(min(_SHOWN, len(dataset))):
         order = np.argsort(-distribution[row], kind="stable")
         shown = [
@@ -287,5 +212,5 @@ def _show(
             for label in order
             if dataset.Y[row, label] == 1
         ]
-        table.add_row(str(row_names[row]), ", ".join(shown) or "none")
+        table.add_row(rows.names[row], ", ".join(shown) or "none")
     console.print(table)

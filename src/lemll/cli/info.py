@@ -22,7 +22,7 @@ from lemll.cli._tables import (
     read_data,
 )
 from lemll.models import LARGEST, SUFFIX, read_metadata
-from lemll.tables import Survey, survey
+from lemll.tables import Survey, Table, is_missing, survey
 
 __all__ = ["info"]
 
@@ -93,11 +93,11 @@ def info(
     console.print(
         f"{file}: {len(table.frame)} rows, {len(found.columns)} columns{notes}", soft_wrap=True
     )
-    _print_columns(console, found)
+    _print_columns(console, table, found)
     console.print(f"next: {command}", soft_wrap=True)
 
 
-def _print_columns(console: Console, found: Survey) -> None:
+def _print_columns(console: Console, table: Table, found: Survey) -> None:
     labels = {*found.label_columns, *found.tag_columns}
     for kind, title in _KINDS.items():
         columns = [c for c in found.columns if c.kind == kind and c.name not in labels]
@@ -110,6 +110,12 @@ def _print_columns(console: Console, found: Survey) -> None:
         console.print(line, soft_wrap=True)
     for name, sign in found.tag_columns.items():
         how = "lists" if sign == "list" else f"separated by {sign!r}"
+        empty = sum(map(is_missing, table.frame[name]))
+        if empty:
+            how += (
+                f"; {empty} empty cells: pass --untagged none if no tag applies to them, or "
+                "--untagged unknown if nobody looked"
+            )
         console.print(f"looks like tags: {name} ({how})", soft_wrap=True)
     if found.label_columns:
         names = _shortened(found.label_columns)

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import numpy as np
 import typer
+from rich.console import Console
 
 from lemll.cli._console import make_console
 from lemll.cli._tables import (
@@ -26,6 +27,7 @@ from lemll.cli._tables import (
     Sheet,
     Tags,
     Untagged,
+    check_output,
     interruptible,
     label_spec,
     load_model,
@@ -35,6 +37,7 @@ from lemll.cli._tables import (
     print_labels,
     read_data,
     say,
+    say_notes,
 )
 from lemll.exceptions import LemllError
 from lemll.experiments import csv_text, write_output
@@ -48,10 +51,12 @@ from lemll.models import (
     make_learner,
     save,
 )
+from lemll.tables import Column
 
 __all__ = ["evaluate", "fit", "predict"]
 
 _DEFAULT_SIZE = LARGEST // 2**20
+_SHOWN_COLUMNS = 8
 
 
 def fit(
@@ -103,8 +108,7 @@ def fit(
     table = read_data(data, kept, _reading(encoding, delimiter, decimal, sheet))
     spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels)
     with interruptible("no model was written"):
-        for note in table.notes:
-            say(f"{data}: {note}")
+        say_notes(table)
         fitted, found = fit_table(
             table, spec, learner=estimator, ids=ids, ignore=names_of(ignore), progress=say
         )
@@ -115,6 +119,7 @@ def fit(
                 "model": str(model),
                 "bytes": size,
                 "labels": list(fitted.label_names),
+                "ignored_columns": {c.name: c.why for c in _ignored(fitted)},
                 "held_out": found.to_json(),
             }
         )
@@ -122,6 +127,7 @@ def fit(
         console = make_console()
         print_assessment(console, found, f"{found.n_rows} rows that no choice has seen")
         print_labels(console, found, fitted.label_names)
+        _print_ignored(console, _ignored(fitted))
         console.print(
             f"wrote {model}: {type(fitted.learner).__name__}, {fitted.n_rows} rows, "
             f"{len(fitted.label_names)} labels",
@@ -153,8 +159,7 @@ def predict(
     """
     fitted = load_model(model, max_size)
     table = read_data(data, fitted.keep, _reading(encoding, delimiter, decimal, sheet))
-    if output.exists() and any(output.samefile(other) for other in (data, model)):
-        raise LemllError(f"-o {output} would replace an input; choose another name")
+    check_output(output, "-o", [data, model])
     found = fitted.predict(table)
     write_output(output, csv_text(_lines(fitted, found)))
     counts = found.labels.sum(axis=1)
@@ -219,6 +224,19 @@ def _reading(
     encoding: str | None, delimiter: str | None, decimal: str | None, sheet: str | None
 ) -> dict[str, str | None]:
     return {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
+
+
+def _ignored(fitted: TableModel) -> list[Column]:
+    return [column for column in fitted.pipeline[0].columns_ if column.kind == "ignored"]
+
+
+def _print_ignored(console: Console, columns: list[Column]) -> None:
+    if columns:
+        shown = [f"{column.name} ({column.why})" for column in columns[:_SHOWN_COLUMNS]]
+        more = len(columns) - len(shown)
+        shown += [f"and {more} more (--json shows them)"] if more else []
+        line = f"ignored columns ({len(columns)}): {'; '.join(shown)}"
+        console.print(line, markup=False, soft_wrap=True)
 
 
 def _lines(fitted: TableModel, found: Predictions) -> Iterator[list[object]]:

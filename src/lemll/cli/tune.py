@@ -49,7 +49,7 @@ from lemll.model_selection import IterativeStratifiedKFold
 from lemll.models import assess, label_shares
 from lemll.predictors import LEMLL, LEMLLCV, SearchProgress
 from lemll.report import draw_label_movement, draw_scores, score_surface
-from lemll.tables import LabelledTable, TableEncoder, split_table
+from lemll.tables import LabelledTable, TableEncoder, inspect_columns, split_table
 
 __all__ = ["tune"]
 
@@ -95,9 +95,9 @@ def tune(
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", help="Number of folds to run at the same time.")
     ] = 1,
-    output: Annotated[Path, typer.Option(help="Folder for tables and pictures.")] = Path(
-        "tune-output"
-    ),
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for tables and pictures.")
+    ] = Path("tune-output"),
     encoding: Encoding = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
@@ -214,7 +214,8 @@ class _Clock:
 
 def _split_table(data: LabelledTable, holdout: int) -> _Split:
     searched, held_out = _hold_out(data.Y, holdout)
-    encoder = TableEncoder()
+    # All rows decide what a column holds, as in lemll fit; the labels have no part in it.
+    encoder = TableEncoder(columns=inspect_columns(data.X))
     X = encoder.fit_transform(data.X.iloc[searched])
     X_new = encoder.transform(data.X.iloc[held_out])
     rows = held_out.tolist() if data.ids is None else [data.ids[row] for row in held_out]

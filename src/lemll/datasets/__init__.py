@@ -22,6 +22,7 @@ from lemll.datasets.registry import (
 )
 from lemll.datasets.svmlight import read_svmlight
 from lemll.datasets.tables.files import read_table, write_csv, write_parquet
+from lemll.datasets.tables.parquet import names_its_labels
 
 __all__ = [
     "Dataset",
@@ -38,6 +39,7 @@ __all__ = [
     "looks_like_a_file",
     "make_artificial",
     "make_artificial_surface",
+    "names_its_labels",
     "read_arff",
     "read_dataset",
     "read_label_xml",

@@ -69,7 +69,7 @@ def refuse_compression(path: Path) -> None:
 
 def _unreadable(error: OSError, path: Path) -> DatasetFormatError:
     if isinstance(error, FileNotFoundError):
-        return DatasetFormatError("no such file", file=str(path))
+        return DatasetFormatError("no such file; check its name", file=str(path))
     return DatasetFormatError(f"cannot be read: {error.strerror or error}", file=str(path))
 
 

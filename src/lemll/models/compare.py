@@ -91,9 +91,10 @@ def compare_learners(
     """Fit learners to parts of a table, and measure how they predict the other rows.
 
     The rows are divided into folds, stratified by the labels. In each split one fold is predicted
-    by models of the other folds. All choices of a learner, also those of its encoder, are made
-    within the training rows. Ctrl-C (KeyboardInterrupt) ends the comparison; the splits done so far
-    are returned if there are at least two.
+    by models of the other folds. The cells of all rows decide what each column holds, without a
+    look at the labels; a learner and its encoder learn from the training rows alone. Ctrl-C
+    (KeyboardInterrupt) ends the comparison; the splits done so far are returned if there are at
+    least two.
 
     Parameters
     ----------

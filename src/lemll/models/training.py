@@ -30,6 +30,7 @@ from lemll.tables import (
     LabelSpec,
     Table,
     TableEncoder,
+    inspect_columns,
     is_missing,
     split_table,
     truth_of,
@@ -246,9 +247,10 @@ def fit_table(
 ) -> tuple[TableModel, Assessment]:
     """Fit a learner to a table, and report how well it predicts rows that no choice has seen.
 
-    One row in five is held out, stratified by the labels. The encoder and the learner are fitted
-    to the other rows and predict the held-out ones, which gives the figures. Then both are fitted
-    to all rows, which gives the model. Ctrl-C (KeyboardInterrupt) in this last fit keeps the model
+    The cells of all rows decide what each column holds, without a look at the labels. One row in
+    five is held out, stratified by the labels. The encoder and the learner are fitted to the other
+    rows and predict the held-out ones, which gives the figures. Then both are fitted to all rows,
+    which gives the model. Ctrl-C (KeyboardInterrupt) in this last fit keeps the model
     that was measured.
 
     Parameters
@@ -300,7 +302,6 @@ def fit_table(
     rows = np.arange(len(data.Y))
     try:
         fitted = fit_rows(pipeline, data, rows, say)
-        _compare_columns(first[0], fitted[0], say)
         _compare_members(first[-1], fitted[-1], say)
     except KeyboardInterrupt:
         say(f"stopped; the model of {len(train)} rows, which was measured, is kept")
@@ -318,22 +319,14 @@ def fit_table(
 
 
 def table_pipeline(learner: Estimator, data: LabelledTable) -> Pipeline:
-    """Return encoder and learner, not fitted, for the labels of a table."""
+    """Return encoder and learner, not fitted, for the columns and labels of a table.
+
+    All rows decide what the columns hold, without a look at the labels. Otherwise a row that is
+    held out could change a column, and the measured model would not be the final one.
+    """
     if isinstance(learner, MultilabelForest) and np.isnan(data.Y).any():
         learner.set_params(per_label=True)  # trees that all labels share need all labels
-    return make_pipeline(TableEncoder(), learner)
-
-
-def _compare_columns(first: TableEncoder, final: TableEncoder, say: Callable[[str], None]) -> None:
-    """Say so if rows that were held out changed what a column seems to hold."""
-    before = {column.name: column.kind for column in first.columns_}
-    for column in final.columns_:
-        if before.get(column.name, column.kind) != column.kind:
-            say(
-                f"column {column.name!r} is {before[column.name]} in the measured model, but "
-                f"{column.kind} in the final one ({column.why}), so the figures are those of "
-                "another model; correct the column, or leave it out (--ignore)"
-            )
+    return make_pipeline(TableEncoder(columns=inspect_columns(data.X)), learner)
 
 
 def _compare_members(first: Estimator, final: Estimator, say: Callable[[str], None]) -> None:

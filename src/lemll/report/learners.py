@@ -159,8 +159,9 @@ def write_learners(path: Path, found: LearnerScores, verdict: LearnerVerdict) ->
                 f"{found.source}: {len(found.values)} splits of {found.n_train} training rows and "
                 f"{found.n_test} other rows"
                 + (" (stopped before all splits were done)." if found.stopped else "."),
-                "Every choice of a learner, also of the encoding of its columns, was made within "
-                "the training rows; the figures are those of the other rows. The best of several "
+                "The cells of all rows decided what each column holds, without a look at the "
+                "labels. Everything else was learned and chosen within the training rows; the "
+                "figures are those of the other rows. The best of several "
                 "learners is chosen by these figures, so its own figure is slightly optimistic; "
                 "lemll fit measures it on rows held out.",
             ],

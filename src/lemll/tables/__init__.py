@@ -6,7 +6,7 @@ numbers, dates, categories and texts into features. :func:`survey` tells what a 
 This room needs pandas (extra ``tables``).
 """
 
-from lemll.tables.columns import Column, inspect_column
+from lemll.tables.columns import Column, inspect_column, inspect_columns
 from lemll.tables.encoder import TableEncoder
 from lemll.tables.files import SUFFIXES, Frame, Table, read_table
 from lemll.tables.labels import (
@@ -29,6 +29,7 @@ __all__ = [
     "Table",
     "TableEncoder",
     "inspect_column",
+    "inspect_columns",
     "is_missing",
     "read_table",
     "read_truth",

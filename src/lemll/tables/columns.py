@@ -9,6 +9,7 @@ import numpy as np
 
 from lemll._types import Array, FloatArray, MatrixLike
 from lemll.exceptions import LemllError, import_extra
+from lemll.tables.files import Frame
 from lemll.tables.labels import is_missing
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "as_texts",
     "check_readable",
     "inspect_column",
+    "inspect_columns",
 ]
 
 Kind = Literal["number", "date", "category", "text", "ignored"]
@@ -66,16 +68,38 @@ class Column(NamedTuple):
         What was seen, for a reader.
     format : str
         The format of dates, as in ``datetime.strptime`` or "ISO8601"; otherwise empty.
+    has_hours : bool
+        Whether the dates have a time of day.
+    gaps : tuple of str
+        Texts in a column of numbers that count as missing.
     """
 
     name: str
     kind: Kind
     why: str
     format: str = ""
+    has_hours: bool = False
+    gaps: tuple[str, ...] = ()
+
+
+def inspect_columns(frame: Frame) -> list[Column]:
+    """Decide what each column of a frame holds.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Rows, without their labels.
+
+    Returns
+    -------
+    list of Column
+        The kinds, for example for the `columns` of `TableEncoder`.
+    """
+    return [inspect_column(name, frame[name]) for name in frame.columns]
 
 
 def inspect_column(name: str, cells: MatrixLike) -> Column:
-    """Decide what a column holds, from training rows.
+    """Decide what a column holds.
 
     Parameters
     ----------
@@ -112,12 +136,12 @@ def inspect_column(name: str, cells: MatrixLike) -> Column:
     if n_numbers >= _NUMBER_SHARE * len(known):
         if _is_counter(numbers):
             return Column(name, "ignored", "counts the rows")
-        other = ""
+        why = f"{np.nanmin(numbers):g} to {np.nanmax(numbers):g}{missing}"
+        odd: list[str] = []
         if n_numbers < len(known):
-            odd = next(text for text in texts if not np.isfinite(as_numbers([text])[0]))
-            other = f", {len(known) - n_numbers} not numbers ({odd[:20]!r}) count as missing"
-        why = f"{np.nanmin(numbers):g} to {np.nanmax(numbers):g}{missing}{other}"
-        return Column(name, "number", why)
+            odd = [text for text in different if not np.isfinite(as_numbers([text])[0])]
+            why += f", {len(known) - n_numbers} not numbers ({min(odd)[:20]!r}) count as missing"
+        return Column(name, "number", why, gaps=tuple(sorted(odd)))
     found = _date_format(different)
     if found is not None:
         return _date_column(name, texts, found, missing)
@@ -161,7 +185,10 @@ def _date_column(name: str, texts: list[str], found: str, missing: str) -> Colum
         other = found.replace("%d/%m", "%m/%d")
         if _parses(set(texts), other):
             why += " or month first: no day is above 12"
-    return Column(name, "date", why + missing, found)
+    column = Column(name, "date", why + missing, found)
+    dates = as_days(texts, column)
+    has_hours = bool(((dates.dt.hour != 0) | (dates.dt.minute != 0)).any())
+    return column._replace(has_hours=has_hours)
 
 
 def _is_counter(numbers: FloatArray) -> bool:
@@ -219,11 +246,15 @@ def as_texts(cells: MatrixLike, missing: str) -> Array:
 
 def check_readable(column: Column, cells: MatrixLike, read: Array) -> None:
     """Refuse new cells of a column if most of them are of another kind than in training."""
-    given = [cell for cell in cells if not is_missing(cell)]
-    lost = len(given) - int(read.sum())
-    if given and lost > 0.5 * len(given):
-        odd = next(c for c, ok in zip(cells, read, strict=True) if not ok and not is_missing(c))
+    known = set(column.gaps)
+    lost = [
+        cell
+        for cell, ok in zip(cells, read, strict=True)
+        if not ok and not is_missing(cell) and str(cell).strip() not in known
+    ]
+    given = len(lost) + int(read.sum())
+    if len(lost) > 0.5 * given:
         raise LemllError(
-            f"column {column.name!r} held {column.kind}s in the training rows, but {lost} of "
-            f"{len(given)} cells are none here, for example {str(odd)[:40]!r}; check the column"
+            f"column {column.name!r} held {column.kind}s in the training rows, but {len(lost)} of "
+            f"{given} cells are none here, for example {str(lost[0])[:40]!r}; check the column"
         )

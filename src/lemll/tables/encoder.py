@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -25,27 +27,32 @@ from lemll.tables.columns import (
     as_numbers,
     as_texts,
     check_readable,
-    inspect_column,
+    inspect_columns,
 )
 from lemll.tables.files import Frame
 
 __all__ = ["TableEncoder"]
 
 _NO_CATEGORY = "(missing)"
+_WORD = r"(?u)\b\w+\b"
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Numbers, dates, categories and texts of a frame as one matrix of features.
 
-    What a column holds is decided from the training rows. Numbers: gaps become the median, with a
-    column that marks them, and columns are standardised. Dates become the number of days, the
-    month, the weekday and the hour, and are then treated as numbers. Categories become one column
-    per frequent value; a gap is a value of its own, and unknown values count as rare ones. Texts
-    become tf-idf weights of words. Columns without information are ignored: those with one value,
-    without values, with ids, or with the number of the row.
+    What a column holds is decided from the training rows, or given as `columns`. Numbers: gaps
+    become the median, with a column that marks them, and columns are standardised. Dates become the
+    number of days, the month, the weekday and the hour, and are then treated as numbers. Categories
+    become one column per frequent value; a gap is a value of its own, and unknown values count as
+    rare ones. Texts become tf-idf weights of words. Columns without information are ignored: those
+    with one value, without values, with ids, or with the number of the row.
 
     Parameters
     ----------
+    columns : sequence of Column, optional
+        What the columns hold. Give `inspect_columns` of all rows if parts of them are compared, so
+        that all parts are encoded alike; medians, categories and words still come from the training
+        rows alone. By default the training rows decide.
     max_categories : int, default=30
         Largest number of columns per category; rare values share the last one.
     max_words : int, default=2000
@@ -74,7 +81,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     (4, 4)
     """
 
-    def __init__(self, *, max_categories: int = 30, max_words: int = 2000) -> None:
+    def __init__(
+        self,
+        *,
+        columns: Sequence[Column] | None = None,
+        max_categories: int = 30,
+        max_words: int = 2000,
+    ) -> None:
+        self.columns = columns
         self.max_categories = max_categories
         self.max_words = max_words
 
@@ -118,46 +132,56 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _fitted(self, X: Frame) -> Features:
         names = _check_frame(X)
-        self.columns_ = [inspect_column(name, X[name]) for name in names]
+        self.columns_ = self._settled(X, names)
         kinds = [(column.name, column.kind) for column in self.columns_]
-        if all(kind == "ignored" for _, kind in kinds):
-            reasons = "; ".join(f"{c.name}: {c.why}" for c in self.columns_[:5])
-            raise LemllError(f"no column can be used as a feature ({reasons}); add columns")
-        self._hours = tuple(
-            column.name
-            for column in self.columns_
-            if column.kind == "date" and _has_hours(as_days(X[column.name], column))
-        )
         prepared = self._prepare(X)
         numbers = [
             part
             for column in self.columns_
             if column.kind in ("number", "date")
-            for part in self._parts(column)
+            for part in _parts(column)
         ]
         categories = [name for name, kind in kinds if kind == "category"]
         words = check_whole("max_words", self.max_words, least=1)
         texts = [
             # One letter or digit can be a word, so that no text is without words.
             (name, TfidfVectorizer(max_features=words, sublinear_tf=True,
-                                   token_pattern=r"(?u)\b\w+\b"), name)
+                                   token_pattern=_WORD), name)
             for name, kind in kinds
-            if kind == "text"
+            # Without a word there is nothing to learn from the column in these rows.
+            if kind == "text" and any(re.search(_WORD, text) for text in prepared[name])
         ]  # fmt: skip
         one_hot = OneHotEncoder(
             handle_unknown="infrequent_if_exist",
             max_categories=check_whole("max_categories", self.max_categories, least=2),
         )
-        imputer = SimpleImputer(strategy="median", add_indicator=True)
+        imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
         parts = [
             ("numbers", make_pipeline(imputer, StandardScaler()), numbers),
             ("categories", one_hot, categories),
             *((f"words of {name}", vectorizer, column) for name, vectorizer, column in texts),
         ]
         self.transformer_ = ColumnTransformer([part for part in parts if len(part[2])])
+        if not self.transformer_.transformers:
+            reasons = "; ".join(f"{c.name}: {c.why}" for c in self.columns_[:5])
+            raise LemllError(f"no column can be used as a feature ({reasons}); add columns")
         self.feature_names_in_ = np.array(names, dtype=object)
         self.n_features_in_ = len(names)
         return _stored(self.transformer_.fit_transform(prepared))
+
+    def _settled(self, X: Frame, names: list[str]) -> list[Column]:
+        """Return what each column holds: as given, or as the rows show."""
+        if self.columns is None:
+            return inspect_columns(X)
+        given = {column.name: column for column in self.columns}
+        odd = next((name for name in (*names, *given) if (name in given) != (name in names)), None)
+        if odd is not None:
+            where = "the table has no such column" if odd in given else "columns does not have it"
+            raise LemllError(
+                f"columns must describe the columns of the table, but {where}: {odd!r}; pass "
+                "inspect_columns of the table"
+            )
+        return [given[name] for name in names]
 
     def transform(self, X: Frame) -> Features:
         """Encode rows.
@@ -211,7 +235,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _features(self) -> list[tuple[str, str]]:
         """Return the column and the name of each encoded feature."""
         check_is_fitted(self)
-        parts = {part: column.name for column in self.columns_ for part in self._parts(column)}
+        parts = {part: column.name for column in self.columns_ for part in _parts(column)}
         found: list[tuple[str, str]] = []
         for title, fitted, columns in self.transformer_.transformers_:
             if title == "numbers":
@@ -226,16 +250,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                     (owner, f"{owner} {name.removeprefix(f'{owner}_')}")
                     for owner, name in zip(owners, names, strict=True)
                 ]
-            else:
+            elif title != "remainder":  # texts without a word in the training rows
                 found += [(columns, f"{columns}: {w}") for w in fitted.get_feature_names_out()]
         return found
-
-    def _parts(self, column: Column) -> list[str]:
-        """Return the names of the parts of a date; other columns are one part."""
-        if column.kind != "date":
-            return [column.name]
-        parts = ["days", "month", "weekday"] + (["hour"] if column.name in self._hours else [])
-        return [f"{column.name} ({part})" for part in parts]
 
     def _prepare(self, X: Frame) -> Frame:
         """Return a frame whose columns have one type each."""
@@ -253,7 +270,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 made = self._date_parts(column, cells)
             else:
                 made = [as_texts(cells, _NO_CATEGORY if column.kind == "category" else "")]
-            names = self._parts(column) if column.kind == "date" else [column.name]
+            names = _parts(column)
             if prepared.keys() & set(names):
                 raise LemllError(
                     f"the parts of the date {column.name!r} have the name of a column, {names[0]!r}"
@@ -268,7 +285,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         pandas = import_extra("pandas", "tables", "Encoding a table")
         days = (dates - pandas.Timestamp(0)) / pandas.Timedelta(days=1)
         made = [days, dates.dt.month, dates.dt.day_of_week]
-        made += [dates.dt.hour] if column.name in self._hours else []
+        made += [dates.dt.hour] if column.has_hours else []
         return [np.asarray(part, dtype=np.float64) for part in made]
 
     def __sklearn_tags__(self) -> Tags:
@@ -295,9 +312,12 @@ def _check_frame(X: Frame) -> list[str]:
     return names
 
 
-def _has_hours(dates: MatrixLike) -> bool:
-    known = dates.dropna()
-    return bool(((known.dt.hour != 0) | (known.dt.minute != 0)).any())
+def _parts(column: Column) -> list[str]:
+    """Return the names of the parts of a date; other columns are one part."""
+    if column.kind != "date":
+        return [column.name]
+    parts = ["days", "month", "weekday"] + (["hour"] if column.has_hours else [])
+    return [f"{column.name} ({part})" for part in parts]
 
 
 def _stored(features: Features) -> Features:

@@ -128,7 +128,8 @@ def _cell(text: str, kept: bool) -> str | None:
 
 def _check_header(header: Sequence[object], path: Path) -> list[str]:
     """Return the names of the columns, or refuse a header that is none."""
-    names = ["" if _absent(name) else str(name).strip() for name in header]
+    # Headings of spreadsheets have line breaks, which nobody can type as an option.
+    names = ["" if _absent(name) else " ".join(str(name).split()) for name in header]
     if all(is_number(name.replace(",", ".")) for name in names):
         raise DatasetFormatError(
             "the first line must name the columns, but it holds numbers; add a line with names",

@@ -165,8 +165,9 @@ def _read_ids(table: Table, name: str) -> list[str]:
 def _column(table: Table, name: str, option: str) -> list[object]:
     columns = list(table.frame.columns)
     if name not in columns:
-        near = difflib.get_close_matches(name, columns, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(columns[:12])}"
+        folded = {column.casefold(): column for column in columns}
+        near = difflib.get_close_matches(name.casefold(), folded, n=1)
+        hint = f"did you mean {folded[near[0]]!r}?" if near else f"it has {', '.join(columns[:12])}"
         raise LemllError(f"{table.source} has no column {name!r} for {option}; {hint}")
     return list(table.frame[name])
 

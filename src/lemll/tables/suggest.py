@@ -9,7 +9,7 @@ import numpy as np
 
 from lemll._types import MatrixLike
 from lemll.exceptions import LemllError
-from lemll.tables.columns import Column, inspect_column
+from lemll.tables.columns import Column, inspect_columns
 from lemll.tables.files import Table
 from lemll.tables.labels import LabelSpec, is_missing, read_truth
 
@@ -63,7 +63,7 @@ def survey(table: Table) -> Survey:
     >>> survey(Table(frame, "photos")).label_columns
     ['sea']
     """
-    columns = [inspect_column(name, table.frame[name]) for name in table.frame.columns]
+    columns = inspect_columns(table.frame)
     labels, tags, ids = [], {}, []
     for column in columns:
         cells = table.frame[column.name]
@@ -104,6 +104,8 @@ def _separator(cells: MatrixLike) -> str | None:
         parts = Counter(part.strip() for text in texts for part in text.split(sign))
         joined = any(sign in text for text in texts)
         repeated = sum(parts.values()) >= _FEWEST_USES * len(parts)
-        if joined and repeated and max(map(len, parts)) <= _LONGEST_TAG:
+        # Tags combine in many ways. A comma in a few names of a category gives no other cells.
+        combined = sign != "," or len(parts) <= len(set(texts))
+        if joined and repeated and combined and max(map(len, parts)) <= _LONGEST_TAG:
             return sign
     return None

@@ -135,7 +135,7 @@ def _decode(path: Path, encoding: str | None, notes: list[str]) -> str:
 
 def _find_delimiter(text: str, path: Path) -> str:
     """Return the delimiter that gives all first records the same number of cells."""
-    first = text[: text.find("\n")] if "\n" in text else text
+    first = _first_record(text)
     candidates = [sign for sign in _DELIMITERS if sign in first]
     even = [sign for sign in candidates if _is_even(text, sign)]
     if len(even) == 1:
@@ -147,6 +147,17 @@ def _find_delimiter(text: str, path: Path) -> str:
         )
     # No delimiter fits: read with the most frequent one, which says where the records differ.
     return max(candidates, key=first.count, default=",")
+
+
+def _first_record(text: str) -> str:
+    """Return the text up to the first line break that is not within quotes."""
+    quotes = begin = 0
+    for line in io.StringIO(text, newline=""):
+        begin += len(line)
+        quotes += line.count('"')
+        if quotes % 2 == 0:
+            return text[:begin]
+    return text
 
 
 def _is_even(text: str, sign: str) -> bool:
@@ -170,7 +181,7 @@ def _parse(text: str, delimiter: str, path: Path) -> tuple[list[str], list[list[
             if not record:
                 continue
             if not header:
-                header = [cell.strip() for cell in record]
+                header = [" ".join(cell.split()) for cell in record]
                 continue
             if len(record) != len(header):
                 raise DatasetFormatError(

@@ -16,7 +16,7 @@ from lemll.datasets.tables.pages import unpacked_sizes
 from lemll.datasets.tables.text import Table
 from lemll.exceptions import DatasetFormatError, import_extra
 
-__all__ = ["METADATA_KEY", "read_parquet"]
+__all__ = ["METADATA_KEY", "names_its_labels", "read_parquet"]
 
 METADATA_KEY = b"lemll"
 _BATCH_CELLS = 2**22
@@ -41,6 +41,27 @@ def read_parquet(path: Path, max_expanded_bytes: int | None) -> Table:
     if not cells.size:
         raise DatasetFormatError("the table has no rows or no columns", file=str(path))
     return columns, cells, known
+
+
+def names_its_labels(path: str | Path) -> bool:
+    """Return whether a Parquet file says which of its columns are labels, as those of lemll do.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    bool
+        False also if the file does not exist or cannot be read.
+    """
+    parquet = import_extra("pyarrow.parquet", "store", "Reading Parquet")
+    try:
+        known = _known(parquet.read_schema(path).metadata or {}, Path(path))
+    except (ValueError, OSError):
+        return False
+    return "labels" in known
 
 
 def _charge(rows: int, width: int, raw: BinaryIO, budget: Budget) -> None:
