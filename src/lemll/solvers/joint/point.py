@@ -84,7 +84,7 @@ class Operators:
         self.dtype = np.dtype(dtype)
         self.cell_weight = None if cell_weight is None else cell_weight.astype(self.dtype)
         self.model: Model = model_for(features_for(X, self.dtype))
-        self.Y = Y.astype(self.dtype)
+        self.Y = Y.astype(self.dtype, copy=False)
         exact = ReconstructionOperator.of(W)
         self.roughness: Array = exact.diagonal()
         self.smoothness = exact.astype(self.dtype)
