@@ -17,6 +17,7 @@ from scipy.linalg import eigh
 from lemll._types import Array, Features, FloatArray
 from lemll._validation import check_memory, check_whole
 from lemll.fitting.kernels import Kernel, row_parts
+from lemll.solvers import solver_bytes
 
 __all__ = ["APPROXIMATIONS", "FourierFeatures", "MappedRows", "approximate", "kernel_excess"]
 
@@ -81,6 +82,7 @@ def approximate(
     *,
     approximation: Any,
     n_components: Any,
+    n_labels: int,
     seed: int,
     precision: str,
 ) -> MappedRows:
@@ -96,6 +98,8 @@ def approximate(
         The kind of features.
     n_components : int
         Number of features.
+    n_labels : int
+        Number of labels that are solved together, for the estimate of the memory.
     seed : int
         Seed of the landmarks or frequencies.
     precision : {"float64", "float32"}
@@ -120,9 +124,11 @@ def approximate(
             f"approximation='fourier' needs kernel='rbf', got {kernel.name!r}; use 'nystroem'."
         )
     dtype = np.dtype(precision)
+    # An array of this shape that takes no memory: the estimate uses only its shape.
+    shaped = np.broadcast_to(np.zeros((), dtype), (X.shape[0], n_components))
     check_memory(
-        dtype.itemsize * X.shape[0] * n_components,
-        f"Mapping {X.shape[0]} rows to {n_components} features",
+        shaped.nbytes + solver_bytes(shaped, n_labels, precision=precision),
+        f"Fitting {X.shape[0]} rows, {n_components} features of a kernel and {n_labels} labels",
         "lower n_components, fit fewer rows, or use precision='float32'",
     )
     generator = np.random.default_rng(seed)

@@ -66,6 +66,7 @@ def fit_equation9(
             X,
             approximation=estimator.approximation,
             n_components=estimator.n_components,
+            n_labels=widest,
             seed=seed,
             precision=estimator.precision,
         )
