@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,11 +87,32 @@ class LabelCoding:
         has no index, the result is an array, because a frame with another index would be joined to
         the wrong rows.
         """
+        return self.labels_of_parts([scores], X, thresholds)
+
+    def labels_of_parts(
+        self, parts: Iterable[Array], X: Features, thresholds: float | FloatArray
+    ) -> Any:
+        """Convert the scores of parts of the rows, one after the other, as `labels` does.
+
+        Sparse predictions never exist as one dense array.
+        """
+        decided = [self._decided(scores, thresholds) for scores in parts]
+        if self.multilabel and self.sparse:
+            return sparse.csr_array(sparse.vstack(decided, format="csr"))
+        labels = decided[0] if len(decided) == 1 else np.concatenate(decided)
+        frame = self.frame
+        if frame is not None and (row_index(X) is not None or not frame.has_index):
+            return frame.make(labels, X)
+        return labels
+
+    def _decided(self, scores: Array, thresholds: float | FloatArray) -> Any:
         if self.multilabel:
-            relevant = (scores > thresholds).astype(np.int64)
-            if self.frame is not None and (row_index(X) is not None or not self.frame.has_index):
-                return self.frame.make(relevant, X)
-            return sparse.csr_array(relevant) if self.sparse else relevant
+            relevant = scores > thresholds
+            return (
+                sparse.csr_array(relevant, dtype=np.int64)
+                if self.sparse
+                else (relevant.astype(np.int64))
+            )
         if len(self.classes) == 1:
             return np.repeat(self.classes, len(scores))
         if len(self.classes) == 2:

@@ -381,14 +381,32 @@ def available_bytes() -> int | None:
         free: int | None = psutil.virtual_memory().available
     except ImportError:
         free = _physical_bytes()
+    limits = [free, _cgroup_bytes(), _process_bytes()]
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _cgroup_bytes() -> int | None:
+    """Return what a container of Linux leaves to its processes, or None."""
     try:
         limit, used = _CGROUP_LIMIT.read_text().strip(), int(_CGROUP_USED.read_text())
     except (OSError, ValueError):
-        return free  # not in a container of Linux
-    if limit == "max":
-        return free
-    left = int(limit) - used
-    return left if free is None else min(free, left)
+        return None  # not in a container
+    return None if limit == "max" else int(limit) - used
+
+
+def _process_bytes() -> int | None:
+    """Return what the limit of this process (``ulimit -v``) leaves, or None."""
+    try:
+        import resource
+
+        import psutil
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    except (ImportError, OSError):
+        return None  # Windows has no such limit
+    if limit == resource.RLIM_INFINITY:
+        return None
+    return int(limit - psutil.Process().memory_info().vms)
 
 
 def _physical_bytes() -> int | None:

@@ -9,6 +9,7 @@
     ├── ChecksumError        (OSError)       a downloaded file is not the registered one
     ├── DownloadError        (OSError)       a download was refused or failed
     ├── StoreError           (OSError)       results cannot be written, or are damaged
+    ├── GraphFileError       (ValueError)    a file of a neighbour graph cannot be read
     ├── ModelFileError       (ValueError)    a model file cannot be read or written
     ├── NotEnoughMemoryError (MemoryError)   refused before memory is allocated
     ├── ProtocolError        (ValueError)    a protocol file cannot be read or is not valid
@@ -27,6 +28,7 @@ __all__ = [
     "DatasetFormatError",
     "DatasetNotFoundError",
     "DownloadError",
+    "GraphFileError",
     "LemllError",
     "MissingExtraError",
     "ModelFileError",
@@ -105,6 +107,10 @@ class DownloadError(LemllError, OSError):
 
 class StoreError(LemllError, OSError):
     """A store of results cannot be written, or its files are damaged."""
+
+
+class GraphFileError(LemllError, ValueError):
+    """A file of a neighbour graph cannot be read."""
 
 
 class ModelFileError(LemllError, ValueError):

@@ -338,7 +338,7 @@ def settle_optimality(
 
 def store_model(
     estimator: Estimator,
-    kernel: Kernel | None,
+    kernel: Any,
     X: Features,
     coef: FloatArray,
     intercept: FloatArray,
@@ -350,10 +350,11 @@ def store_model(
     estimator : estimator
         This function sets `intercept_`, and either `coef_` or `dual_coef_`, `X_fit_` and
         `kernel_`.
-    kernel : Kernel or None
+    kernel : Kernel, FourierFeatures or None
         The kernel.
-    X : ndarray or csr_array of shape (n_samples, n_features)
-        Training rows.
+    X : ndarray or csr_array of shape (n_samples, n_features), or None
+        The rows with which a new row is compared: training rows or landmarks. None for Fourier
+        features, which compare with none.
     coef : ndarray of shape (n_labels, n_features) or (n_labels, n_samples)
         Coefficients of the features or of the samples.
     intercept : ndarray of shape (n_labels,)
@@ -368,7 +369,7 @@ def store_model(
         return
     estimator.dual_coef_ = coef
     estimator.kernel_ = kernel
-    if kernel.name != "precomputed":
+    if X is not None and kernel.name != "precomputed":
         # Copy the rows: if the caller changes X later, the model must not change.
         estimator.X_fit_ = X.copy()
 
@@ -388,7 +389,7 @@ def model_outputs(estimator: Estimator, X: Features) -> FloatArray:
     ndarray of shape (n_samples, n_labels)
         ``Theta x + b``, or ``sum_j a_j k(x_j, x) + b``.
     """
-    kernel: Kernel | None = getattr(estimator, "kernel_", None)
+    kernel = getattr(estimator, "kernel_", None)
     if kernel is None:
         return np.asarray(X @ estimator.coef_.T + estimator.intercept_, dtype=np.float64)
     outputs = np.tile(estimator.intercept_, (X.shape[0], 1))

@@ -14,6 +14,7 @@ TRUSTED: frozenset[str] = frozenset(
         "lemll.enhancers.lemll.LEMLLEnhancer",
         "lemll.enhancers.ml2.ML2Enhancer",
         "lemll.enhancers.mlfe.MLFEEnhancer",
+        "lemll.fitting.approximations.FourierFeatures",
         "lemll.fitting.kernels.Kernel",
         "lemll.fitting.scaling._Scaling",
         "lemll.fitting.scaling._unchanged",

@@ -1,5 +1,6 @@
 """The objective of LEMLL, Eq. (9): value, gradient, tube loss and the certifying duality gap."""
 
+from lemll.objective.blocks import LARGE_LABEL_BYTES, duality_gap_by_blocks, proven_gap
 from lemll.objective.certificate import (
     DualityGap,
     GapParts,
@@ -23,6 +24,7 @@ from lemll.objective.features import CERTIFICATE_BLOCK_BYTES, CentredKernel, Shi
 
 __all__ = [
     "CERTIFICATE_BLOCK_BYTES",
+    "LARGE_LABEL_BYTES",
     "CentredKernel",
     "DualityGap",
     "GapParts",
@@ -31,10 +33,12 @@ __all__ = [
     "ShiftedFeatures",
     "best_share",
     "duality_gap",
+    "duality_gap_by_blocks",
     "exact_step",
     "lemll_gradient",
     "lemll_objective",
     "objective_value",
+    "proven_gap",
     "row_norms",
     "smallest_objective",
     "tube_loss",

@@ -64,6 +64,26 @@ class ShiftedFeatures:
             residuals[rows] -= block @ coef.T
         return residuals
 
+    def residuals_of(
+        self, rows: slice, U: FloatArray, coef: FloatArray, intercept: FloatArray
+    ) -> FloatArray:
+        """Return some rows of `residuals`; U holds these rows only."""
+        residuals: FloatArray = U - (intercept + coef @ self._shift)
+        residuals -= self._rows(rows) @ coef.T
+        return residuals
+
+    def correlation_of(self, rows: slice, half_dual: FloatArray) -> FloatArray:
+        """Return ``half_dual' X`` of some rows, with shifted X; `half_dual` holds these rows."""
+        return np.asarray((self._rows(rows).T @ half_dual).T)
+
+    def without_sums(self, correlation: FloatArray, sums: FloatArray) -> FloatArray:
+        """Remove from the sum of `correlation_of` what the rounded column sums contribute."""
+        return np.asarray(correlation - np.outer(sums, self._mean - self._shift))
+
+    def _rows(self, rows: slice) -> Features:
+        block = self._matrix[rows]
+        return block if self._shifted else block - self._shift
+
     def square(self, coef: FloatArray) -> float:
         """Return ``|Theta|_F^2``."""
         return float(np.vdot(coef, coef))

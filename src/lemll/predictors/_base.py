@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -46,6 +46,8 @@ __all__ = [
 ]
 
 _FOLDS = 5
+# Predictions are made in parts whose scores have at most this size.
+_SCORE_BYTES = 1 << 26
 # Few rows may be without a label by chance.
 _FEWEST_ROWS_TO_WARN = 20
 
@@ -170,26 +172,34 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             the index of X. If X has no index, for example after a transformer in a pipeline, an
             array is returned, because a frame with another index would be joined to wrong rows.
         """
-        scores = self._validated_scores(X)
-        self._warn_untagged(scores)
-        return self._coding.labels(scores, X, self.thresholds_)
+        rows = self._validated_rows(X)
+        empty = 0
+
+        def watched() -> Iterator[FloatArray]:
+            nonlocal empty
+            for scores in self._score_parts(rows):
+                empty += int((scores <= self.thresholds_).all(axis=1).sum())
+                yield scores
+
+        labels = self._coding.labels_of_parts(watched(), X, self.thresholds_)
+        self._warn_untagged(empty, rows.shape[0])
+        return labels
 
     def _note_tags(self, Y: LabelArray) -> None:
         """Remember whether most training rows have a relevant label."""
         self._mostly_tagged = bool((Y == 1).any(axis=1).mean() > 0.5)
 
-    def _warn_untagged(self, scores: FloatArray) -> None:
+    def _warn_untagged(self, empty: int, n_rows: int) -> None:
         """Warn if most rows get no label although most training rows have one."""
         # Learners with thresholds of their own have no parameter of this name.
         expected = getattr(self, "_mostly_tagged", False) and "thresholds" in self.get_params()
         # A single label is simply not predicted; that is an answer.
-        several = self._coding.multilabel and scores.shape[1] > 1
+        several = self._coding.multilabel and len(self.thresholds_) > 1
         if not (expected and several and self.thresholds == "zero"):
             return
-        empty = int((scores <= self.thresholds_).all(axis=1).sum())
-        if len(scores) >= _FEWEST_ROWS_TO_WARN and empty > len(scores) / 2:
+        if n_rows >= _FEWEST_ROWS_TO_WARN and empty > n_rows / 2:
             warn_caller(
-                f"{type(self).__name__} predicts no label in {empty} of {len(scores)} rows: no "
+                f"{type(self).__name__} predicts no label in {empty} of {n_rows} rows: no "
                 "score is above 0; fit it with thresholds='f1' to choose one threshold per "
                 "label, or rank the labels by decision_function.",
                 UserWarning,
@@ -210,13 +220,16 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         ndarray of shape (n_samples, k)
             Names as in `label_names_`. If scores are equal, the earlier label comes first.
         """
-        scores = self._validated_scores(X)
+        rows = self._validated_rows(X)
         k = check_whole("k", k, least=1)
-        if k > scores.shape[1]:
-            raise ValueError(f"k={k} must not exceed the number of labels, {scores.shape[1]}.")
-        order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-        names: Array = self.label_names_[order]
-        return names
+        n_labels = len(self.label_names_)
+        if k > n_labels:
+            raise ValueError(f"k={k} must not exceed the number of labels, {n_labels}.")
+        parts = [
+            self.label_names_[np.argsort(-scores, axis=1, kind="stable")[:, :k]]
+            for scores in self._score_parts(rows)
+        ]
+        return np.concatenate(parts)
 
     def predict_distribution(self, X: MatrixLike) -> FloatArray:
         """Estimate how much each label matters in new rows.
@@ -258,12 +271,20 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             )
         return self._coding.frame.make(np.asarray(values), X)
 
-    def _validated_scores(self, X: Features) -> FloatArray:
+    def _validated_rows(self, X: Features) -> Features:
         check_is_fitted(self)
-        rows = validate_data(
+        return validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )
-        return self._score(rows)
+
+    def _validated_scores(self, X: Features) -> FloatArray:
+        return self._score(self._validated_rows(X))
+
+    def _score_parts(self, rows: Features) -> Iterator[FloatArray]:
+        """Yield the scores of validated rows in parts of limited size."""
+        step = max(1, _SCORE_BYTES // (8 * len(self.label_names_)))
+        for start in range(0, rows.shape[0], step):
+            yield self._score(rows[start : start + step])
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -69,6 +69,15 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         Degree of the polynomial kernel.
     coef0 : float, default=1.0
         Constant c of the polynomial and the sigmoid kernel.
+    approximation : {"nystroem", "fourier"} or None, default=None
+        Replace the kernel by `n_components` features, so that time and memory grow with the
+        number of rows and not with its square. "nystroem" compares rows with randomly chosen
+        training rows. "fourier" uses random waves; it needs the "rbf" kernel. The certificate
+        `optimality_` then holds for the approximate kernel; `kernel_gap_` for the exact one.
+    n_components : int, default=1000
+        Number of features of the approximation. Nystroem uses at most as many as there are rows.
+    random_state : int, default=0
+        Seed of the approximation.
     scale : {"none", "standard", "maxabs", "auto"}, default="none"
         Scaling of the columns of X, learned from the training rows. "none" changes nothing, as in
         the paper. "standard" subtracts the mean and divides by the standard deviation; sparse
@@ -76,14 +85,20 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         "standard", or "maxabs" for sparse features. Use it if columns have different units.
     n_neighbors : int, default=10
         Number of neighbours that rebuild a row. If there are fewer rows, all other rows are used.
+    neighbors : {"auto", "exact", "approximate"}, default="auto"
+        How neighbours are searched. "exact" compares all pairs of rows. "approximate" needs
+        pynndescent (``pip install 'lemll[ann]'``). "auto" is exact up to 100,000 rows.
+        `neighbor_search_` says which search was used and how good it was.
     reg_policy : {"always", "auto"}, default="always"
         When to regularise the local Gram matrices of LLE: always, or only if they are singular.
         The published figures were computed with "auto". It makes the solver about twenty times
         slower on data whose neighbours almost coincide, and it does not predict better.
-    graph : csr_array of shape (n_samples, n_samples), optional
-        Precomputed LLE weights W of the training rows, from
-        `lemll.topology.reconstruction_weights`. If given, `n_neighbors` and `reg_policy` are not
-        used. The graph is valid only for these rows, so it cannot be used in cross-validation.
+    graph : csr_array of shape (n_samples, n_samples), NeighborGraph, str or Path, optional
+        Precomputed LLE weights W of the training rows: from
+        `lemll.topology.reconstruction_weights` or `lemll.topology.neighbor_graph`, or the file
+        that `lemll.topology.save_graph` wrote. If given, `n_neighbors`, `neighbors` and
+        `reg_policy` are not used. The graph is valid only for these rows, so it cannot be used in
+        cross-validation.
     thresholds : {"zero", "f1", "hamming"}, default="zero"
         A label is predicted if its score is above its threshold. "zero" uses 0 for all labels, as
         in the paper. "f1" and "hamming" choose one threshold per label: the one with the best F1,
@@ -93,12 +108,18 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         Whether `predict_proba` exists. It needs five more fits, of parts of the rows, which give
         scores of rows that a model has not seen; the lines that turn scores into log-odds are
         fitted to these.
+    label_block : int, optional
+        Solve this many labels at a time, which needs less memory. Then the tube loss of a row is
+        a sum over the blocks of labels,
+        :math:`\sum_g L_\varepsilon(\|u_{ig}-\Theta_g x_i-b_g\|)`.
+        With ``epsilon=0`` this is the same problem. By default all labels are solved together.
     tol : float, default=1e-4
         The solver stops when the certified relative duality gap is at most this.
     max_iter : int, default=1000
         Largest number of iterations of the solver.
     precision : {"float64", "float32"}, default="float64"
-        Floating-point precision of the iterates. The certificate is always computed in float64.
+        Floating-point precision of the iterates and of `numerical_labels_`. The certificate is
+        always computed in float64.
     verbose : int, default=0
         If positive, print a progress line to standard error.
 
@@ -115,16 +136,26 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         probably relevant, that is, whether its numerical label is positive. For degrees: whether
         they are above 1/2.
     label_distribution_ : ndarray of shape (n_samples, n_labels)
-        The logistic function of U, divided by the sum of each row.
+        The logistic function of U, divided by the sum of each row. Computed when it is read.
     dual_coef_ : ndarray of shape (n_labels, n_samples)
         Replaces `coef_` if a kernel is used: the coefficients a of the outputs
-        :math:`\sum_j a_j k(x_j, x)+b`. Each row sums to zero.
+        :math:`\sum_j a_j k(x_j, x)+b`. Each row sums to zero. With an approximation: the
+        coefficients of the landmark rows, or of the waves; then rows do not sum to zero.
     X_fit_ : ndarray or csr_array
-        A copy of the training rows. Set only for a kernel that is not precomputed.
+        A copy of the training rows; of the landmarks for Nystroem features. Set only for a kernel
+        that is not precomputed, and not for Fourier features.
     kernel_ : object
         The name of the kernel and the parameters used. Set only if a kernel is used. For dense
         rows, "poly" and "cosine" are computed relative to the mean of the training rows, so that
         features far from the origin do not lose digits. This changes only `intercept_`.
+    neighbor_search_ : dict
+        How the neighbours were found: "search" ("exact", "approximate", or "given" for a matrix
+        passed as `graph`), "recall" (the share of the true neighbours, measured on a sample)
+        and "checked_rows" (the size of the sample).
+    kernel_gap_ : float
+        Only for Nystroem features without `label_block` and without unknown cells: certified
+        relative gap of the solution to the minimum of Eq. (9) with the exact kernel. Up to 20,000
+        rows it is computed from all kernel values; for more rows it is a coarser upper bound.
     objective_ : float
         Eq. (9) at the solution.
     objective_trace_ : ndarray
@@ -190,12 +221,17 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         kernel_gamma: str | float = "variance",
         degree: int = 3,
         coef0: float = 1.0,
+        approximation: str | None = None,
+        n_components: int = 1000,
+        random_state: int = 0,
         scale: str = "none",
         n_neighbors: int = 10,
+        neighbors: str = "auto",
         reg_policy: str = "always",
         graph: SparseMatrix = None,
         thresholds: Thresholds = "zero",
         probability: bool = False,
+        label_block: int | None = None,
         tol: float = 1e-4,
         max_iter: int = 1000,
         precision: str = "float64",
@@ -209,29 +245,37 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         self.kernel_gamma = kernel_gamma
         self.degree = degree
         self.coef0 = coef0
+        self.approximation = approximation
+        self.n_components = n_components
+        self.random_state = random_state
         self.scale = scale
         self.n_neighbors = n_neighbors
+        self.neighbors = neighbors
         self.reg_policy = reg_policy
         self.graph = graph
         self.thresholds = thresholds
         self.probability = probability
+        self.label_block = label_block
         self.tol = tol
         self.max_iter = max_iter
         self.precision = precision
         self.verbose = verbose
 
+    @property
+    def label_distribution_(self) -> FloatArray:
+        """Label distribution of the training rows, computed from `numerical_labels_`."""
+        return normalize(self.numerical_labels_)
+
     def _fit(self, X: Features, Y: LabelArray) -> None:
-        self.label_distribution_ = normalize(fit_equation9(self, self._learn_scaling(X), Y))
+        fit_equation9(self, self._learn_scaling(X), Y)
         self.completed_labels_ = Y
 
     def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
         U = fit_equation9(self, self._learn_scaling(X), Y, weight)
-        self.label_distribution_ = normalize(U)
         self.completed_labels_ = np.where(Y < 0, U > 0, Y).astype(np.int8)
 
     def _fit_degrees(self, X: Features, D: FloatArray, weight: FloatArray | None) -> None:
         U = fit_equation9(self, self._learn_scaling(X), D, weight)
-        self.label_distribution_ = normalize(U)
         relevant = D > 0.5 if weight is None else np.where(weight > 0, D > 0.5, U > 0)
         self.completed_labels_ = relevant.astype(np.int8)
 

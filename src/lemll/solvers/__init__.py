@@ -40,7 +40,7 @@ where F is the objective and D is the value of a dual point, which is at most th
 from lemll.objective import CentredKernel
 from lemll.solvers.boxqp import BoxQpSolution, solve_box_qp
 from lemll.solvers.distributed import BlocksLostError, RowBlock, solve_blocks
-from lemll.solvers.interface import LemllSolution, Progress
+from lemll.solvers.interface import LemllSolution, Progress, Status
 from lemll.solvers.joint import (
     GridPoint,
     JointProblem,
@@ -88,6 +88,7 @@ __all__ = [
     "Progress",
     "RowBlock",
     "SignMsvrSolution",
+    "Status",
     "SubsetsSolution",
     "kernel_bytes",
     "solve_blocks",

@@ -24,7 +24,7 @@ from lemll.topology.rows import (
     check_n_neighbors,
 )
 
-__all__ = ["Candidates", "nearest_neighbors", "sweep", "worker_threads"]
+__all__ = ["Candidates", "nearest_among_all", "nearest_neighbors", "sweep", "worker_threads"]
 
 
 # If a tile has more candidates than this multiple of the number kept, it is filtered a second time.
@@ -107,7 +107,7 @@ def _nearest(rows: Rows, n_neighbors: int) -> tuple[IndexArray, FloatArray]:
     beyond = candidates.closeness[:, -1].astype(np.float64) * -2 * (1 - _slack(rows))
     doubtful = np.flatnonzero(~(distance[:, -1] < beyond))
     if width < rows.n_samples - 1 and len(doubtful):
-        index[doubtful], distance[doubtful] = _nearest_by_float64(rows, doubtful, n_neighbors)
+        index[doubtful], distance[doubtful] = nearest_among_all(rows, doubtful, n_neighbors)
     return index, distance
 
 
@@ -124,7 +124,7 @@ def _ranked(
     return np.take_along_axis(index, order, axis=1), np.take_along_axis(distance, order, axis=1)
 
 
-def _nearest_by_float64(
+def nearest_among_all(
     rows: Rows, which: IndexArray, n_neighbors: int
 ) -> tuple[IndexArray, FloatArray]:
     """Return the nearest rows of some rows, from float64 bounds of all pairs."""

@@ -79,6 +79,10 @@ class ReconstructionOperator:
         """Return (I - W)' R."""
         return self._adjoint @ R
 
+    def adjoint_rows(self, rows: slice, R: Any) -> Features:
+        """Return some rows of (I - W)' R."""
+        return self._adjoint[rows] @ R
+
     def matmat(self, U: FloatArray) -> Features:
         """Return M U."""
         return self._adjoint @ (self._residual @ U)

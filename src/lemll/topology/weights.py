@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from lemll._types import Features, FloatArray, IndexArray, SparseMatrix
 from lemll._validation import check_finite, is_sparse
-from lemll.topology.neighbors import nearest_neighbors
+from lemll.topology.neighbors import worker_threads
 from lemll.topology.rows import check_features
+from lemll.topology.search import find_neighbors
 
 __all__ = [
     "check_graph",
@@ -33,12 +36,19 @@ SUM_ROUNDING, WORST_SUM = 1e-12, 1e-3
 
 # Blocks of this size stay in the cache. Except for very wide X, no temporary array is larger.
 CACHE_BYTES = 1 << 21
+# Gram matrices are solved in groups of at most this size, one group per thread at a time.
+GRAM_BYTES = 1 << 25
 # A Gram matrix with a trace below this has lost digits to underflow.
 UNDERFLOW = 2.0**-900
 
 
 def reconstruction_weights(
-    X: Features, n_neighbors: int = 10, *, reg: float = 1e-3, reg_policy: str = "always"
+    X: Features,
+    n_neighbors: int = 10,
+    *,
+    reg: float = 1e-3,
+    reg_policy: str = "always",
+    neighbors: str = "exact",
 ) -> Features:
     r"""Return the weights that rebuild every row from its K nearest rows, Eq. 6.
 
@@ -58,6 +68,8 @@ def reconstruction_weights(
     reg_policy : {"auto", "always", "absolute"}, default="always"
         "auto" regularises only singular local Gram matrices, "always" all of them. "absolute" also
         regularises all of them, but by `reg` itself and not relative to the trace.
+    neighbors : {"exact", "approximate", "auto"}, default="exact"
+        How neighbours are searched; see `find_neighbors`.
 
     Returns
     -------
@@ -68,6 +80,7 @@ def reconstruction_weights(
     See Also
     --------
     nearest_neighbors : Only the neighbours.
+    neighbor_graph : W together with how the neighbours were found.
     ReconstructionOperator : The matrix M of Eq. 8, from W.
 
     Notes
@@ -91,8 +104,8 @@ def reconstruction_weights(
     array([0.5, 0. , 0.5, 0. ])
     """
     X = check_features(X)
-    neighbors = nearest_neighbors(X, n_neighbors)
-    return graph_of(neighbors, local_weights(X, neighbors, reg=reg, reg_policy=reg_policy))
+    index = find_neighbors(X, n_neighbors, search=neighbors).index
+    return graph_of(index, local_weights(X, index, reg=reg, reg_policy=reg_policy))
 
 
 def graph_of(neighbors: IndexArray, weights: FloatArray) -> Features:
@@ -164,8 +177,21 @@ def local_weights(
     # With more neighbours than features, the differences are linearly dependent and G is singular.
     if reg_policy == "auto" and neighbors.shape[1] > X.shape[1]:
         reg_policy = "always"
-    grams = local_grams(X, neighbors, rescale=reg_policy != "absolute")
-    return weights_of_grams(grams, reg=reg, reg_policy=reg_policy)
+    weights = np.empty(neighbors.shape)
+
+    def solve(part: slice) -> None:
+        grams = local_grams(X, neighbors, rescale=reg_policy != "absolute", part=part)
+        weights[part] = weights_of_grams(grams, reg=reg, reg_policy=reg_policy)
+
+    # All Gram matrices together would need K times the memory of the graph.
+    step = max(1, GRAM_BYTES // (8 * neighbors.shape[1] ** 2))
+    parts = [slice(i, min(i + step, len(neighbors))) for i in range(0, len(neighbors), step)]
+    if len(parts) <= 1:
+        solve(slice(0, len(neighbors)))
+        return weights
+    with worker_threads() as workers, ThreadPoolExecutor(workers) as pool:
+        list(pool.map(solve, parts))
+    return weights
 
 
 def weights_of_grams(grams: FloatArray, *, reg: float, reg_policy: str) -> FloatArray:
@@ -270,7 +296,9 @@ def check_graph(W: SparseMatrix, n_samples: int, *, sum_to_one: bool = True) -> 
     return graph
 
 
-def local_grams(X: Features, neighbors: IndexArray, *, rescale: bool = True) -> FloatArray:
+def local_grams(
+    X: Features, neighbors: IndexArray, *, rescale: bool = True, part: slice | None = None
+) -> FloatArray:
     r"""Return the local Gram matrices of Eq. 7, each up to a factor.
 
     The entries are :math:`(G_i)_{jk} = (x_i - x_j)^T (x_i - x_k)` for the neighbours j, k of row i.
@@ -286,30 +314,33 @@ def local_grams(X: Features, neighbors: IndexArray, *, rescale: bool = True) -> 
     rescale : bool, default=True
         Whether to scale matrices that would underflow. If False, entries may underflow to 0.
         Features whose squares overflow are always scaled.
+    part : slice, optional
+        The rows whose matrices are wanted; by default all.
 
     Returns
     -------
     ndarray of shape (n_samples, n_neighbors, n_neighbors)
         The matrices G_i.
     """
-    n_samples, n_neighbors = neighbors.shape
+    part = slice(0, len(neighbors)) if part is None else part
+    around = np.column_stack([np.arange(part.start, part.stop), neighbors[part]])
+    n_samples, n_neighbors = len(around), neighbors.shape[1]
     grams = np.empty((n_samples, n_neighbors, n_neighbors))
-    around = np.column_stack([np.arange(n_samples), neighbors])
     values = X.data if is_sparse(X) else X
     huge = float(max(values.max(initial=0), -values.min(initial=0))) > 2.0**500
     width = X.shape[1]
     if is_sparse(X):
-        width = min(width, 4 * (n_neighbors + 1) * (X.nnz // n_samples + 1))
+        width = min(width, 4 * (n_neighbors + 1) * (X.nnz // X.shape[0] + 1))
     step = max(1, CACHE_BYTES // (8 * width * n_neighbors))
     for start in range(0, n_samples, step):
-        part = slice(start, min(start + step, n_samples))
-        rows = _dense_rows(X, around[part])
+        block = slice(start, min(start + step, n_samples))
+        rows = _dense_rows(X, around[block])
         # Squares overflow above 2^512. The factor is a power of two, so it causes no rounding.
         if huge:
             rows *= 2.0**-530
         difference = rows[:, 1:] - rows[:, :1]
-        np.matmul(difference, difference.transpose(0, 2, 1), out=grams[part])
-        weak = np.flatnonzero(np.trace(grams[part], axis1=1, axis2=2) < UNDERFLOW)
+        np.matmul(difference, difference.transpose(0, 2, 1), out=grams[block])
+        weak = np.flatnonzero(np.trace(grams[block], axis1=1, axis2=2) < UNDERFLOW)
         if rescale and len(weak):
             largest = np.abs(difference[weak]).max(axis=(1, 2), keepdims=True, initial=0)
             strong = np.ldexp(difference[weak], -np.frexp(largest)[1])

@@ -14,6 +14,7 @@ from lemll.experiments.protocols.names import unknown_name
 __all__ = ["CHOICES", "check_from_file"]
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
+    "approximation": ("nystroem", "fourier"),
     "coding": ("admm", "lasso"),
     "combine": ("confidences", "votes"),
     "composition": ("product", "minimum"),
@@ -25,6 +26,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "kernel_gamma": ("variance", "distance"),
     "max_features": ("sqrt", "log2"),
     "measure": ("jaccard", "cosine"),
+    "neighbors": ("exact", "approximate", "auto"),
     "noise": ("squared", "rows"),
     "normalization": ("sum", "sigmoid", "softmax"),
     "normalize_rows": ("auto",),

@@ -267,7 +267,8 @@ class FoldPath:
         across = new if kernel is None else kernel.values(new, known)
         if self._n_neighbors is None:
             return across, partial(_fixed_labels, features, Y, weight, self._options)
-        W = local_graph(known, kernel, self._n_neighbors, self._reg_policy)
+        wanted = self._n_neighbors, self._reg_policy
+        W = local_graph(known, kernel, *wanted, neighbors="auto").W
         return across, partial(LogicalPath(features, Y, W, weight).solve, **self._options)
 
 

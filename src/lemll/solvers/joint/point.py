@@ -76,7 +76,7 @@ class LabelOperators:
     ) -> None:
         self.dtype = np.dtype(dtype)
         self.cell_weight = None if cell_weight is None else cell_weight.astype(self.dtype)
-        self.Y = Y.astype(self.dtype)
+        self.Y = Y.astype(self.dtype, copy=False)
         exact = ReconstructionOperator.of(W)
         self.roughness: Array = exact.diagonal()
         self.smoothness = exact.astype(self.dtype)

@@ -27,9 +27,11 @@ from lemll._types import (
 from lemll._validation import is_sparse
 from lemll.objective import (
     CERTIFICATE_BLOCK_BYTES,
+    LARGE_LABEL_BYTES,
     DualityGap,
     LemllPoint,
     duality_gap,
+    proven_gap,
     smallest_objective,
 )
 from lemll.solvers.interface import (
@@ -73,6 +75,10 @@ ENTRY = 12
 ROW = 3 * 11 * ENTRY + 20 * 8
 # Largest number of n_samples x n_labels arrays that exist at the same time in each phase.
 LABELS_FACTORISING, LABELS_SEARCHING, LABELS_CERTIFYING = 6, 20, 14
+# Bytes per row that a search in float32 adds: its own I - W, transpose and scaled transpose.
+ROW_SINGLE = 3 * 11 * (ENTRY - 4)
+# Bytes per cell of Y of a small problem in float32, at the certificate.
+CELL_SMALL_SINGLE = 120
 # Number of n_features x n_labels arrays.
 WEIGHTS = 8
 # Number of blocks of a kernel that exist at the same time while it is computed and checked.
@@ -248,7 +254,7 @@ class JointProblem:
                 # The search stopped between two certificates, so its dual point may be old.
                 point.certified_gap()
             half_dual = point.half_dual
-            certificate = duality_gap(
+            certificate = proven_gap(
                 *data[:3],
                 unknowns,
                 **weights._asdict(),
@@ -420,14 +426,14 @@ def solve_logical(
     )
 
 
-def solver_bytes(X: Features, n_labels: int) -> int:
-    """Estimate the peak memory that `solve_joint` allocates in float64, without its arguments.
+def solver_bytes(X: Features, n_labels: int, *, precision: str = "float64") -> int:
+    """Estimate the peak memory that `solve_joint` allocates, without its arguments.
 
     The estimate is slightly too large on purpose. It counts one copy of the features (centred, or
     sparse with the transpose), the graph with ten neighbours per row, and the arrays of labels. If
     a matrix is factorised, it also counts two square matrices whose order is the smaller of
-    n_samples and n_features. A search in float32 does not need more, except if float64 must
-    finish it; then it needs half as much in addition.
+    n_samples and n_features. If rounding stops a search in float32, float64 finishes it, which
+    needs about twice as much.
 
     Parameters
     ----------
@@ -435,6 +441,8 @@ def solver_bytes(X: Features, n_labels: int) -> int:
         Features. Only their shape and the number of their entries are used.
     n_labels : int
         Number of columns of Y.
+    precision : {"float64", "float32"}, default="float64"
+        Precision of the search.
 
     Returns
     -------
@@ -451,24 +459,34 @@ def solver_bytes(X: Features, n_labels: int) -> int:
     n_samples, n_features = (int(size) for size in X.shape)
     order = min(n_samples, n_features)
     square = 8 * order**2 if order <= models.MAX_DENSE_ORDER else 0
+    single = precision == "float32"
+    real = 4 if single else 8
     labels, weights = 8 * n_samples * n_labels, 8 * n_features * n_labels
-    dense = 8 * n_samples * n_features
+    dense = real * n_samples * n_features
+    row = ROW
+    searching, certifying = LABELS_SEARCHING * labels, LABELS_CERTIFYING * labels
+    if single:
+        row += ROW_SINGLE
+        # One float64 copy of Y beside the search. The certificate of a small problem does not go
+        # by blocks, so float64 arrays of all rows come on top.
+        searching = searching // 2 + labels
+        certifying = searching if labels > LARGE_LABEL_BYTES else CELL_SMALL_SINGLE * labels // 8
     if is_sparse(X):
-        features = 2 * ENTRY * int(X.nnz)
-        block = min(dense, centred.BLOCK_BYTES)
+        features = 2 * (ENTRY if real == 8 else ENTRY - 4) * int(X.nnz)
+        block = min(8 * n_samples * n_features, centred.BLOCK_BYTES)
         # A block is dense in float64 and, for a matrix by features, perhaps rounded to float32.
         building = block * (1.0 if n_samples <= n_features else 1.5) if square else 0.0
-        certifying = 8 * int(X.nnz)
+        converting = 8 * int(X.nnz)
     else:
         features = dense
-        building, certifying = dense / 2, min(dense, CERTIFICATE_BLOCK_BYTES)
+        building, converting = dense / 2, min(dense, CERTIFICATE_BLOCK_BYTES)
     peak = max(
         2 * square + building,
         2 * square + LABELS_FACTORISING * labels,
-        2 * square + LABELS_SEARCHING * labels + WEIGHTS * weights,
-        2 * square + LABELS_CERTIFYING * labels + WEIGHTS * weights + certifying,
+        2 * square + searching + WEIGHTS * weights,
+        2 * square + certifying + WEIGHTS * weights + converting,
     )
-    return int(MARGIN * (features + ROW * n_samples + peak))
+    return int(MARGIN * (features + row * n_samples + peak))
 
 
 def kernel_bytes(n_samples: int, n_labels: int) -> int:

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from lemll._types import Array
-from lemll.objective import duality_gap, row_norms, smallest_objective, tube_weights, weighed
+from lemll.objective import proven_gap, row_norms, smallest_objective, tube_weights, weighed
 from lemll.solvers.interface import Callback, Progress, Status
 from lemll.solvers.joint.point import Direction, LabelOperators, Operators, Point, Weights
 from lemll.topology import ReconstructionOperator
@@ -179,7 +179,7 @@ class JointSearch(Search):
             unknowns = point.unknowns()
             if not again:
                 point.certified_gap(self.tol * point.objective)
-            certificate = duality_gap(
+            certificate = proven_gap(
                 *self.problem,
                 unknowns,
                 **self.weights._asdict(),

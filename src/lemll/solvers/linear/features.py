@@ -73,7 +73,8 @@ class CentredFeatures:
         self._matrix: Any
         # Subtracting the mean would fill a sparse matrix. Keep X sparse and correct each product.
         if self.sparse:
-            self._matrix = X.astype(self.dtype).tocsr()
+            # Without weights nothing is changed in place, so float32 rows need no copy.
+            self._matrix = X.astype(self.dtype, copy=weights is not None).tocsr()
             if self._root is not None:
                 self._matrix.data *= np.repeat(self._root, np.diff(self._matrix.indptr))
             self._transposed = self._matrix.T.tocsr()

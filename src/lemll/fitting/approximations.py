@@ -1,0 +1,234 @@
+r"""Kernels at scale: explicit features whose inner products approximate a kernel.
+
+Nystroem features use m landmark rows l_j: with :math:`K_{mm} = Q \Lambda Q^\top` they are
+:math:`z(x) = \Lambda^{-1/2} Q^\top (k(l_j, x))_j`. Fourier features approximate the Gaussian kernel
+by :math:`\sqrt{2/m}\,(\cos \omega_j^\top x, \sin \omega_j^\top x)` with m/2 random frequencies.
+With such features Eq. (9) is a linear problem: its time and memory grow with n, not with n^2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+
+from lemll._types import Array, Features, FloatArray
+from lemll._validation import check_memory, check_whole
+from lemll.fitting.kernels import Kernel, row_parts
+from lemll.solvers import solver_bytes
+
+__all__ = ["APPROXIMATIONS", "FourierFeatures", "MappedRows", "approximate", "kernel_excess"]
+
+APPROXIMATIONS = ("nystroem", "fourier")
+# Directions of the landmarks with smaller eigenvalues, relative to the largest one, hold only the
+# rounding errors of the kernel.
+SMALLEST_EIGENVALUE = 1e-10
+# Up to this many rows, the gap to the exact kernel is computed from all kernel values.
+MOST_EXACT_GAP_ROWS = 20_000
+
+
+@dataclass(frozen=True)
+class FourierFeatures:
+    """Random Fourier features of the Gaussian kernel, in place of a kernel in a fitted model.
+
+    Attributes
+    ----------
+    frequencies : ndarray of shape (n_features, n_components / 2)
+        The frequencies.
+    """
+
+    frequencies: FloatArray = field(compare=False, repr=False)
+    name: str = "fourier"
+
+    def values(self, rows: Features, others: Features = None) -> FloatArray:
+        """Return the features of rows, of shape (n_rows, n_components); `others` is not used."""
+        phases = np.asarray(rows @ self.frequencies, dtype=np.float64)
+        values = np.hstack([np.cos(phases), np.sin(phases)])
+        values /= np.sqrt(self.frequencies.shape[1])
+        return values
+
+
+@dataclass(frozen=True)
+class MappedRows:
+    """The training rows as explicit features, and how to get from them to a stored model.
+
+    Attributes
+    ----------
+    kernel : Kernel or FourierFeatures
+        What a fitted model evaluates for new rows.
+    features : ndarray of shape (n_samples, n_components)
+        The features of the training rows.
+    landmarks : ndarray or csr_array, or None
+        The landmark rows of Nystroem.
+    transform : ndarray of shape (n_landmarks, n_components), or None
+        Turns kernel values of the landmarks into features.
+    """
+
+    kernel: Kernel | FourierFeatures
+    features: Array
+    landmarks: Features = None
+    transform: FloatArray | None = None
+
+    def coefficients(self, coef: FloatArray) -> FloatArray:
+        """Return the coefficients of what `kernel` evaluates, of shape (n_labels, n_values)."""
+        return coef if self.transform is None else coef @ self.transform.T
+
+
+def approximate(
+    kernel: Kernel | None,
+    X: Features,
+    *,
+    approximation: Any,
+    n_components: Any,
+    n_labels: int,
+    seed: int,
+    precision: str,
+) -> MappedRows:
+    """Map the training rows to features whose products approximate the kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel or None
+        The kernel, None for the linear one.
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Validated rows.
+    approximation : {"nystroem", "fourier"}
+        The kind of features.
+    n_components : int
+        Number of features.
+    n_labels : int
+        Number of labels that are solved together, for the estimate of the memory.
+    seed : int
+        Seed of the landmarks or frequencies.
+    precision : {"float64", "float32"}
+        Precision of the features.
+
+    Returns
+    -------
+    MappedRows
+        The features.
+    """
+    if not isinstance(approximation, str) or approximation not in APPROXIMATIONS:
+        raise ValueError(f"approximation={approximation!r} must be None, 'nystroem' or 'fourier'.")
+    n_components = check_whole("n_components", n_components, least=2)
+    if kernel is None or kernel.name == "precomputed":
+        name = "linear" if kernel is None else kernel.name
+        raise ValueError(
+            f"approximation={approximation!r} needs a kernel of rows, got kernel={name!r}; leave "
+            "approximation=None, or choose kernel='rbf'."
+        )
+    if approximation == "fourier" and kernel.name != "rbf":
+        raise ValueError(
+            f"approximation='fourier' needs kernel='rbf', got {kernel.name!r}; use 'nystroem'."
+        )
+    dtype = np.dtype(precision)
+    # An array of this shape that takes no memory: the estimate uses only its shape.
+    shaped = np.broadcast_to(np.zeros((), dtype), (X.shape[0], n_components))
+    check_memory(
+        shaped.nbytes + solver_bytes(shaped, n_labels, precision=precision),
+        f"Fitting {X.shape[0]} rows, {n_components} features of a kernel and {n_labels} labels",
+        "lower n_components, fit fewer rows, or use precision='float32'",
+    )
+    generator = np.random.default_rng(seed)
+    if approximation == "fourier":
+        frequencies = _frequencies(generator, X.shape[1], n_components // 2)
+        fourier = FourierFeatures(np.sqrt(2 * kernel.gamma) * frequencies)
+        return MappedRows(
+            fourier, _mapped(fourier, X, None, None, width=2 * frequencies.shape[1], dtype=dtype)
+        )
+    chosen = generator.permutation(X.shape[0])[:n_components]
+    landmarks = X[np.sort(chosen)]
+    values, vectors = eigh(_symmetric(kernel.values(landmarks, landmarks)), check_finite=False)
+    if not kernel.surely_positive and values[0] < -1e-8 * max(values[-1], 0.0):
+        raise ValueError(
+            f"the kernel must be positive semi-definite, but its smallest eigenvalue on "
+            f"{len(values)} rows is {values[0]:.4g}; use another kernel or other parameters."
+        )
+    kept = values > SMALLEST_EIGENVALUE * values[-1]
+    transform = np.ascontiguousarray(vectors[:, kept] / np.sqrt(values[kept]))
+    features = _mapped(kernel, X, landmarks, transform, width=transform.shape[1], dtype=dtype)
+    return MappedRows(kernel, features, landmarks, transform)
+
+
+def _symmetric(K: FloatArray) -> FloatArray:
+    return (K + K.T) / 2
+
+
+def _frequencies(generator: np.random.Generator, n_features: int, count: int) -> FloatArray:
+    """Draw standard normal frequencies that are orthogonal to each other, in groups.
+
+    Orthogonal frequencies have the same distribution one by one and a smaller error together.
+    """
+    groups = []
+    for start in range(0, count, n_features):
+        size = min(n_features, count - start)
+        basis, _ = np.linalg.qr(generator.standard_normal((n_features, size)))
+        lengths = np.sqrt(generator.chisquare(n_features, size))
+        # A random sign, because QR fixes the signs of its basis.
+        groups.append(basis * lengths * generator.choice([-1.0, 1.0], size))
+    return np.hstack(groups)
+
+
+def _mapped(
+    kernel: Kernel | FourierFeatures,
+    X: Features,
+    landmarks: Features,
+    transform: FloatArray | None,
+    *,
+    width: int,
+    dtype: np.dtype[Any],
+) -> Array:
+    features = np.empty((X.shape[0], width), dtype)
+    for part in row_parts(X.shape[0], width):
+        values = kernel.values(X[part], landmarks)
+        features[part] = values if transform is None else values @ transform
+    return features
+
+
+def kernel_excess(mapped: MappedRows, X: Features, half_dual: FloatArray) -> float:
+    r"""Bound :math:`\mathrm{tr}(H^\top (K - \hat K) H)` of the exact kernel K and Nystroem's.
+
+    A model of landmarks is also a model of the exact kernel, with the same outputs and the same
+    penalty. Only the lower bound of the dual point H = Z/2 differs between the two problems, by
+    this value divided by alpha. :math:`E = K - \hat K` is positive semi-definite.
+
+    Parameters
+    ----------
+    mapped : MappedRows
+        Nystroem features.
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Training rows.
+    half_dual : ndarray of shape (n_samples, n_labels)
+        H. Each column sums to zero.
+
+    Returns
+    -------
+    float
+        The value itself for up to 20,000 rows. For more rows the upper bound
+        :math:`(\sum_i \|h_i\| \sqrt{E_{ii}})^2`, which needs only the diagonal.
+    """
+    assert isinstance(mapped.kernel, Kernel)
+    if X.shape[0] <= MOST_EXACT_GAP_ROWS:
+        exact = sum(
+            float(np.vdot(half_dual[part], mapped.kernel.values(X[part], X) @ half_dual))
+            for part in row_parts(*(X.shape[0],) * 2)
+        )
+        shared = mapped.features.T @ half_dual
+        return max(0.0, exact - float(np.vdot(shared, shared)))
+    lengths = np.sqrt(np.einsum("ij,ij->i", half_dual, half_dual))
+    total = 0.0
+    for part in row_parts(X.shape[0], mapped.features.shape[1]):
+        own = _diagonal(mapped.kernel, X[part])
+        z = np.asarray(mapped.features[part], dtype=np.float64)
+        left = np.maximum(own - np.einsum("ij,ij->i", z, z), 0.0)
+        total += float(lengths[part] @ np.sqrt(left))
+    return total * total
+
+
+def _diagonal(kernel: Kernel, rows: Features) -> FloatArray:
+    if kernel.name == "rbf":
+        return np.ones(rows.shape[0])
+    parts = [rows[i : i + 64] for i in range(0, rows.shape[0], 64)]
+    return np.concatenate([kernel.values(part, part).diagonal() for part in parts])

@@ -1,0 +1,230 @@
+"""Fits for many rows and labels: approximate kernels, blocks of labels, float32, parts of rows."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from lemll import LEMLL, _validation
+from lemll.exceptions import NotEnoughMemoryError
+from lemll.objective import LemllPoint, blocks, duality_gap, duality_gap_by_blocks
+from lemll.predictors import _base
+from lemll.solvers import solver_bytes
+from lemll.topology import ReconstructionOperator, reconstruction_weights
+
+
+def data(n=150, d=6, n_labels=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    Y = (np.sin(2 * X[:, :n_labels]) + 0.3 * rng.standard_normal((n, n_labels)) > 0).astype(int)
+    return X, Y
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "cosine"])
+def test_all_rows_as_landmarks_give_the_exact_kernel(kernel, convert):
+    X, Y = data()
+    exact = LEMLL(kernel=kernel, tol=1e-8).fit(convert(X), Y)
+    model = LEMLL(kernel=kernel, approximation="nystroem", tol=1e-8).fit(convert(X), Y)
+    new = convert(data(seed=1)[0])
+    scores = exact.decision_function(new)
+    np.testing.assert_allclose(model.decision_function(new), scores, atol=2e-3)
+    assert model.objective_ == pytest.approx(exact.objective_, rel=1e-6)
+    assert model.kernel_gap_ < 1e-6
+
+
+@pytest.mark.parametrize("bounded", [False, True], ids=["all kernel values", "diagonal only"])
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_the_gap_to_the_exact_kernel_is_a_bound(kernel, bounded, monkeypatch):
+    if bounded:
+        monkeypatch.setattr("lemll.fitting.approximations.MOST_EXACT_GAP_ROWS", 10)
+    X, Y = data()
+    Y[:, 2] = 1  # a constant label has its own path
+    exact = LEMLL(kernel=kernel, tol=1e-9).fit(X, Y)
+    model = LEMLL(kernel=kernel, approximation="nystroem", n_components=30, tol=1e-6).fit(X, Y)
+    true = (model.objective_ - exact.objective_) / model.objective_
+    assert model.optimality_ <= 1e-6
+    assert true > 1e-3
+    assert true <= model.kernel_gap_
+
+
+def test_many_waves_come_near_the_kernel():
+    X, Y = data()
+    new = data(seed=1)[0]
+    scores = LEMLL(kernel="rbf").fit(X, Y).decision_function(new)
+    errors = []
+    for n_components in (20, 4000):
+        model = LEMLL(kernel="rbf", approximation="fourier", n_components=n_components).fit(X, Y)
+        assert model.optimality_ <= 1e-4
+        assert not hasattr(model, "kernel_gap_")
+        errors.append(np.abs(model.decision_function(new) - scores).mean())
+        again = pickle.loads(pickle.dumps(model))  # noqa: S301
+        np.testing.assert_array_equal(again.predict(new), model.predict(new))
+    assert errors[1] < 0.05 < errors[0]
+
+
+def test_the_seed_decides():
+    X, Y = data()
+    options = {"kernel": "rbf", "approximation": "nystroem", "n_components": 20}
+    scores = [
+        LEMLL(**options, random_state=seed).fit(X, Y).decision_function(X) for seed in (0, 0, 1)
+    ]
+    np.testing.assert_array_equal(scores[0], scores[1])
+    assert np.abs(scores[0] - scores[2]).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"approximation": "random", "kernel": "rbf"}, "must be None, 'nystroem' or 'fourier'"),
+        ({"approximation": "nystroem"}, "needs a kernel of rows, got kernel='linear'"),
+        (
+            {"approximation": "fourier", "kernel": "poly"},
+            "'fourier' needs kernel='rbf', got 'poly'",
+        ),
+        ({"approximation": "nystroem", "kernel": "rbf", "n_components": 0}, "n_components must be"),
+        ({"approximation": "nystroem", "kernel": "rbf", "random_state": -1}, "random_state must"),
+        ({"approximation": "nystroem", "kernel": lambda a, b: -a @ b.T}, "positive semi-definite"),
+        ({"label_block": 0}, "label_block must be a whole number >= 1"),
+        ({"neighbors": "near"}, "neighbors='near' must be"),
+    ],
+)
+def test_wrong_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        LEMLL(**options).fit(*data())
+
+
+def test_blocks_of_labels_without_a_tube_solve_the_same_problem():
+    X, Y = data()
+    Y[:, 3] = 0
+    together = LEMLL(epsilon=0, tol=1e-9).fit(X, Y)
+    apart = LEMLL(epsilon=0, tol=1e-9, label_block=2).fit(X, Y)
+    np.testing.assert_allclose(apart.coef_, together.coef_, atol=1e-4)
+    np.testing.assert_allclose(apart.numerical_labels_, together.numerical_labels_, atol=1e-4)
+    assert apart.objective_ == pytest.approx(together.objective_, rel=1e-8)
+    assert apart.optimality_ <= 1e-9
+    assert apart.objective_trace_[-1] == pytest.approx(apart.objective_, rel=1e-6)
+
+
+def test_blocks_of_labels_are_the_fits_of_their_labels():
+    X, Y = data()
+    apart = LEMLL(label_block=3, tol=1e-8).fit(X, Y)
+    for block in (slice(0, 3), slice(3, 5)):
+        alone = LEMLL(tol=1e-8).fit(X, Y[:, block])
+        np.testing.assert_allclose(apart.coef_[block], alone.coef_, atol=1e-10)
+
+
+def test_float32_gives_float32_labels_and_the_same_certificate():
+    X, Y = data()
+    model = LEMLL(precision="float32").fit(X.astype(np.float32), Y)
+    assert model.numerical_labels_.dtype == np.float32
+    assert model.optimality_ <= 1e-4
+    expected = LEMLL().fit(X, Y)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=0.02)
+    np.testing.assert_allclose(model.label_distribution_.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("far", [0.0, 1e4])
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+def test_the_certificate_by_blocks_is_that_of_all_rows(convert, far, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, Y = data(n=97)
+    X = convert(np.where(X > 0.3, X, 0.0) + far)
+    W = reconstruction_weights(X, 5)
+    Y = 2.0 * Y - 1
+    point = LemllPoint(Y + rng.random(Y.shape), rng.random((5, 6)), rng.random(5))
+    options = {"alpha": 0.7, "beta": 0.3, "gamma": 2.0, "epsilon": 0.1}
+    options["half_dual"] = rng.standard_normal(Y.shape)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 8 * 5 * 10)
+    expected = duality_gap(X, Y, W, point, **options)
+    found = duality_gap_by_blocks(X, Y, ReconstructionOperator(W), point, **options)
+    # The lower bound is the difference of two numbers as large as the objective.
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-14 * expected.objective)
+
+
+def test_a_search_that_is_certified_by_blocks_ends_at_the_same_point(monkeypatch):
+    X, Y = data()
+    expected = LEMLL(precision="float32").fit(X, Y)
+    monkeypatch.setattr(blocks, "LARGE_LABEL_BYTES", 1)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 8 * 5 * 10)
+    model = LEMLL(precision="float32").fit(X, Y)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-12)
+    assert model.optimality_ == pytest.approx(expected.optimality_, rel=1e-6)
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+def test_predictions_in_parts_are_the_same(convert, monkeypatch):
+    X, Y = data()
+    model = LEMLL().fit(X, convert(Y))
+    labels, names = model.predict(X), model.predict_top_k(X, 2)
+    monkeypatch.setattr(_base, "_SCORE_BYTES", 8 * 5 * 7)
+    again = model.predict(X)
+    assert type(again) is type(labels)
+    assert again.dtype == labels.dtype
+    np.testing.assert_array_equal(
+        *(a.toarray() if sparse.issparse(a) else a for a in (again, labels))
+    )
+    np.testing.assert_array_equal(model.predict_top_k(X, 2), names)
+
+
+def test_mapped_files_are_fitted_without_being_changed(tmp_path):
+    X, Y = data()
+    expected = LEMLL().fit(X, Y)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    np.testing.assert_array_equal(LEMLL().fit(mapped, Y).coef_, expected.coef_)
+    rows = sparse.csr_array(np.where(X > 0.5, X, 0.0))
+    for name in ("data", "indices", "indptr"):
+        np.save(tmp_path / f"{name}.npy", getattr(rows, name))
+    parts = [np.load(tmp_path / f"{n}.npy", mmap_mode="r") for n in ("data", "indices", "indptr")]
+    model = LEMLL(precision="float32").fit(sparse.csr_array(tuple(parts), shape=rows.shape), Y)
+    np.testing.assert_array_equal(model.coef_, LEMLL(precision="float32").fit(rows, Y).coef_)
+
+
+def test_too_little_memory_is_refused_with_what_to_change(monkeypatch):
+    X, Y = data()
+    monkeypatch.setattr(_validation, "WORTH_CHECKING", 0)
+    monkeypatch.setattr(_validation, "available_bytes", lambda: 1000)
+    with pytest.raises(
+        NotEnoughMemoryError, match=r"needs about .* GiB and 0.0 GiB.*label_block below 5"
+    ):
+        LEMLL().fit(X, Y)
+    with pytest.raises(NotEnoughMemoryError, match="lower n_components"):
+        LEMLL(kernel="rbf", approximation="fourier").fit(X, Y)
+
+
+def test_float32_needs_less_memory():
+    X = sparse.csr_array((2_000_000, 500), dtype=np.float32)
+    assert solver_bytes(X, 50, precision="float32") < 0.75 * solver_bytes(X, 50)
+
+
+_LIMITED = """
+import resource
+import numpy as np
+from lemll import LEMLL
+from lemll._validation import available_bytes
+X = np.zeros((200_000, 5))
+X[:, 0] = np.arange(200_000)
+Y = np.zeros((200_000, 100), np.int8)
+Y[::2] = 1
+import psutil
+used = psutil.Process().memory_info().vms
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**30, used + 2**30))
+try:
+    LEMLL().fit(X, Y)
+except MemoryError as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux enforces RLIMIT_AS")
+def test_the_limit_of_the_process_counts():
+    done = subprocess.run(
+        [sys.executable, "-c", _LIMITED], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("NotEnoughMemoryError Fitting 200000 rows with 100 labels needs")
