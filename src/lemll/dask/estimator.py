@@ -47,6 +47,8 @@ class LEMLL(BaseEstimator):
         Number of neighbours that rebuild a row.
     reg_policy : {"always", "auto"}, default="always"
         As in `lemll.LEMLL`.
+    neighbors : {"exact", "approximate", "auto"}, default="auto"
+        How the neighbours of a block are searched, as in `lemll.LEMLL`.
     tol : float, default=1e-4
         The solver stops when the certified relative duality gap is at most this.
     max_iter : int, default=1000
@@ -109,6 +111,7 @@ class LEMLL(BaseEstimator):
         epsilon: float = 0.1,
         n_neighbors: int = 10,
         reg_policy: str = "always",
+        neighbors: str = "auto",
         tol: float = 1e-4,
         max_iter: int = 1000,
         client: Any = None,
@@ -119,6 +122,7 @@ class LEMLL(BaseEstimator):
         self.epsilon = epsilon
         self.n_neighbors = n_neighbors
         self.reg_policy = reg_policy
+        self.neighbors = neighbors
         self.tol = tol
         self.max_iter = max_iter
         self.client = client
@@ -146,7 +150,11 @@ class LEMLL(BaseEstimator):
         }
         tol = check_number("tol", self.tol, above=0)
         max_iter = check_whole("max_iter", self.max_iter, least=1)
-        options = (check_whole("n_neighbors", self.n_neighbors, least=1), self.reg_policy)
+        graph: Settings = {
+            "n_neighbors": check_whole("n_neighbors", self.n_neighbors, least=1),
+            "reg_policy": self.reg_policy,
+            "neighbors": self.neighbors,
+        }
         client = self._find_client()
         rows, labels, names = _row_blocks(X, y)
         rows, labels = client.persist((rows, labels))
@@ -156,7 +164,7 @@ class LEMLL(BaseEstimator):
             for array in (rows, labels)
         )
         distributed.wait([*of_rows, *of_labels])
-        team = ActorTeam(client, list(zip(of_rows, of_labels, strict=True)), options)
+        team = ActorTeam(client, list(zip(of_rows, of_labels, strict=True)), graph)
         solution = solve_blocks(team, **weights, tol=tol, max_iter=max_iter)
         if solution.status != "converged":
             warn_caller(

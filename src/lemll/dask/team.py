@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lemll._types import Features, FloatArray, MatrixLike
+from lemll._types import Features, FloatArray, MatrixLike, Settings
 from lemll._validation import check_finite, check_magnitude, is_sparse
 from lemll.exceptions import LemllError
 from lemll.solvers import BlocksLostError, RowBlock
@@ -39,15 +39,16 @@ class TaggedRows(RowBlock):
         Logical labels, 0/1; NaN means that nobody observed the cell.
     number : int
         Number of the block, for messages.
-    n_neighbors, reg_policy
-        As in `lemll.LEMLL`.
+    graph : dict
+        The parameters n_neighbors, reg_policy and neighbors, as in `lemll.LEMLL`.
     """
 
-    def __init__(
-        self, X: MatrixLike, y: MatrixLike, number: int, n_neighbors: int, reg_policy: str
-    ) -> None:
+    def __init__(self, X: MatrixLike, y: MatrixLike, number: int, graph: Settings) -> None:
         X, Y = _checked(X, y, number)
-        W = reconstruction_weights(X, min(n_neighbors, len(Y) - 1), reg_policy=reg_policy)
+        n_neighbors = min(graph["n_neighbors"], len(Y) - 1)
+        W = reconstruction_weights(
+            X, n_neighbors, reg_policy=graph["reg_policy"], neighbors=graph["neighbors"]
+        )
         seen = ~np.isnan(Y)
         weight = None if seen.all() else seen.astype(np.float64)
         super().__init__(X, np.where(seen, 2 * Y - 1, 0.0), W, weight)
@@ -87,8 +88,8 @@ class ActorTeam:
         A connected client.
     parts : list of tuple
         The futures of X and y of each block.
-    options : tuple
-        The further arguments of `TaggedRows`: n_neighbors and reg_policy.
+    graph : dict
+        The parameters of the graphs, as in `TaggedRows`.
 
     Attributes
     ----------
@@ -96,8 +97,8 @@ class ActorTeam:
         One per block.
     """
 
-    def __init__(self, client: Any, parts: list[tuple[Any, Any]], options: tuple[Any, ...]) -> None:
-        self._client, self._parts, self._options = client, parts, options
+    def __init__(self, client: Any, parts: list[tuple[Any, Any]], graph: Settings) -> None:
+        self._client, self._parts, self._graph = client, parts, graph
         self.actors: list[Any] = [None] * len(parts)
         self._futures: list[Any] = [None] * len(parts)
         self._build(range(len(parts)))
@@ -127,7 +128,7 @@ class ActorTeam:
         for number in numbers:
             X, y = self._parts[number]
             self._futures[number] = self._client.submit(
-                TaggedRows, X, y, number, *self._options, actor=True, pure=False
+                TaggedRows, X, y, number, self._graph, actor=True, pure=False
             )
         for number in numbers:
             self.actors[number] = self._wait(self._futures[number])
