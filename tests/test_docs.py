@@ -102,6 +102,7 @@ def test_the_pages_with_python_are_known():
         "audit.md",
         "experiments.md",
         "guide.md",
+        "scale.md",
         "tables.md",
     }
 

@@ -241,8 +241,7 @@ def check_fits(
     if kept_labels > n_labels:
         needed += np.dtype(precision).itemsize * X.shape[0] * kept_labels
     elif kept_labels > 1:
-        remedy = (
-            f"set label_block below {n_labels} to solve fewer labels at a time, "
-            f"use precision='float32', or {remedy}"
-        )
+        remedy = f"set label_block below {n_labels} to solve fewer labels at a time, or {remedy}"
+    if kept_labels and precision == "float64":
+        remedy = f"use precision='float32', {remedy}"
     check_memory(needed, f"Fitting {X.shape[0]} rows with {n_labels} labels", remedy)
