@@ -22,7 +22,7 @@ def demo(
     ] = Path("demo-output"),
     splits: Annotated[
         int, typer.Option(help="Number of random halves in the comparison.", min=2)
-    ] = 10,
+    ] = 5,
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", help="Number of cells to run at the same time.")
     ] = 1,

@@ -14,7 +14,7 @@ from lemll.report import TableData, template_environment, write_comparison, writ
 
 __all__ = ["DemoResult", "make_demo"]
 
-N_SPLITS = 10
+N_SPLITS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ def make_demo(
     output : Path
         Folder to write into; it is created if it does not exist. It keeps the results of the
         comparison, so a second call computes only the missing cells.
-    n_splits : int, default=10
+    n_splits : int, default=5
         Number of random halves in the comparison, at least 2.
     execute : callable, default=lemll.experiments.run
         Called with the comparison's protocol and store, to run the missing cells.
