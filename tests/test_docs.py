@@ -100,6 +100,7 @@ def test_the_pages_with_python_are_known():
     assert {page for page in PAGES if blocks(page, "python")} == {
         "README.md",
         "audit.md",
+        "dask.md",
         "experiments.md",
         "guide.md",
         "scale.md",

@@ -49,8 +49,10 @@ def _tree(copied):
 
 
 def forget():
+    """Forget what depends on files. What depends on texts alone stays true."""
+    of_texts = {code._parsed, code._lemll_imports, code._statements_sha256}
     for function in vars(code).values():
-        if hasattr(function, "cache_clear"):
+        if hasattr(function, "cache_clear") and function not in of_texts:
             function.cache_clear()
 
 

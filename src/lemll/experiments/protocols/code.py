@@ -98,7 +98,7 @@ def code_version(estimator: Estimator) -> str:
                 digest.update(_own_code(base).encode())
                 roots |= _imports_of_class(base)
     for module in sorted(code_behind(frozenset(roots))):
-        digest.update(f"{module}\0{_statements_sha256(module)}".encode())
+        digest.update(f"{module}\0{_statements_sha256(_text_of(module))}".encode())
     return digest.hexdigest()
 
 
@@ -108,7 +108,7 @@ def _imports_of_class(kind: type) -> frozenset[str]:
         source = Path(inspect.getsourcefile(kind) or "").read_text(encoding="utf-8")
     except (OSError, TypeError):
         return frozenset()
-    return _lemll_names(ast.parse(source))
+    return _lemll_names(source)
 
 
 def _own_code(kind: type) -> str:
@@ -151,16 +151,25 @@ def code_behind(roots: frozenset[str]) -> frozenset[str]:
 @cache
 def _imports_of(module: str) -> frozenset[str]:
     """Return the modules of lemll that a module's statements import names from."""
-    return _lemll_names(_tree_of(module))
+    return _lemll_names(_text_of(module))
 
 
-def _lemll_names(tree: ast.Module) -> frozenset[str]:
-    found = set()
-    for node in ast.walk(tree):
+def _lemll_names(text: str) -> frozenset[str]:
+    return frozenset(
+        module if name is None else _defining_module(module, name)
+        for module, name in _lemll_imports(text)
+    )
+
+
+@cache
+def _lemll_imports(text: str) -> frozenset[tuple[str, str | None]]:
+    """Return the modules of lemll that a source imports, each with a name from it or None."""
+    found: set[tuple[str, str | None]] = set()
+    for node in ast.walk(_parsed(text)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "lemll":
-            found |= {_defining_module(str(node.module), alias.name) for alias in node.names}
+            found |= {(str(node.module), alias.name) for alias in node.names}
         elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names if alias.name.startswith("lemll.")}
+            found |= {(alias.name, None) for alias in node.names if alias.name.startswith("lemll.")}
     return frozenset(found)
 
 
@@ -170,7 +179,7 @@ def _defining_module(module: str, name: str) -> str:
     if _file_of(f"{module}.{name}").exists():
         return f"{module}.{name}"
     if _file_of(module).name == "__init__.py":
-        for node in _tree_of(module).body:
+        for node in _parsed(_text_of(module)).body:
             if isinstance(node, ast.ImportFrom) and node.module:
                 for alias in node.names:
                     if name == (alias.asname or alias.name):
@@ -185,14 +194,22 @@ def _file_of(module: str) -> Path:
 
 
 @cache
-def _tree_of(module: str) -> ast.Module:
-    return ast.parse(_file_of(module).read_text(encoding="utf-8"))
+def _text_of(module: str) -> str:
+    return _file_of(module).read_text(encoding="utf-8")
+
+
+# What follows depends on the text alone, so a changed file needs nothing of the others again.
 
 
 @cache
-def _statements_sha256(module: str) -> str:
-    """Return the hash of the statements of a module, without comments and docstrings."""
-    tree = ast.parse(_file_of(module).read_text(encoding="utf-8"))
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
+@cache
+def _statements_sha256(text: str) -> str:
+    """Return the hash of the statements of a source, without comments and docstrings."""
+    tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [part for part in node.body if not _is_text(part)] or [ast.Pass()]
