@@ -31,7 +31,7 @@ def run(*arguments: object) -> str:
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == 0, result.output
-    return result.output
+    return result.stdout  # progress goes to the other stream
 
 
 def test_version_and_help():
