@@ -128,7 +128,7 @@ def many_labels(names: tuple[str, ...] = ("delicious", "synthetic")) -> list[dic
         often = np.argsort(-np.asarray(Y.sum(axis=0)).ravel(), kind="stable")[:5]
         found = precisions(V, np.tile(often, (V.shape[0], 1)))
         print(f"{name} {V.shape[1]} labels; by frequency P@1/3/5 " + _shown(found), flush=True)
-        block = 100 if name == "synthetic" else None
+        block = 50 if name == "synthetic" else None
         methods = {
             "LEMLL": (_LEMLL | {"fit": _LEMLL["fit"].format(block=block)}, sys.executable),
             "napkinXC PLT": (_NAPKIN, peers_python()),

@@ -114,5 +114,11 @@ def test_the_library_finds_nearly_all_neighbours_twice_the_same(far):
     assert first.recall >= 0.95
     assert slow_recall(X - far, first.index) >= 0.95
     np.testing.assert_array_equal(first.index, again.index)
-    of_sparse = find_neighbors(sparse.csr_array(X), 10, search="approximate")
-    assert of_sparse.recall >= 0.95
+
+
+@pytest.mark.slow
+def test_the_library_finds_nearly_all_neighbours_of_sparse_rows():
+    X = np.where(rows(2000, 6) > 0, rows(2000, 6), 0.0)
+    found = find_neighbors(sparse.csr_array(X), 10, search="approximate")
+    assert found.recall >= 0.95
+    assert slow_recall(X, found.index) >= 0.95

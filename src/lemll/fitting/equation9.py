@@ -239,7 +239,8 @@ def check_fits(
     needed = solver_bytes(X, n_labels, precision=precision)
     remedy = "fit fewer rows, features or labels at a time, or use a machine with more memory"
     if kept_labels > n_labels:
-        needed += np.dtype(precision).itemsize * X.shape[0] * kept_labels
+        # U and Theta of all labels stay in memory while a block is solved.
+        needed += kept_labels * (np.dtype(precision).itemsize * X.shape[0] + 8 * X.shape[1])
     elif kept_labels > 1:
         remedy = f"set label_block below {n_labels} to solve fewer labels at a time, or {remedy}"
     if kept_labels and precision == "float64":

@@ -46,15 +46,25 @@ class LabelProblem:
         if len(blocks) == 1:
             return self._solve_together(Y, cell_weight)
         U = np.empty(Y.shape, dtype=self.options["precision"])
-        parts = []
-        for block in blocks:
-            weight = None if cell_weight is None else cell_weight[:, block]
-            labels: Any = np.ascontiguousarray(Y[:, block])
-            part = self._solve_together(labels, weight)
-            U[:, block] = part.numerical_labels
-            none = np.empty((0, 0))
-            parts.append(replace(part, numerical_labels=none, half_dual=None, dual_coef=None))
-        return _joined(parts, U)
+        coef = np.empty((Y.shape[1], self.features.shape[1]))
+        parts = [self._solve_block(Y, cell_weight, block, U, coef) for block in blocks]
+        return _joined(parts, U, coef)
+
+    def _solve_block(
+        self,
+        Y: LabelArray | FloatArray,
+        cell_weight: FloatArray | None,
+        block: slice,
+        U: FloatArray,
+        coef: FloatArray,
+    ) -> LemllSolution:
+        """Solve for a block of labels, write U and Theta into the arrays of all labels."""
+        labels: Any = np.ascontiguousarray(Y[:, block])
+        part = self._solve_together(labels, None if cell_weight is None else cell_weight[:, block])
+        U[:, block], coef[block] = part.numerical_labels, part.coef
+        none = np.empty((0, 0))
+        # Keep no large array of the block while the next one is solved.
+        return replace(part, numerical_labels=none, coef=none, half_dual=None, dual_coef=None)
 
     def _solve_together(
         self, Y: LabelArray | FloatArray, cell_weight: FloatArray | None
@@ -73,7 +83,7 @@ class LabelProblem:
         return replace(solution, optimality=optimality, numerical_labels=U)
 
 
-def _joined(parts: Sequence[LemllSolution], U: FloatArray) -> LemllSolution:
+def _joined(parts: Sequence[LemllSolution], U: FloatArray, coef: FloatArray) -> LemllSolution:
     """Join the solutions of blocks of labels. The objectives and the gaps add up."""
     objective = sum(part.objective for part in parts)
     gap = sum(part.optimality * part.objective for part in parts)
@@ -86,7 +96,7 @@ def _joined(parts: Sequence[LemllSolution], U: FloatArray) -> LemllSolution:
     worst: Status = next((part.status for part in parts if not part.converged), "converged")
     return replace(
         parts[0],
-        coef=np.vstack([part.coef for part in parts]),
+        coef=coef,
         intercept=np.concatenate([part.intercept for part in parts]),
         numerical_labels=U,
         objective=objective,

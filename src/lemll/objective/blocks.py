@@ -18,7 +18,7 @@ from lemll.topology import ReconstructionOperator
 __all__ = ["LARGE_LABEL_BYTES", "duality_gap_by_blocks", "proven_gap"]
 
 # Above this size of one float64 array of n_samples x n_labels, the certificate goes by blocks.
-LARGE_LABEL_BYTES = 1 << 27
+LARGE_LABEL_BYTES = 1 << 25
 
 # Size of one float64 array of a block of rows and all labels.
 BLOCK_BYTES = 1 << 25

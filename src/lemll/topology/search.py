@@ -79,7 +79,8 @@ def find_neighbors(X: Features, n_neighbors: int = 10, *, search: str = "auto") 
     -----
     The approximate search is that of [1]_. It uses a fixed seed. If less than 95 % of the true
     neighbours were found, it continues once with more candidates, and then warns if this was not
-    enough. Data without local structure, such as random sparse rows, have a low recall.
+    enough. Data without local structure, such as random sparse rows, have a low recall. So have
+    sparse rows far from the origin, because the search is in float32 and cannot centre them.
 
     References
     ----------
