@@ -7,6 +7,7 @@ with processes on this machine. The thread submits one cell, waits for it, and k
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 import traceback
@@ -31,7 +32,7 @@ _LOGGERS = ("distributed", "tornado", "asyncio")
 _CONNECT_SECONDS = 15
 # Number of data sets kept on the workers. The cells of one data set follow each other.
 _MOST_DATASETS = 3
-# Number of attempts to connect; and per cell, because its data may be lost together with a worker.
+# Number of attempts per cell, because its data may be lost together with a worker.
 _ATTEMPTS = 3
 
 
@@ -101,18 +102,19 @@ def _connected(distributed: Any, address: str) -> Any:
 
 
 def _started(start: Callable[[], Any]) -> Any:
-    """Start a client or a cluster, again where the event loop of Dask did not start in time."""
-    for _ in range(_ATTEMPTS):
-        try:
-            return start()
-        # Dask waits ten seconds for the thread of its event loop. On a busy machine that can be
-        # too short, and then Dask's own assertion fails.
-        except AssertionError:
-            continue
-    raise LemllError(
-        f"Dask could not start its event loop in {_ATTEMPTS} attempts, because this machine is too "
-        "busy; stop other processes, or run again later"
-    )
+    """Start a client or a cluster while no garbage is collected.
+
+    A client that could not connect is closed when it is collected. Closing it needs a lock that
+    Dask holds while it starts the next client, so a collection at this moment would wait forever.
+    """
+    gc.collect()
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return start()
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _certificates(distributed: Any, address: str) -> Any:
