@@ -92,6 +92,7 @@ def test_auto_depends_on_the_rows_and_says_what_is_missing(monkeypatch):
     assert find_neighbors(X, 3).search == "exact"
     monkeypatch.setattr(search, "MOST_EXACT_ROWS", 30)
     monkeypatch.setattr(search, "_descend", inexact(shuffled=0.0))
+    monkeypatch.setattr(search, "find_spec", lambda name: "installed")
     assert find_neighbors(X, 3).search == "approximate"
     monkeypatch.setattr(search, "find_spec", lambda name: None)
     with pytest.warns(UserWarning, match=r"pip install 'lemll\[ann\]'"):
@@ -108,6 +109,7 @@ def test_what_is_wrong_is_refused(monkeypatch):
 
 @pytest.mark.slow
 def test_the_library_finds_nearly_all_neighbours_twice_the_same():
+    pytest.importorskip("pynndescent")
     # One test, because every process compiles the library for itself.
     for far in (0.0, 1e6):
         X = rows(2000, 6) + far
