@@ -16,7 +16,7 @@ from lemll.exceptions import DatasetFormatError
 pytestmark = pytest.mark.slow
 
 EXAMPLES = settings(
-    max_examples=10_000,
+    max_examples=2_000,  # `python -m benchmarks fuzz` runs many more
     deadline=10_000,  # milliseconds for one tiny file: only a hang takes that long
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
