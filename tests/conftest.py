@@ -23,7 +23,8 @@ def data_dir() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Call tests on real data sets slow, so that `make quick` leaves them out."""
+    """Call tests on real data sets slow, so that `make quick` leaves them out; start long ones."""
     for item in items:
         if "data_dir" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 # The terminal library must not read this as markup.
 FOLDER = "[red]x[ :smile: demo"
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 def run(*command, cwd):

@@ -108,6 +108,7 @@ def test_what_is_wrong_is_refused(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_library_finds_nearly_all_neighbours_twice_the_same():
     pytest.importorskip("pynndescent")
     # One test, because every process compiles the library for itself.
