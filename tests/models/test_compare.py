@@ -90,6 +90,19 @@ def test_ctrl_c_keeps_the_splits_that_are_done(table, spec):
     assert len(kept.values) == 2
 
 
+def test_the_time_budget_ends_the_comparison_after_three_splits(table, spec):
+    lines = []
+    found = compare_learners(
+        table, spec, ("BinaryRelevance",), n_splits=5, seconds=1e-6, progress=lines.append
+    )
+    assert found.stopped
+    assert len(found.values) == 3
+    assert lines[-1] == "no more splits: the next would exceed --seconds 1e-06 (0: no limit)"
+    whole = compare_learners(table, spec, ("BinaryRelevance",), n_splits=5, seconds=600)
+    assert not whole.stopped
+    assert len(whole.values) == 5
+
+
 def test_faults(table, spec):
     with pytest.raises(LemllError, match="--learner must be one of TagPredictor, LEMLL"):
         compare_learners(table, spec, ("Perceptron",))

@@ -91,7 +91,7 @@ def tune(
     ] = 5,
     seconds: Annotated[
         float, typer.Option("--seconds", help="Time budget, about; 0 means no limit.", min=0)
-    ] = 60.0,
+    ] = 45.0,
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", help="Number of folds to run at the same time.")
     ] = 1,

@@ -22,6 +22,8 @@ __all__ = ["FREQUENCY", "LearnerScores", "compare_learners"]
 
 FREQUENCY = "labels by frequency"
 _FEWEST_ROWS = 20
+# Fewer splits do not tell a difference from chance, so they are done whatever the time.
+_FEWEST_SPLITS = 3
 # TagPredictor gets this share of the time; the others need far less, and have no budget.
 _SHARE = 0.35
 
@@ -111,7 +113,8 @@ def compare_learners(
     ignore : sequence of str, default=()
         Columns that are not features.
     seconds : float, optional
-        Time budget of all splits, about. Only TagPredictor has one.
+        Time budget, about. TagPredictor gets a share of it. When the next split would exceed it,
+        the comparison ends with the splits done so far, at least three.
     seed : int, default=0
         Seed of the folds.
     progress : callable, optional
@@ -132,9 +135,18 @@ def compare_learners(
     made = _make(learners, data, None if seconds is None else seconds / n_splits)
     folds = IterativeStratifiedKFold(n_splits, random_state=seed)
     splits = list(folds.split(data.X, np.nan_to_num(data.Y).astype(np.int8)))
-    rows, stopped = [], False
+    rows: list[tuple[list[list[float]], list[float]]] = []
+    stopped, begin = False, time.perf_counter()
     try:
         for number, split in enumerate(splits, start=1):
+            if len(rows) >= _FEWEST_SPLITS and seconds is not None:
+                expected = (time.perf_counter() - begin) * number / len(rows)
+                if expected > seconds:
+                    say(
+                        f"no more splits: the next would exceed --seconds {seconds:g} (0: no limit)"
+                    )
+                    stopped = True
+                    break
             say(f"split {number} of {n_splits}")
             rows.append(_split(made, data, split, say))
     except KeyboardInterrupt:
