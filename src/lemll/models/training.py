@@ -298,7 +298,7 @@ def fit_table(
     if isinstance(learner, TagPredictor) and learner.max_seconds is not None:
         # With the same time, more rows would leave members out, and the figures would be those of
         # another model. There are a quarter more rows.
-        pipeline[-1].set_params(max_seconds=max(learner.max_seconds, 1.5 * seconds))
+        pipeline[-1].set_params(max_seconds=max(learner.max_seconds, 1.25 * seconds))
     rows = np.arange(len(data.Y))
     try:
         fitted = fit_rows(pipeline, data, rows, say)
