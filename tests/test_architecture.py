@@ -153,6 +153,7 @@ def test_public_names_and_packages_are_found_when_they_are_used():
     code = (
         "import lemll, sys; assert 'sklearn' not in sys.modules; lemll.metrics.hamming_loss; "
         "lemll.LEMLL; assert 'LEMLL' in dir(lemll); assert not hasattr(lemll, 'nothing')\n"
-        "from lemll import *; TagPredictor"
+        "from lemll import *; print(TagPredictor.__name__)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "TagPredictor\n"

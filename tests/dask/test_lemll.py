@@ -144,6 +144,32 @@ def test_without_a_client_it_says_what_to_do(digits, monkeypatch):
         LEMLL().fit(*arrays(*digits))
 
 
+def test_a_cluster_without_workers_is_said_so(digits, monkeypatch):
+    monkeypatch.setattr(team, "POLL_SECONDS", 0.2)
+    with (
+        distributed.LocalCluster(
+            n_workers=0, processes=False, dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        pytest.raises(LemllError, match="cluster has no worker, or has lost all .*fit again"),
+    ):
+        LEMLL(client=client).fit(*arrays(*digits))
+
+
+def test_numerical_labels_that_are_lost_after_the_search_are_said_so():
+    class Here:
+        _address = "tcp://127.0.0.1:1"
+
+    class Waiting:
+        def done(self):
+            return False
+
+    lost = object.__new__(team.ActorTeam)
+    lost.actors, lost._workers = [Here()], set
+    with pytest.raises(LemllError, match="worker tcp://.* was lost after the search.*fit again"):
+        lost.wait([Waiting()])
+
+
 def start_killer(condition, process):
     """Kill a process as soon as a condition holds; return the thread."""
 

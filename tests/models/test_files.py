@@ -265,3 +265,4 @@ def test_every_trusted_type_exists():
                 found = importlib.import_module(path)
             else:
                 found = getattr(found, part)
+        assert callable(found), name

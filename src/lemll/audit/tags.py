@@ -133,6 +133,7 @@ def _from_lists(
     Y = np.zeros((len(rows), len(known)), dtype=np.int8)
     for i, row in enumerate(rows):
         for tag in row:
+            # `_class_names` has checked that what is no name is a number.
             Y[i, place[tag] if isinstance(tag, str) else int(tag)] = 1  # type: ignore[call-overload]
     return Y, known
 
@@ -146,6 +147,7 @@ def _class_names(
                 f"the lists of Y must hold class numbers >= 0 or tag names, got {tag!r}; pass "
                 "unknown cells as NaN in a 0/1 matrix."
             )
+    # The loop has checked that all are numbers, which the type checker does not see.
     largest = max((int(tag) for tag in tags), default=-1)  # type: ignore[call-overload]
     given = None if names is None else _checked_names(names)
     if given is not None:

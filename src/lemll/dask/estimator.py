@@ -158,12 +158,10 @@ class LEMLL(BaseEstimator):
         client = self._find_client()
         rows, labels, names = _row_blocks(X, y)
         rows, labels = client.persist((rows, labels))
-        distributed = import_extra("distributed", "dask", "lemll.dask")
         of_rows, of_labels = (
             [client.compute(part) for part in array.to_delayed().ravel()]
             for array in (rows, labels)
         )
-        distributed.wait([*of_rows, *of_labels])
         team = ActorTeam(client, list(zip(of_rows, of_labels, strict=True)), graph)
         solution = solve_blocks(team, **weights, tol=tol, max_iter=max_iter)
         if solution.status != "converged":
@@ -188,7 +186,7 @@ class LEMLL(BaseEstimator):
 
         Parameters
         ----------
-        X : dask.array.Array, dask.dataframe.DataFrame or array-like
+        X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
             Features.
 
         Returns
@@ -203,7 +201,7 @@ class LEMLL(BaseEstimator):
 
         Parameters
         ----------
-        X : dask.array.Array, dask.dataframe.DataFrame or array-like
+        X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
             Features.
 
         Returns
@@ -218,7 +216,7 @@ class LEMLL(BaseEstimator):
 
         Parameters
         ----------
-        X : dask.array.Array, dask.dataframe.DataFrame or array-like
+        X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
             Features.
 
         Returns
@@ -312,7 +310,7 @@ def _labels_on_workers(client: Any, team: ActorTeam, constant: Array, sizes: Any
         client.submit(_all_labels, actor, constant, pure=False, workers=[actor._address])
         for actor in team.actors
     ]
-    import_extra("distributed", "dask", "lemll.dask").wait(parts)
+    team.wait(parts)
     return dask_array.concatenate(
         [
             dask_array.from_delayed(delayed(part), (size, len(constant)), dtype=np.float64)

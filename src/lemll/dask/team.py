@@ -133,6 +133,23 @@ class ActorTeam:
         for number in numbers:
             self.actors[number] = self._wait(self._futures[number])
 
+    def wait(self, futures: list[Any]) -> None:
+        """Wait for one task per block, on the worker of the block.
+
+        Parameters
+        ----------
+        futures : list of Future
+            In the order of the blocks.
+        """
+        for actor, future in zip(self.actors, futures, strict=True):
+            while not future.done():
+                if actor._address not in self._workers():
+                    raise LemllError(
+                        f"the Dask worker {actor._address} was lost after the search, with the "
+                        "numerical labels of its rows; fit again"
+                    )
+                time.sleep(POLL_SECONDS / 40)
+
     def _wait(self, future: Any) -> Any:
         """Wait for an actor as long as the scheduler answers and there is a worker."""
         while True:
@@ -141,8 +158,8 @@ class ActorTeam:
             except TimeoutError:
                 if not self._workers():
                     raise LemllError(
-                        "all Dask workers were lost during the fit; start workers with more memory "
-                        "or smaller blocks of rows, and fit again"
+                        "the Dask cluster has no worker, or has lost all of them; start workers, "
+                        "with more memory if the blocks of rows were too large, and fit again"
                     ) from None
 
     def _result(self, number: int, future: Any) -> Any:

@@ -128,6 +128,7 @@ def save_graph(graph: NeighborGraph, path: str | Path) -> None:
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
+            # The stubs of NumPy take the names of the arrays for those of options.
             np.savez(file, **arrays)  # type: ignore[arg-type]
         os.replace(name, target)
     except BaseException:
