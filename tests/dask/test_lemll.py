@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 
@@ -26,6 +25,17 @@ distributed = pytest.importorskip("distributed")
 
 pytestmark = pytest.mark.slow
 CHUNK = 150
+
+
+@pytest.fixture(autouse=True)
+def _no_leftovers():
+    """Delete what lost clusters leave behind here, and not in the middle of another test.
+
+    Dask prints a traceback when it deletes such an object, and in Python 3.11 a traceback that is
+    formatted while `ast.parse` runs makes the latter fail.
+    """
+    yield
+    gc.collect()
 
 
 @pytest.fixture(name="digits", scope="module")
@@ -215,35 +225,3 @@ def test_a_worker_that_is_killed_costs_only_time(digits, counted):
         expected = lemll.LEMLL(tol=1e-10, graph=block_graph(X, 50)).fit(X, Y)
         assert abs(model.objective_ - expected.objective_) <= 1e-8 * expected.objective_
         np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-4)
-
-
-def test_a_scheduler_that_vanishes_ends_in_one_sentence(digits, counted, tmp_path, monkeypatch):
-    monkeypatch.setattr(team, "SCHEDULER_SECONDS", 5.0)
-    described = tmp_path / "scheduler.json"
-    options = {
-        "scheduler": ["--host", "127.0.0.1", "--port", "0", "--no-dashboard"],
-        "worker": ["--nthreads", "1", "--no-dashboard", "--no-nanny", "--death-timeout", "20"],
-    }
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-m", f"distributed.cli.dask_{name}", *own,
-             "--scheduler-file", described],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )
-        for name, own in options.items()
-    ]  # fmt: skip
-    try:
-        with distributed.Client(
-            scheduler_file=str(described), set_as_default=False, timeout=60
-        ) as client:
-            client.wait_for_workers(1, timeout=60)
-            killer = start_killer(lambda: counted.count("move") >= 2, started[0].pid)
-            start = time.monotonic()
-            with pytest.raises(LemllError, match="scheduler was lost during the fit .*fit again"):
-                LEMLL(tol=1e-13, client=client).fit(*arrays(*digits))
-            assert time.monotonic() - start < 60
-            killer.join()
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()

@@ -131,7 +131,11 @@ class ActorTeam:
                 TaggedRows, X, y, number, self._graph, actor=True, pure=False
             )
         for number in numbers:
-            self.actors[number] = self._wait(self._futures[number])
+            actor = self._wait(self._futures[number])
+            # Dask binds an actor to the default client of the process, which may be another one.
+            actor._worker, actor._client = None, self._client
+            actor._future = self._futures[number]
+            self.actors[number] = actor
 
     def wait(self, futures: list[Any]) -> None:
         """Wait for one task per block, on the worker of the block.
