@@ -13,7 +13,7 @@ from lemll import LEMLL, LEMLLCV, ML2, MSVRCV, MSVRClassifier
 from lemll.datasets import load_digit_tags
 from lemll.enhancers import ML2Enhancer
 from lemll.experiments import MethodSpec, Protocol, Splits, Store, Tuning, run
-from lemll.experiments.execution import execute as _execute
+from lemll.experiments.execution import models as _models
 from lemll.experiments.execution.reuse import FirstStages
 from lemll.experiments.execution.searches import make_search
 from lemll.metrics import get_scorer
@@ -67,7 +67,7 @@ def test_a_coarse_search_tries_fewer_points():
 def made(monkeypatch):
     """Count the first stages of ML2."""
     made = []
-    monkeypatch.setattr(_execute, "_FIRST_STAGES", FirstStages(2))
+    monkeypatch.setattr(_models, "_FIRST_STAGES", FirstStages(2))
     original = ML2Enhancer._numerical_labels
     monkeypatch.setattr(
         ML2Enhancer, "_numerical_labels", lambda self, X, Y: made.append(1) or original(self, X, Y)
@@ -126,3 +126,78 @@ def test_a_memory_forgets_the_oldest_and_is_shared_by_clones():
     assert memory.at_least(1)._most == 4
     assert copy.deepcopy(memory) is memory
     assert clone(ML2(memory=memory)).memory is memory
+
+
+METRICS_OF_TUNING = ("average_precision", "hamming_loss", "ranking_loss")
+
+
+def _tuned_protocol(method, grid, **tuning):
+    return Protocol(
+        name="p",
+        experiment="prediction",
+        datasets=("digit-tags",),
+        methods=(MethodSpec(method),),
+        metrics=("hamming_loss", "ranking_loss", "one_error", "average_precision"),
+        splits=Splits(n_splits=2),
+        tuning=Tuning(folds=3, grids={method: grid}, **tuning),
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "grid"),
+    [
+        ("MSVR", {"alpha": (1 / 64, 1.0, 64.0)}),
+        ("BR", {"C": (1 / 64, 1.0, 64.0)}),
+        ("RELIAB", {"beta": (0.01, 10.0), "ridge": (0.1, 10.0), "tau": (0.1, 0.5)}),
+    ],
+)
+def test_each_metric_selects_its_own_parameters(tmp_path, method, grid):
+    several = _tuned_protocol(method, grid, metric=METRICS_OF_TUNING)
+    store = Store(tmp_path / "several")
+    run(several, store, backend="sequential")
+    by_split = {record.setting[-1]: record for record in store.records()}
+    for metric in METRICS_OF_TUNING:
+        alone = Store(tmp_path / metric)
+        run(_tuned_protocol(method, grid, metric=metric), alone, backend="sequential")
+        for record in alone.records():
+            other = by_split[record.setting[-1]]
+            decided = {name: value for name, value in record.chosen.items() if name != "tau"}
+            assert decided.items() <= other.chosen[metric].items()
+            assert other.metrics[metric] == pytest.approx(record.metrics[metric], abs=2e-3)
+    # A metric that selects no parameters is measured on the model of the first one.
+    first = Store(tmp_path / METRICS_OF_TUNING[0])
+    for record in first.records():
+        found = by_split[record.setting[-1]].metrics["one_error"]
+        assert found == pytest.approx(record.metrics["one_error"], abs=2e-2)
+
+
+def test_parameters_of_the_first_split_serve_all(tmp_path, monkeypatch):
+    searches = []
+    original = _models._search
+    monkeypatch.setattr(_models, "_CHOICES", type(_models._CHOICES)())
+    monkeypatch.setattr(_models, "_search", lambda *a: searches.append(1) or original(*a))
+    grid = {"alpha": (1 / 64, 1.0, 64.0)}
+    for metric in ("average_precision", METRICS_OF_TUNING):
+        searches.clear()
+        first = Store(tmp_path / f"first{len(metric)}")
+        run(
+            _tuned_protocol("MSVR", grid, metric=metric, splits="first"),
+            first,
+            backend="sequential",
+        )
+        assert len(searches) == 1
+        every = Store(tmp_path / f"all{len(metric)}")
+        run(_tuned_protocol("MSVR", grid, metric=metric), every, backend="sequential")
+        chosen = {r.setting[-1]: r.chosen for r in every.records()}
+        assert {str(r.chosen) for r in first.records()} == {str(chosen[0])}
+
+
+def test_wrong_tunings_are_refused():
+    with pytest.raises(ValueError, match="one name, or a list of two or more different"):
+        Tuning(metric=["one_error"])
+    with pytest.raises(ValueError, match="one name, or a list of two or more different"):
+        Tuning(metric=["one_error", "one_error"])
+    with pytest.raises(ValueError, match="unknown metric of tuning 'coverag'; did you mean"):
+        Tuning(metric=["one_error", "coverag"])
+    with pytest.raises(ValueError, match="unknown splits of tuning 'some'"):
+        Tuning(splits="some")

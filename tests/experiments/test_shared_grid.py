@@ -41,14 +41,16 @@ def loop_best(X, Y, points, metric):
 @pytest.mark.slow
 def test_two_steps_choose_what_two_loops_choose(rows):
     X, Y = rows
-    search = SharedGridSearch(RELIAB(tol=1e-5), GRID, "average_precision", FOLDS, ("tau",))
+    search = SharedGridSearch(RELIAB(tol=1e-5), GRID, ("average_precision",), FOLDS, ("tau",))
     search.fit(X, Y)
     first = list(ParameterGrid({name: GRID[name] for name in ("beta", "ridge")}))
     best, means = loop_best(X, Y, first, "average_precision")
-    np.testing.assert_allclose(search.scores_[0].mean(axis=0), means, atol=1e-3)
+    np.testing.assert_allclose(
+        search.scores_[0]["average_precision"].mean(axis=0), means, atol=1e-3
+    )
     second = [{**best, "tau": tau} for tau in GRID["tau"]]
     best, means = loop_best(X, Y, second, "hamming_loss")
-    np.testing.assert_allclose(search.scores_[1].mean(axis=0), means, atol=1e-3)
+    np.testing.assert_allclose(search.scores_[1]["hamming_loss"].mean(axis=0), means, atol=1e-3)
     assert search.best_params_ == best
     alone = RELIAB(**best, tol=1e-5).fit(X, Y)
     np.testing.assert_array_equal(search.predict(X), alone.predict(X))

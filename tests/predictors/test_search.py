@@ -33,11 +33,28 @@ def test_coarse_to_fine_finds_the_top_of_a_hill(top):
 
     def evaluate(points):
         asked.extend(points)
-        return np.array([-sum((a - b) ** 2 for a, b in zip(p, top, strict=True)) for p in points])
+        return np.array([[_height(p, top)] for p in points])
 
     coarse_to_fine([SEVEN] * 3, evaluate)
     assert len(asked) == len(set(asked)) <= 27 + 26 + 2 * 19
     assert GridPoint(*top) in asked
+
+
+def test_coarse_to_fine_finds_the_top_of_each_measure():
+    tops = ((0, 1, 5), (5, 5, 1))
+    asked = []
+
+    def evaluate(points):
+        asked.extend(points)
+        return np.array([[_height(p, top) for top in tops] for p in points])
+
+    coarse_to_fine([SEVEN] * 3, evaluate)
+    assert len(asked) == len(set(asked))
+    assert {GridPoint(*top) for top in tops} <= set(asked)
+
+
+def _height(point, top):
+    return -float(sum((a - b) ** 2 for a, b in zip(point, top, strict=True)))
 
 
 @pytest.mark.parametrize("value", [0.0, float("nan")])
@@ -46,7 +63,7 @@ def test_coarse_to_fine_ends_on_a_plain(value):
 
     def evaluate(points):
         asked.extend(points)
-        return np.full(len(points), value)
+        return np.full((len(points), 1), value)
 
     coarse_to_fine([SEVEN, [1.0], [1.0, 2.0]], evaluate)
     assert len(asked) == len(set(asked)) <= 14
@@ -384,7 +401,7 @@ def test_the_coarse_search_ends_when_the_time_is_over():
 
     def evaluate(points):
         calls.append(len(points))
-        return np.arange(len(points), dtype=float)
+        return np.arange(len(points), dtype=float)[:, None]
 
     coarse_to_fine([[1.0, 2.0, 3.0, 4.0, 5.0]] * 3, evaluate, is_over=lambda: True)
     assert len(calls) == 1

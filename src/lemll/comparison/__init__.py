@@ -6,6 +6,7 @@ from lemll.comparison.panels import Entry, Panel
 from lemll.comparison.published import (
     PredictionCell,
     ReconstructionCell,
+    paper_name,
     published_prediction,
     published_reconstruction,
 )
@@ -62,6 +63,7 @@ __all__ = [
     "nemenyi_pvalues",
     "overlap_ratio",
     "paired_t_test",
+    "paper_name",
     "published_prediction",
     "published_reconstruction",
     "rank_rows",

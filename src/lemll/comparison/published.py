@@ -13,6 +13,7 @@ from lemll.datasets import dataset_info
 __all__ = [
     "PredictionCell",
     "ReconstructionCell",
+    "paper_name",
     "published_prediction",
     "published_reconstruction",
 ]
@@ -76,6 +77,32 @@ class PredictionCell:
 _MEASURES = {"chebyshev": "chebyshev", "kl": "kl_divergence_pred_true", "cosine": "cosine"}
 # The file compares the method with LEMLL, but the marks compare LEMLL with the method.
 _MARKS = {"worse": "•", "better": "∘", "": ""}
+
+
+# The paper's figures on the subsets of RCV1 are those of tf-idf features (docs/findings.md). The
+# files that are usually shared under its names hold 0/1 features.
+_SAME_AS = {"rcv1-s1-tfidf944": "rcv1-s1", "rcv1-s2-tfidf944": "rcv1-s2"}
+
+
+def paper_name(dataset: str) -> str:
+    """Return the name under which the paper prints figures of a data set.
+
+    Parameters
+    ----------
+    dataset : str
+        Name in the registry.
+
+    Returns
+    -------
+    str
+        The name in the paper's tables; the given name if the paper has no other one.
+
+    Examples
+    --------
+    >>> paper_name("rcv1-s1-tfidf944")
+    'rcv1-s1'
+    """
+    return _SAME_AS.get(dataset, dataset)
 
 
 def _rows(resource: str) -> Iterator[dict[str, str]]:

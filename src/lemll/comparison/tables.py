@@ -16,7 +16,11 @@ from typing import Any
 from lemll.comparison.latex import latex_panel
 from lemll.comparison.outputs import sound_outputs
 from lemll.comparison.panels import Entry, Panel
-from lemll.comparison.published import published_prediction, published_reconstruction
+from lemll.comparison.published import (
+    paper_name,
+    published_prediction,
+    published_reconstruction,
+)
 from lemll.comparison.statistics import paired_t_test
 from lemll.exceptions import StoreError
 from lemll.experiments import Cell, Protocol, Record, Store, csv_text, load_source, measure
@@ -115,7 +119,7 @@ class ComparisonTable:
                     values.get((name, threshold, row, control), ()) if column != control else (),
                     _wanted(wanted, row, column) or longest,
                     METRICS[name],
-                    published.get((name, threshold, row, column), ()),
+                    published.get((name, threshold, paper_name(row), column), ()),
                 )
                 for row in rows
                 for column in columns

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lemll.comparison import ComparisonTable, published_prediction
+from lemll.comparison import ComparisonTable, paper_name, published_prediction
 from lemll.datasets import list_datasets
 from lemll.experiments import Protocol, Splits, Tuning, list_methods
 
@@ -220,7 +220,7 @@ def significances(table: ComparisonTable) -> list[Significance]:
     found = []
     for method in dict.fromkeys(name for panel in table.panels for name in panel.methods):
         marks = [
-            (entry.mark, printed[panel.metric.name, dataset, method])
+            (entry.mark, printed[panel.metric.name, paper_name(dataset), method])
             for panel in table.panels
             for (dataset, column), entry in panel.entries.items()
             if column == method and entry.published and entry.complete

@@ -286,7 +286,7 @@ def make_prediction_report(protocol: Protocol, store: Store) -> PredictionReport
     n_splits = 0 if protocol.splits is None else protocol.splits.n_splits
     how = "default parameters"
     if protocol.tuning is not None:
-        how = f"parameters tuned by {protocol.tuning.metric} in {protocol.tuning.folds} folds"
+        how = f"parameters tuned by {protocol.tuning}"
     settings = f"{n_splits} halves, {how}. The paper's halves, and its tuning, are not known."
     return _report(table, settings)
 

@@ -33,7 +33,8 @@ class LEMLLCV(PathCV):
     search : {"auto", "grid", "coarse", "halving"}, default="auto"
         "grid" tries all combinations. "coarse" first tries every third value of each parameter.
         Then it tries the neighbours of the best combination, until no neighbour is better. This
-        takes about a quarter of the work. "halving" first compares all kernels and scalings on
+        takes about a quarter of the work. With several measures in `scoring`, it does so for the
+        best combination of each of them. "halving" first compares all kernels and scalings on
         two folds of at most 600 rows, with three values of alpha; then the better half of them on
         all rows. From the best combination it walks: it multiplies or divides one parameter by 4,
         the width of an RBF kernel included, until the score does not improve. So it can leave the

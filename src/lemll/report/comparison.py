@@ -296,8 +296,7 @@ def _settings(protocol: Protocol) -> list[tuple[str, str]]:
     if protocol.thresholds:
         settings.append(("thresholds", _plain(protocol.thresholds)))
     if protocol.tuning is not None:
-        tuning = protocol.tuning
-        settings.append(("tuned by", f"{tuning.metric}, {tuning.folds} folds"))
+        settings.append(("tuned by", str(protocol.tuning)))
     return settings
 
 

@@ -8,7 +8,6 @@ import threading
 import time
 import traceback
 import warnings
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,19 +15,15 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.model_selection import KFold
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from threadpoolctl import ThreadpoolController
 
-from lemll._types import Array, Estimator, Features, IndexArray, Settings, SettingsView
-from lemll._validation import is_sparse
+from lemll._types import Array, Estimator, SettingsView
 from lemll.datasets import Dataset, binarize_distribution
-from lemll.experiments.execution.reuse import FirstStages, Graphs
-from lemll.experiments.execution.searches import make_search
+from lemll.experiments.execution.models import fit_models, split_rows, unseen_features
+from lemll.experiments.execution.reuse import Graphs
 from lemll.experiments.protocols.code import environment, package_sha256
 from lemll.experiments.protocols.names import plain
 from lemll.experiments.protocols.protocol import Cell, Protocol
-from lemll.experiments.protocols.settings import Splits
 from lemll.experiments.protocols.sources import load_source
 from lemll.experiments.stores.records import Status
 from lemll.metrics import METRICS, label_probabilities, label_scores
@@ -43,8 +38,6 @@ _MAX_WARNINGS = 20
 # Largest length of a message and of a traceback. The end of a traceback is kept.
 _MAX_TEXT = 2_000
 _MAX_TRACE = 20_000
-# Number of data sets whose splits are kept. The cells of one data set follow each other.
-_MOST_SPLIT_SETS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +75,10 @@ class Outcome:
 class _Result(NamedTuple):
     """The results of a cell before the metrics are computed."""
 
-    estimator: Estimator
+    estimators: list[Estimator]
     arrays: Arrays
     seconds: dict[str, float]
-    chosen: Settings | None = None
+    chosen: SettingsView | None = None
 
 
 def failure(cell_id: str, status: Status, kind: str, message: str, trace: str = "") -> Outcome:
@@ -170,7 +163,7 @@ def _run(task: Task, dataset: Dataset | None, caught: list[warnings.WarningMessa
         dataset = _loaded(cell)
     result = (_predict if cell.experiment == "prediction" else _recover)(task, dataset)
     metrics, undefined = measure(cell, dataset, result.arrays, task.metrics)
-    criterion, value = _criterion(result.estimator)
+    criterion, value = _criterion(result.estimators)
     texts = dict.fromkeys(_cut(f"{w.category.__name__}: {w.message}") for w in caught)
     return Outcome(
         cell_id=cell.id,
@@ -186,10 +179,10 @@ def _run(task: Task, dataset: Dataset | None, caught: list[warnings.WarningMessa
     )
 
 
-def _criterion(estimator: Estimator) -> tuple[str | None, float | None]:
-    """Return the stopping criterion of a fitted estimator and its (largest) value."""
+def _criterion(estimators: list[Estimator]) -> tuple[str | None, float | None]:
+    """Return the stopping criterion of fitted estimators and its (largest) value."""
     for name in _CRITERIA:
-        value = float(np.max(getattr(estimator, f"{name}_", np.nan)))
+        value = max(float(np.max(getattr(made, f"{name}_", np.nan))) for made in estimators)
         if np.isfinite(value):
             return name, value
     return None, None
@@ -205,85 +198,27 @@ def _loaded(cell: Cell) -> Dataset:
     return dataset
 
 
-_ROWS: OrderedDict[tuple[str, Splits], list[tuple[Any, Any]]] = OrderedDict()
-_ROWS_LOCK = threading.Lock()
-
-
-def split_rows(cell: Cell, dataset: Dataset) -> tuple[Any, Any]:
-    """Return the training and test rows of the split of a cell; each rule is computed once."""
-    splits = cell.setting.splits
-    if splits is None:
-        raise ValueError("a prediction needs splits.")
-    key = cell.data_sha256, splits
-    # A worker of a cluster may run cells in several threads.
-    with _ROWS_LOCK:
-        if key not in _ROWS:
-            while len(_ROWS) >= _MOST_SPLIT_SETS:
-                _ROWS.popitem(last=False)
-            _ROWS[key] = list(splits.rows(dataset))
-        return _ROWS[key][cell.setting.number]
-
-
 def _predict(task: Task, dataset: Dataset) -> _Result:
     cell = task.cell
     train, test = split_rows(cell, dataset)
     cell.setting.check_rows(train, test)
-    X, rows = _features(cell, dataset, train, test)
-    Y = _training_labels(cell, dataset, train)
+    rows = unseen_features(cell, dataset, train, test)
     start = time.perf_counter()
-    estimator = _tuned(task).fit(X, Y)
+    models = fit_models(task.estimator, cell, dataset)
     fitted = time.perf_counter()
-    arrays: dict[str, Array] = {
-        "scores": np.asarray(label_scores(estimator, rows, "a prediction"), dtype=np.float64),
-        "predictions": np.asarray(estimator.predict(rows), dtype=np.uint8),
-        "test": np.asarray(test, dtype=np.int64),
-    }
+    arrays: dict[str, Array] = {"test": np.asarray(test, dtype=np.int64)}
+    for suffix, model in models.by_suffix.items():
+        scores = label_scores(model, rows, "a prediction")
+        arrays[f"scores{suffix}"] = np.asarray(scores, dtype=np.float64)
+        arrays[f"predictions{suffix}"] = np.asarray(model.predict(rows), dtype=np.uint8)
     seconds = {"fit": fitted - start, "predict": time.perf_counter() - fitted}
+    estimator = models.by_suffix[""]
     wanted = any(METRICS[name].prediction == "probabilities" for name in task.metrics)
     if wanted and hasattr(estimator, "predict_proba"):
         found = label_probabilities(estimator, rows, "a prediction")
         arrays["probabilities"] = np.asarray(found, dtype=np.float64)
-    if hasattr(estimator, "best_params_"):
-        # A search may also try values outside of the grid, for example its default kernel.
-        names = cell.grid or estimator.best_params_
-        chosen = {name: estimator.best_params_[name] for name in names}
-        return _Result(estimator.best_estimator_, arrays, seconds, chosen)
-    return _Result(estimator, arrays, seconds)
-
-
-def _features(
-    cell: Cell, dataset: Dataset, train: IndexArray, test: IndexArray
-) -> tuple[Features, Features]:
-    """Return the features of the training and test rows, as the method gets them."""
-    seen, unseen = dataset.X[train], dataset.X[test]
-    if cell.method.features == "given":
-        return seen, unseen
-    # Sparse features stay sparse: they are not centred.
-    scaler = (MaxAbsScaler() if is_sparse(seen) else StandardScaler()).fit(seen)
-    return scaler.transform(seen), scaler.transform(unseen)
-
-
-def _training_labels(cell: Cell, dataset: Dataset, train: IndexArray) -> Array:
-    """Return the labels of the training rows, as the method gets them. Test rows do not change."""
-    Y = cell.setting.hidden(dataset.labels[train])
-    return np.where(Y == 1, 1, 0).astype(np.int8) if cell.method.unobserved == "zero" else Y
-
-
-# Variants of a method follow each other on the same rows, so one cached result is enough.
-_FIRST_STAGES = FirstStages(2)
-
-
-def _tuned(task: Task) -> Any:
-    cell = task.cell
-    if task.estimator.get_params().get("memory", cell) is None:
-        # One first stage per fold is used for the whole grid, and one for the final fit on all
-        # training rows.
-        parts = 1 if cell.tuning is None else cell.tuning.folds + 1
-        task.estimator.set_params(memory=_FIRST_STAGES.at_least(parts))
-    if cell.tuning is None or not cell.grid:
-        return task.estimator
-    folds = KFold(cell.tuning.folds, shuffle=True, random_state=cell.tuning.random_state)
-    return make_search(task.estimator, cell.grid, cell.tuning, folds, cell.decisions)
+    fits = [getattr(model, "best_estimator_", model) for model in models.by_suffix.values()]
+    return _Result(fits, arrays, seconds, models.chosen)
 
 
 _GRAPHS = Graphs()
@@ -306,7 +241,7 @@ def _recover(task: Task, dataset: Dataset) -> _Result:
         # The numerical labels give the distribution at another scale without a new fit.
         "numerical_labels": np.asarray(task.estimator.numerical_labels_, dtype=np.float64),
     }
-    return _Result(task.estimator, arrays, seconds)
+    return _Result([task.estimator], arrays, seconds)
 
 
 def measure(
@@ -342,8 +277,10 @@ def measure(
             values[name] = None
             undefined.append(f"{name}: {cell.method.label} has no predict_proba.")
             continue
+        array = prediction.get(kind, kind)
         try:
-            value = float(METRICS[name](truth, arrays[prediction.get(kind, kind)]))
+            # A metric that selected its own parameters has arrays of its own.
+            value = float(METRICS[name](truth, arrays.get(f"{array}.{name}", arrays[array])))
         except ValueError as error:
             value = float("nan")
             undefined.append(f"{name}: {error}")

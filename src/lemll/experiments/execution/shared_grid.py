@@ -9,20 +9,20 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import ParameterGrid
 
 from lemll._types import Estimator, Features, FloatArray, LabelArray, Settings, SettingsView
-from lemll.metrics import MetricScorer, get_scorer
+from lemll.metrics import METRICS, get_scorer
 
 __all__ = ["SharedGridSearch"]
 
-# The measure of the parameters in `decisions`.
+# The metric of the parameters in `decisions`, if the metric of the others judges only the order.
 _DECISION_METRIC = "hamming_loss"
 
 
 class SharedGridSearch(BaseEstimator):
     """Cross-validate the points of a grid with `fit_grid`, and refit the best one.
 
-    First the parameters that are not in `decisions` are chosen by `metric`, the others having
-    their values in the estimator. Then those in `decisions` are chosen by the Hamming loss. The
-    score of a point is the mean over the folds; the first of equal points wins.
+    First the parameters that are not in `decisions` are chosen by the metric, the others having
+    their values in the estimator. Then those in `decisions` are chosen. The score of a point is
+    the mean over the folds; the first of equal points wins.
 
     Parameters
     ----------
@@ -30,8 +30,11 @@ class SharedGridSearch(BaseEstimator):
         A learner, not fitted.
     grid : mapping of str to sequence
         Values of its parameters.
-    metric : str
-        Name in ``lemll.metrics.METRICS``.
+    metrics : tuple of str
+        Names in ``lemll.metrics.METRICS``. With one metric, the Hamming loss chooses the
+        parameters in `decisions`. With several, each metric chooses parameters of its own. One
+        that judges predicted labels then also chooses those in `decisions`; for the others they
+        keep their values in the estimator.
     folds : splitter
         The folds of the training rows.
     decisions : tuple of str, default=()
@@ -39,59 +42,80 @@ class SharedGridSearch(BaseEstimator):
 
     Attributes
     ----------
-    scores_ : list of ndarray of shape (n_folds, n_points)
-        The scores of the points in each of the steps; greater is better.
+    scores_ : list of dict of str to ndarray of shape (n_folds, n_points)
+        The scores of the points in each of the steps, by metric; greater is better.
+    best_by_metric_ : dict of str to dict
+        The parameters of the best point, by metric.
     best_params_ : dict
-        The parameters of the best point.
+        The parameters of the best point. Only with one metric.
     best_estimator_ : estimator
-        Fitted to all rows with these parameters.
+        Fitted to all rows with these parameters. Only with one metric.
     """
 
     def __init__(
         self,
         estimator: Estimator,
         grid: SettingsView,
-        metric: str,
+        metrics: tuple[str, ...],
         folds: Any,
         decisions: tuple[str, ...] = (),
     ) -> None:
         self.estimator = estimator
         self.grid = grid
-        self.metric = metric
+        self.metrics = metrics
         self.folds = folds
         self.decisions = decisions
 
     def fit(self, X: Features, Y: LabelArray) -> Self:
-        """Search, and fit the best point to all rows."""
-        self.scores_: list[FloatArray] = []
-        best: Settings = {}
-        for metric, in_decisions in ((self.metric, False), (_DECISION_METRIC, True)):
-            lists = {
-                name: list(values)
-                for name, values in self.grid.items()
-                if (name in self.decisions) == in_decisions
-            }
-            if lists:
-                points = [best | point for point in ParameterGrid(lists)]
-                self.scores_.append(self._scores(X, Y, points, get_scorer(metric)))
-                best = points[int(self.scores_[-1].mean(axis=0).argmax())]
-        self.best_params_ = best
-        self.best_estimator_ = clone(self.estimator).set_params(**best).fit(X, Y)
+        """Search. With one metric, also fit the best point to all rows."""
+        self.scores_: list[dict[str, FloatArray]] = []
+        first, second = self._lists(decide=False), self._lists(decide=True)
+        best: dict[str, Settings] = {name: {} for name in self.metrics}
+        if first:
+            best = self._step(X, Y, list(ParameterGrid(first)), self.metrics)
+        if second:
+            for name, decider in self._deciders().items():
+                points = [best[name] | point for point in ParameterGrid(second)]
+                best[name] = self._step(X, Y, points, (decider,))[decider]
+        self.best_by_metric_ = best
+        if len(self.metrics) == 1:
+            self.best_params_ = best[self.metrics[0]]
+            self.best_estimator_ = clone(self.estimator).set_params(**self.best_params_).fit(X, Y)
         return self
 
-    def _scores(
-        self, X: Features, Y: LabelArray, points: list[Settings], scorer: MetricScorer
-    ) -> FloatArray:
+    def _lists(self, *, decide: bool) -> dict[str, list[Any]]:
+        return {
+            name: list(values)
+            for name, values in self.grid.items()
+            if (name in self.decisions) == decide
+        }
+
+    def _deciders(self) -> dict[str, str]:
+        """Return the metrics whose points get decisions, and the metric that chooses them."""
+        if len(self.metrics) == 1:
+            return {self.metrics[0]: _DECISION_METRIC}
+        return {name: name for name in self.metrics if METRICS[name].prediction == "labels"}
+
+    def _step(
+        self, X: Features, Y: LabelArray, points: list[Settings], metrics: tuple[str, ...]
+    ) -> dict[str, Settings]:
+        """Score points and return the best one by each metric."""
+        scorers = [get_scorer(name) for name in metrics]
         # A model is measured as soon as it is fitted, so only one is in the memory at a time.
-        return np.array(
+        scores = np.array(
             [
                 [
-                    scorer(model, X[test], Y[test])
+                    [scorer(model, X[test], Y[test]) for scorer in scorers]
                     for model in self.estimator.fit_grid(X[train], Y[train], points)
                 ]
                 for train, test in self.folds.split(X, Y)
             ]
         )
+        self.scores_.append({name: scores[..., i] for i, name in enumerate(metrics)})
+        return {
+            name: points[int(scores[..., i].mean(axis=0).argmax())]
+            for i, name in enumerate(metrics)
+        }
 
     def predict(self, X: Features) -> LabelArray:
         """Return the labels of the best model."""

@@ -27,7 +27,7 @@ _KEYS = (
 # A protocol with all methods and all data sets has about two kilobytes.
 _MOST_BYTES = 2**20
 _SPLITS = ("kind", "n_splits", "random_state")
-_TUNING = ("metric", "folds", "random_state", "grids", "search")
+_TUNING = ("metric", "folds", "random_state", "grids", "search", "splits")
 _HIDE = ("kind", "share")
 
 

@@ -83,8 +83,10 @@ class Tuning:
 
     Attributes
     ----------
-    metric : str
-        Name in ``lemll.metrics.METRICS`` of the metric that selects the best parameters.
+    metric : str or tuple of str
+        Names in ``lemll.metrics.METRICS`` of the metrics that select the best parameters. With
+        several, each of them selects its own parameters, and its figure is that of the model with
+        these parameters. All other figures are those of the first one's model.
     folds : int
         Number of folds of the inner cross-validation.
     random_state : int
@@ -94,28 +96,57 @@ class Tuning:
     search : {"grid", "coarse"}
         "coarse" tries every third value of LEMLL first, then what surrounds the best point.
         Other methods, and "grid", try all points.
+    splits : {"all", "first"}
+        "all" selects parameters in every split, on its training rows. "first" selects them on the
+        training rows of the first split, for all splits. This takes less time, but test rows of
+        the other splits have then taken part in the selection.
     """
 
-    metric: str = "average_precision"
+    metric: str | tuple[str, ...] = "average_precision"
     folds: int = 5
     random_state: int = 0
     grids: Mapping[str, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict)
     search: Literal["grid", "coarse"] = "grid"
+    splits: Literal["all", "first"] = "all"
 
     def __post_init__(self) -> None:
         known = [name for name, metric in METRICS.items() if metric.ranks_or_decides]
-        if self.metric not in known:
-            raise ValueError(unknown_name("metric of tuning", self.metric, known))
+        if not isinstance(self.metric, str):
+            object.__setattr__(self, "metric", tuple(self.metric))
+            if len(self.metrics) < 2 or len(set(self.metrics)) < len(self.metrics):
+                raise ValueError(
+                    "metric of tuning must be one name, or a list of two or more different "
+                    f"names, got {list(self.metric)}."
+                )
+        for name in self.metrics:
+            if name not in known:
+                raise ValueError(unknown_name("metric of tuning", name, known))
         if self.search not in ("grid", "coarse"):
             raise ValueError(unknown_name("search of tuning", self.search, ("grid", "coarse")))
+        if self.splits not in ("all", "first"):
+            raise ValueError(unknown_name("splits of tuning", self.splits, ("all", "first")))
         check_whole("folds", self.folds, least=2)
         check_whole("random_state", self.random_state, least=0)
 
     @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that select parameters."""
+        return (self.metric,) if isinstance(self.metric, str) else self.metric
+
+    def __str__(self) -> str:
+        where = " of the first split" if self.splits == "first" else ""
+        if len(self.metrics) == 1:
+            return f"{self.metric} in {self.folds} folds{where}"
+        return f"each of {', '.join(self.metrics)} for itself, in {self.folds} folds{where}"
+
+    @property
     def key(self) -> list[Any]:
         """The part of the tuning in the id of a cell. The id contains the grid separately."""
-        search = [] if self.search == "grid" else [self.search]
-        return [self.metric, self.folds, self.random_state, *search]
+        # Defaults are left out, so that the ids of earlier results stay the same.
+        search: list[str] = [] if self.search == "grid" else [self.search]
+        search += [] if self.splits == "all" else ["first split"]
+        metric = self.metric if isinstance(self.metric, str) else list(self.metric)
+        return [metric, self.folds, self.random_state, *search]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -29,39 +29,49 @@ def coarse_to_fine(
 ) -> None:
     """Try every third value of each axis, then neighbours of the best until none is better.
 
+    With several measures, each of them has its own best point.
+
     Parameters
     ----------
     axes : sequence of three sequences of float
         Ascending values of alpha, beta and gamma.
     evaluate : callable
-        Returns the scores of points; greater is better. It is called only once per point.
+        Returns the scores of points, of shape (n_points, n_measures); greater is better. It is
+        called only once per point.
     is_over : callable, optional
         Whether to stop before the next round, because the time is over.
     """
-    scores: dict[Place, float] = {}
+    scores: dict[Place, list[float]] = {}
 
-    def look_at(places: Sequence[Place]) -> Place:
-        """Evaluate the places that are new; return the best place so far."""
+    def look_at(places: Iterable[Place]) -> list[Place]:
+        """Evaluate the places that are new; return the best place so far by each measure."""
         new = [place for place in dict.fromkeys(places) if place not in scores]
         if new:
             points = [GridPoint(*(axis[i] for axis, i in zip(axes, p, strict=True))) for p in new]
             scores.update(zip(new, evaluate(points).tolist(), strict=True))
-        return max(scores, key=lambda place: scores[place])
+        n_measures = len(next(iter(scores.values())))
+        return [max(scores, key=lambda place: scores[place][m]) for m in range(n_measures)]
 
     sizes = [len(axis) for axis in axes]
     coarse = [sorted({*range(0, size, _STRIDE), size - 1}) for size in sizes]
     best = look_at(_product(coarse))
     # Of equal scores the place tried first stays the best. So every round finds a strictly better
-    # place, and the loop ends.
+    # place by one of the measures, and the loop ends.
     while not is_over():
-        around = [
-            [i for i in (at - 1, at, at + 1) if 0 <= i < size]
-            for at, size in zip(best, sizes, strict=True)
-        ]
-        better = look_at(_product(around))
+        better = look_at(place for center in best for place in _around(center, sizes))
         if better == best:
             return
         best = better
+
+
+def _around(center: Place, sizes: Sequence[int]) -> list[Place]:
+    """Return a place and its neighbours on the grid."""
+    return _product(
+        [
+            [i for i in (at - 1, at, at + 1) if 0 <= i < size]
+            for at, size in zip(center, sizes, strict=True)
+        ]
+    )
 
 
 def _product(axes: Sequence[Sequence[int]]) -> list[Place]:

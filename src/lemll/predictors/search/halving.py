@@ -94,7 +94,7 @@ def halve_and_walk(
 
 
 def _evaluate(trials: Trials, space: Space, points: Sequence[GridPoint]) -> float:
-    best = float(trials.evaluate(space, points).max())
+    best = float(trials.evaluate(space, points)[:, 0].max())
     trials.forget()
     return best
 

@@ -106,7 +106,7 @@ class Trials:
     def evaluate(
         self, space: Space, points: Sequence[GridPoint], *, keep: bool = False
     ) -> FloatArray:
-        """Try points and return their mean scores by the first measure.
+        """Try points and return their mean scores.
 
         Parameters
         ----------
@@ -119,17 +119,21 @@ class Trials:
 
         Returns
         -------
-        ndarray of shape (n_points,)
-            Greater is better.
+        ndarray of shape (n_points, n_measures)
+            Greater is better. -inf if a measure is not defined in any fold.
         """
         if not self._paths:
             self._paths = self._through_space(space, self._options)
         scores = self._score(self._paths, points, keep=keep and self._may_keep(space))
         self.tried.extend((space, point) for point in points)
         self.scores.extend(scores)
-        means = self.means()[-len(points) :]
-        self._best_score = float(np.fmax(self._best_score, means.max()))  # fmax ignores NaN
-        return means
+        best = self.means()[-len(points) :].max()
+        self._best_score = float(np.fmax(self._best_score, best))  # fmax ignores NaN
+        values = np.array([entry.values for entry in scores])
+        # A measure is defined on the same folds for all combinations.
+        sums = np.where(np.isnan(values), 0.0, values).sum(axis=1)
+        counts = (~np.isnan(values)).sum(axis=1)
+        return np.where(counts > 0, sums / np.maximum(counts, 1), -np.inf)
 
     def refine(self, places: Sequence[int], tol: float) -> None:
         """Score some of the tried combinations again, solved to another certified gap.
