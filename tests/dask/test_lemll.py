@@ -5,8 +5,11 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -225,3 +228,23 @@ def test_a_worker_that_is_killed_costs_only_time(digits, counted):
         expected = lemll.LEMLL(tol=1e-10, graph=block_graph(X, 50)).fit(X, Y)
         assert abs(model.objective_ - expected.objective_) <= 1e-8 * expected.objective_
         np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("moment", "number", "message"),
+    [
+        ("build", "SIGKILL", "it has closed the connection; start it again"),
+        ("call", "SIGKILL", "the Dask scheduler was lost during the fit: it"),
+        ("call", "SIGSTOP", "it does not answer after 3 s; start it again"),
+    ],
+)
+def test_a_lost_scheduler_ends_in_an_error(tmp_path, moment, number, message):
+    script = Path(__file__).with_name("lost_scheduler.py")
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path), moment, number],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert message in done.stdout, done.stderr

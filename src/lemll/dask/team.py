@@ -8,6 +8,7 @@ makes a new actor from them. The solver then continues (see `lemll.solvers.Block
 from __future__ import annotations
 
 import time
+from concurrent.futures import CancelledError
 from typing import Any
 
 import numpy as np
@@ -165,6 +166,9 @@ class ActorTeam:
                         "the Dask cluster has no worker, or has lost all of them; start workers, "
                         "with more memory if the blocks of rows were too large, and fit again"
                     ) from None
+            except CancelledError as error:
+                # The client cancels all futures when it loses its scheduler.
+                raise _scheduler_lost("has closed the connection") from error
 
     def _result(self, number: int, future: Any) -> Any:
         """Return the result of one block, or `_LOST` if its worker does not exist any more."""
@@ -189,15 +193,27 @@ class ActorTeam:
 
     def _workers(self) -> set[str]:
         """Return the addresses of the workers, or say that the scheduler is lost."""
+        client = self._client
+        silent = f"does not answer after {SCHEDULER_SECONDS:.0f} s"
         deadline = time.monotonic() + SCHEDULER_SECONDS
-        while self._client.status != "running":
-            if time.monotonic() > deadline or self._client.status == "closed":
-                raise LemllError(
-                    f"the Dask scheduler was lost during the fit and does not answer after "
-                    f"{SCHEDULER_SECONDS:.0f} s; start it again, and fit again"
-                )
+        while client.status != "running":
+            if time.monotonic() > deadline or client.status == "closed":
+                raise _scheduler_lost(silent)
             time.sleep(POLL_SECONDS / 4)
-        return set(self._client.nthreads())
+        try:
+            # A scheduler whose machine hangs keeps its connections but never answers.
+            found = client.sync(client.scheduler.ncores, callback_timeout=SCHEDULER_SECONDS)
+        except TimeoutError:
+            raise _scheduler_lost(silent) from None
+        except OSError as error:
+            raise _scheduler_lost("has closed the connection") from error
+        return set(found)
+
+
+def _scheduler_lost(how: str) -> LemllError:
+    return LemllError(
+        f"the Dask scheduler was lost during the fit: it {how}; start it again, and fit again"
+    )
 
 
 class _Lost:
