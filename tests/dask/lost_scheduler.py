@@ -37,8 +37,8 @@ def start(command: str, file: Path, *options: str) -> subprocess.Popen[bytes]:
 
 
 def lose(moment: str, scheduler: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    """Send the signal before the given moment: the blocks are built, or the solver calls them."""
-    name, after = ("_build", 1) if moment == "build" else ("call", 4)
+    """Send the signal when blocks are built, called, or asked for their numerical labels."""
+    name, after = {"build": ("_build", 1), "call": ("call", 4), "labels": ("wait", 1)}[moment]
     whole = getattr(team.ActorTeam, name)
     calls = []
 

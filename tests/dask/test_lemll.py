@@ -234,7 +234,8 @@ def test_a_worker_that_is_killed_costs_only_time(digits, counted):
     ("moment", "number", "message"),
     [
         ("build", "SIGKILL", "it has closed the connection; start it again"),
-        ("call", "SIGKILL", "the Dask scheduler was lost during the fit: it"),
+        ("call", "SIGKILL", "it does not answer after 3 s; start it again"),
+        ("labels", "SIGKILL", "the Dask scheduler was lost during the fit: it"),
         ("call", "SIGSTOP", "it does not answer after 3 s; start it again"),
     ],
 )

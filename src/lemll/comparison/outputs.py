@@ -8,7 +8,7 @@ import numpy as np
 
 from lemll._types import Array
 from lemll.datasets import Dataset
-from lemll.experiments import Cell, Record, damage, split_rows
+from lemll.experiments import Cell, Record, damage, own_arrays, split_rows
 
 __all__ = ["sound_outputs"]
 
@@ -50,6 +50,10 @@ def sound_outputs(
         n_rows = len(test)
         wanted = {"scores": (n_rows, n_labels), "predictions": (n_rows, n_labels)}
         wanted["test"] = (n_rows,)
+        own = own_arrays(cell.tuning if cell.grid else None, record.chosen)
+        # Probabilities are stored if a metric of the protocol needs them.
+        for name in (*own.values(), *(["probabilities"] if "probabilities" in arrays else [])):
+            wanted[name] = (n_rows, n_labels)
     else:
         wanted = dict.fromkeys(("distribution", "numerical_labels"), (n_rows, n_labels))
     if shapes != wanted:

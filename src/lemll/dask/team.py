@@ -154,6 +154,9 @@ class ActorTeam:
                         "numerical labels of its rows; fit again"
                     )
                 time.sleep(POLL_SECONDS / 40)
+            # A client that loses its scheduler cancels its futures, which are then done.
+            if future.cancelled():
+                raise _scheduler_lost("has closed the connection")
 
     def _wait(self, future: Any) -> Any:
         """Wait for an actor as long as the scheduler answers and there is a worker."""
@@ -167,6 +170,10 @@ class ActorTeam:
                         "with more memory if the blocks of rows were too large, and fit again"
                     ) from None
             except CancelledError as error:
+                if self._client.status == "running":
+                    raise LemllError(
+                        f"the tasks of the fit were cancelled: {error}; fit again"
+                    ) from error
                 # The client cancels all futures when it loses its scheduler.
                 raise _scheduler_lost("has closed the connection") from error
 
@@ -197,7 +204,9 @@ class ActorTeam:
         silent = f"does not answer after {SCHEDULER_SECONDS:.0f} s"
         deadline = time.monotonic() + SCHEDULER_SECONDS
         while client.status != "running":
-            if time.monotonic() > deadline or client.status == "closed":
+            if client.status == "closed":
+                raise _scheduler_lost("has closed the connection")
+            if time.monotonic() > deadline:
                 raise _scheduler_lost(silent)
             time.sleep(POLL_SECONDS / 4)
         try:

@@ -6,7 +6,8 @@ import importlib
 from typing import Any
 
 from lemll.experiments.execution.dask import dask_client
-from lemll.experiments.execution.execute import measure, run_cell, split_rows
+from lemll.experiments.execution.execute import measure, run_cell
+from lemll.experiments.execution.models import own_arrays, split_rows
 from lemll.experiments.execution.runner import RunProgress, run
 from lemll.experiments.protocols.hiding import Hide
 from lemll.experiments.protocols.imports import import_from_folder
@@ -46,6 +47,7 @@ __all__ = [
     "list_methods",
     "load_source",
     "measure",
+    "own_arrays",
     "register",
     "run",
     "run_cell",

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from lemll._types import Settings
+from lemll._types import Settings, SettingsView
 from lemll.comparison import ComparisonTable, Conclusions, Panel, conclude, overlap_ratio, rank_rows
 from lemll.experiments import Cell, Protocol, Record, Store
 from lemll.report._diagrams import (
@@ -264,11 +264,21 @@ def _entries(
                 record.status,
                 [None if value is None else round(value, 5) for value in values],
                 round(sum(record.seconds.values()), 3),
-                dict(record.chosen or {}),
+                _chosen_text(record.chosen or {}),
                 record.id,
             ]
         )
     return {key: sorted(rows, key=lambda row: row[0]) for key, rows in entries.items()}
+
+
+def _chosen_text(chosen: SettingsView) -> str:
+    """Return selected parameters as text, and before them the metrics that selected them."""
+    if not any(isinstance(value, Mapping) for value in chosen.values()):
+        return ", ".join(f"{name}={value}" for name, value in chosen.items())
+    metrics: dict[str, list[str]] = {}
+    for metric, parameters in chosen.items():
+        metrics.setdefault(_chosen_text(parameters), []).append(metric)
+    return "; ".join(f"{', '.join(names)}: {text}" for text, names in metrics.items())
 
 
 def _provenance(records: Sequence[Record]) -> Settings:

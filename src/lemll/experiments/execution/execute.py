@@ -17,9 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from lemll._types import Array, Estimator, SettingsView
+from lemll._types import Array, Estimator, Features, SettingsView
 from lemll.datasets import Dataset, binarize_distribution
-from lemll.experiments.execution.models import fit_models, split_rows, unseen_features
+from lemll.experiments.execution.models import (
+    fit_models,
+    own_arrays,
+    split_rows,
+    training_rows,
+)
 from lemll.experiments.execution.reuse import Graphs
 from lemll.experiments.protocols.code import environment, package_sha256
 from lemll.experiments.protocols.names import plain
@@ -28,7 +33,7 @@ from lemll.experiments.protocols.sources import load_source
 from lemll.experiments.stores.records import Status
 from lemll.metrics import METRICS, label_probabilities, label_scores
 
-__all__ = ["Outcome", "Task", "execute", "failure", "measure", "run_cell", "split_rows"]
+__all__ = ["Outcome", "Task", "execute", "failure", "measure", "run_cell"]
 
 Arrays = Mapping[str, Array]
 
@@ -182,7 +187,8 @@ def _run(task: Task, dataset: Dataset | None, caught: list[warnings.WarningMessa
 def _criterion(estimators: list[Estimator]) -> tuple[str | None, float | None]:
     """Return the stopping criterion of fitted estimators and its (largest) value."""
     for name in _CRITERIA:
-        value = max(float(np.max(getattr(made, f"{name}_", np.nan))) for made in estimators)
+        # fmax ignores NaN, the value of models without this criterion.
+        value = float(np.fmax.reduce([np.max(getattr(e, f"{name}_", np.nan)) for e in estimators]))
         if np.isfinite(value):
             return name, value
     return None, None
@@ -202,23 +208,38 @@ def _predict(task: Task, dataset: Dataset) -> _Result:
     cell = task.cell
     train, test = split_rows(cell, dataset)
     cell.setting.check_rows(train, test)
-    rows = unseen_features(cell, dataset, train, test)
+    X, Y, scaling = training_rows(cell, dataset)
+    rows = scaling(dataset.X[test])
     start = time.perf_counter()
-    models = fit_models(task.estimator, cell, dataset)
+    models = fit_models(task.estimator, cell, dataset, X, Y)
     fitted = time.perf_counter()
-    arrays: dict[str, Array] = {"test": np.asarray(test, dtype=np.int64)}
-    for suffix, model in models.by_suffix.items():
-        scores = label_scores(model, rows, "a prediction")
-        arrays[f"scores{suffix}"] = np.asarray(scores, dtype=np.float64)
-        arrays[f"predictions{suffix}"] = np.asarray(model.predict(rows), dtype=np.uint8)
+    estimator = models.first
+    arrays: dict[str, Array] = {
+        "scores": _scores(estimator, rows),
+        "predictions": _predictions(estimator, rows),
+        "test": np.asarray(test, dtype=np.int64),
+    }
+    for metric, name in own_arrays(cell.tuning, models.chosen).items():
+        model = models.others[metric]
+        decides = METRICS[metric].prediction == "labels"
+        arrays[name] = (
+            np.asarray(model.predict(rows), np.uint8) if decides else _scores(model, rows)
+        )
     seconds = {"fit": fitted - start, "predict": time.perf_counter() - fitted}
-    estimator = models.by_suffix[""]
     wanted = any(METRICS[name].prediction == "probabilities" for name in task.metrics)
     if wanted and hasattr(estimator, "predict_proba"):
         found = label_probabilities(estimator, rows, "a prediction")
         arrays["probabilities"] = np.asarray(found, dtype=np.float64)
-    fits = [getattr(model, "best_estimator_", model) for model in models.by_suffix.values()]
+    fits = [getattr(e, "best_estimator_", e) for e in (estimator, *models.others.values())]
     return _Result(fits, arrays, seconds, models.chosen)
+
+
+def _scores(model: Estimator, rows: Features) -> Array:
+    return np.asarray(label_scores(model, rows, "a prediction"), dtype=np.float64)
+
+
+def _predictions(model: Estimator, rows: Features) -> Array:
+    return np.asarray(model.predict(rows), dtype=np.uint8)
 
 
 _GRAPHS = Graphs()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,16 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from lemll._types import Array, Estimator, Features, IndexArray, Settings, SettingsView
+from lemll._types import Array, Estimator, Features, Settings, SettingsView
 from lemll._validation import is_sparse
 from lemll.datasets import Dataset
 from lemll.experiments.execution.reuse import FirstStages
 from lemll.experiments.execution.searches import best_by_metric, make_search
 from lemll.experiments.protocols.cells import Cell
 from lemll.experiments.protocols.settings import Splits, Tuning, rows_sha256
+from lemll.metrics import METRICS
 
-__all__ = ["Models", "fit_models", "split_rows", "unseen_features"]
+__all__ = ["Models", "fit_models", "own_arrays", "split_rows", "training_rows"]
 
 # Number of data sets whose splits are kept. The cells of one data set follow each other.
 _MOST_SPLIT_SETS = 2
@@ -29,6 +31,7 @@ _MOST_CHOICES = 64
 
 _ROWS: OrderedDict[tuple[str, Splits], list[tuple[Any, Any]]] = OrderedDict()
 _CHOICES: OrderedDict[str, dict[str, Settings]] = OrderedDict()
+_CHOOSING: dict[str, threading.Lock] = {}
 # A worker of a cluster may run cells in several threads.
 _LOCK = threading.Lock()
 # Variants of a method follow each other on the same rows, so one cached result is enough.
@@ -41,15 +44,43 @@ class Models:
 
     Attributes
     ----------
-    by_suffix : dict of str to estimator
-        The models by the suffix of their arrays. The suffix of the first model is empty, that of
-        another one is a dot and the metric that selected its parameters.
+    first : estimator
+        The model of all metrics that have no model of their own.
+    others : dict of str to estimator
+        The models of the metrics that selected other parameters.
     chosen : mapping, optional
         The selected parameters. If several metrics select them: the parameters by metric.
     """
 
-    by_suffix: dict[str, Estimator]
+    first: Estimator
+    others: dict[str, Estimator] = field(default_factory=dict)
     chosen: SettingsView | None = None
+
+
+def own_arrays(tuning: Tuning | None, chosen: SettingsView | None) -> dict[str, str]:
+    """Return the names of the arrays of metrics that selected other parameters than the first.
+
+    Parameters
+    ----------
+    tuning : Tuning or None
+        The tuning of a cell.
+    chosen : mapping or None
+        The selected parameters; by metric if there are several metrics.
+
+    Returns
+    -------
+    dict of str to str
+        The names by metric: scores or predictions, a dot, and the metric.
+    """
+    if tuning is None or len(tuning.metrics) == 1 or chosen is None:
+        return {}
+    first = chosen[tuning.metrics[0]]
+    array = {"labels": "predictions"}
+    return {
+        name: f"{array.get(METRICS[name].prediction, 'scores')}.{name}"
+        for name in tuning.metrics
+        if chosen[name] != first
+    }
 
 
 def split_rows(cell: Cell, dataset: Dataset) -> tuple[Any, Any]:
@@ -66,37 +97,13 @@ def split_rows(cell: Cell, dataset: Dataset) -> tuple[Any, Any]:
         return _ROWS[key][cell.setting.number]
 
 
-def unseen_features(cell: Cell, dataset: Dataset, train: IndexArray, test: IndexArray) -> Features:
-    """Return the features of the test rows, as the method gets them."""
-    return _scaling(cell, dataset.X[train])(dataset.X[test])
-
-
-def _scaling(cell: Cell, seen: Features) -> Any:
-    """Return the function that scales features; it is learned on the training rows."""
-    if cell.method.features == "given":
-        return lambda rows: rows
-    # Sparse features stay sparse: they are not centred.
-    scaler = MaxAbsScaler() if is_sparse(seen) else StandardScaler()
-    return scaler.fit(seen).transform
-
-
-def _training(cell: Cell, dataset: Dataset) -> tuple[Features, Array]:
-    """Return the features and labels of the training rows, as the method gets them."""
-    train, _ = split_rows(cell, dataset)
-    seen = dataset.X[train]
-    Y = cell.setting.hidden(dataset.labels[train])
-    if cell.method.unobserved == "zero":
-        Y = np.where(Y == 1, 1, 0).astype(np.int8)
-    return _scaling(cell, seen)(seen), Y
-
-
-def fit_models(estimator: Estimator, cell: Cell, dataset: Dataset) -> Models:
-    """Fit the model of a cell, or one model per metric that selects other parameters.
+def training_rows(
+    cell: Cell, dataset: Dataset
+) -> tuple[Features, Array, Callable[[Features], Features]]:
+    """Return the training rows of a cell, as the method gets them.
 
     Parameters
     ----------
-    estimator : estimator
-        The learner of the cell, not fitted. It may be fitted.
     cell : Cell
         A cell of a prediction.
     dataset : Dataset
@@ -104,22 +111,56 @@ def fit_models(estimator: Estimator, cell: Cell, dataset: Dataset) -> Models:
 
     Returns
     -------
-    Models
-        At least one.
+    X, Y : array
+        Features and labels.
+    scaling : callable
+        Scales features of other rows in the same way.
     """
-    X, Y = _training(cell, dataset)
+    train, _ = split_rows(cell, dataset)
+    X = dataset.X[train]
+    Y = cell.setting.hidden(dataset.labels[train])
+    if cell.method.unobserved == "zero":
+        Y = np.where(Y == 1, 1, 0).astype(np.int8)
+    if cell.method.features == "given":
+        return X, Y, lambda rows: rows
+    # Sparse features stay sparse: they are not centred.
+    scaler = (MaxAbsScaler() if is_sparse(X) else StandardScaler()).fit(X)
+    return scaler.transform(X), Y, scaler.transform
+
+
+def fit_models(estimator: Estimator, cell: Cell, dataset: Dataset, X: Features, Y: Array) -> Models:
+    """Fit the model of a cell, or one model per metric that selects other parameters.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The learner of the cell, not fitted. It may be fitted here.
+    cell : Cell
+        A cell of a prediction.
+    dataset : Dataset
+        Its data, for the rows of the first split.
+    X, Y : array
+        The training rows of the cell, from `training_rows`.
+
+    Returns
+    -------
+    Models
+        The fitted models.
+    """
     tuning = cell.tuning
     _share_first_stages(estimator, tuning)
     if tuning is None or not cell.grid:
         return _alone(estimator.fit(X, Y), cell)
-    if tuning.splits == "all" and len(tuning.metrics) == 1:
-        return _alone(_search(estimator, cell, tuning, X, Y), cell)
-    if tuning.splits == "all":
-        chosen = _choices(estimator, cell, tuning, X, Y)
-    else:
+    if tuning.splits == "first":
         chosen = _choices_on_first(estimator, cell, tuning, dataset)
-    by_suffix = _fit_chosen(estimator, chosen, X, Y)
-    return Models(by_suffix, chosen if len(chosen) > 1 else chosen[tuning.metrics[0]])
+    elif len(tuning.metrics) == 1:
+        return _alone(_search(estimator, cell, tuning, X, Y), cell)
+    else:
+        chosen = _choices(estimator, cell, tuning, X, Y)
+    fits = _fit_chosen(estimator, chosen, X, Y)
+    parameters = chosen if len(chosen) > 1 else chosen[tuning.metrics[0]]
+    others = {metric: fits[metric] for metric in own_arrays(tuning, parameters)}
+    return Models(fits[tuning.metrics[0]], others, parameters)
 
 
 def _share_first_stages(estimator: Estimator, tuning: Tuning | None) -> None:
@@ -134,10 +175,10 @@ def _share_first_stages(estimator: Estimator, tuning: Tuning | None) -> None:
 
 def _alone(model: Estimator, cell: Cell) -> Models:
     if not hasattr(model, "best_params_"):
-        return Models({"": model})
+        return Models(model)
     # A search may also try values outside of the grid, for example its default kernel.
     names = cell.grid or model.best_params_
-    return Models({"": model}, {name: model.best_params_[name] for name in names})
+    return Models(model, chosen={name: model.best_params_[name] for name in names})
 
 
 def _search(estimator: Estimator, cell: Cell, tuning: Tuning, X: Features, Y: Array) -> Any:
@@ -158,34 +199,36 @@ def _choices(
 def _choices_on_first(
     estimator: Estimator, cell: Cell, tuning: Tuning, dataset: Dataset
 ) -> dict[str, Settings]:
-    """Return the parameters selected on the training rows of the first split, once per process."""
+    """Return the parameters selected on the training rows of the first split.
+
+    A process selects them once. Another process selects them again, with the same result unless
+    the learner is random without a seed.
+    """
     first = replace(cell, setting=replace(cell.setting, number=0, rows_sha256=""))
     rows = rows_sha256(*split_rows(first, dataset))
     first = replace(first, setting=replace(first.setting, rows_sha256=rows))
     with _LOCK:
+        choosing = _CHOOSING.setdefault(first.id, threading.Lock())
+    with choosing:
         known = _CHOICES.get(first.id)
-    if known is None:
-        known = _choices(estimator, first, tuning, *_training(first, dataset))
-        with _LOCK:
-            while len(_CHOICES) >= _MOST_CHOICES:
-                _CHOICES.popitem(last=False)
-            _CHOICES[first.id] = known
+        if known is None:
+            X, Y, _ = training_rows(first, dataset)
+            known = _choices(estimator, first, tuning, X, Y)
+            with _LOCK:
+                while len(_CHOICES) >= _MOST_CHOICES:
+                    _CHOICES.popitem(last=False)
+                _CHOICES[first.id] = known
     return known
 
 
 def _fit_chosen(
     estimator: Estimator, chosen: dict[str, Settings], X: Features, Y: Array
 ) -> dict[str, Estimator]:
-    """Fit each selected point once; metrics that agree with the first one share its model."""
-    fits: list[tuple[Settings, Estimator]] = []
-    by_suffix: dict[str, Estimator] = {}
+    """Return the fitted model of each metric. Metrics with the same parameters share a model."""
+    fits: dict[str, Estimator] = {}
     for metric, parameters in chosen.items():
-        model = next((made for known, made in fits if known == parameters), None)
-        if model is None:
-            model = clone(estimator).set_params(**parameters).fit(X, Y)
-            fits.append((parameters, model))
-        if not by_suffix:
-            by_suffix[""] = model
-        elif parameters != fits[0][0]:
-            by_suffix[f".{metric}"] = model
-    return by_suffix
+        same = next((other for other in fits if chosen[other] == parameters), None)
+        fits[metric] = (
+            clone(estimator).set_params(**parameters).fit(X, Y) if same is None else fits[same]
+        )
+    return fits

@@ -99,6 +99,12 @@ def best_by_metric(
         return search.best_by_metric_
     found = {}
     for metric in metrics:
-        place = int(np.argmax(search.cv_results_[f"mean_test_{metric}"]))
+        means = np.asarray(search.cv_results_[f"mean_test_{metric}"], dtype=float)
+        if np.isnan(means).all():
+            raise ValueError(
+                f"no fold has a row that {metric} can judge, so it cannot select parameters; use "
+                "fewer folds, or leave it out of the metrics of the tuning."
+            )
+        place = int(np.nanargmax(means))
         found[metric] = {name: search.cv_results_[f"param_{name}"][place] for name in grid}
     return found

@@ -31,10 +31,10 @@ class SharedGridSearch(BaseEstimator):
     grid : mapping of str to sequence
         Values of its parameters.
     metrics : tuple of str
-        Names in ``lemll.metrics.METRICS``. With one metric, the Hamming loss chooses the
-        parameters in `decisions`. With several, each metric chooses parameters of its own. One
-        that judges predicted labels then also chooses those in `decisions`; for the others they
-        keep their values in the estimator.
+        Names in ``lemll.metrics.METRICS``. Each chooses parameters of its own. A metric that
+        judges predicted labels also chooses those in `decisions`; for the others they keep their
+        values in the estimator. If no metric judges predicted labels, the Hamming loss chooses
+        those in `decisions` for the first metric.
     folds : splitter
         The folds of the training rows.
     decisions : tuple of str, default=()
@@ -92,9 +92,8 @@ class SharedGridSearch(BaseEstimator):
 
     def _deciders(self) -> dict[str, str]:
         """Return the metrics whose points get decisions, and the metric that chooses them."""
-        if len(self.metrics) == 1:
-            return {self.metrics[0]: _DECISION_METRIC}
-        return {name: name for name in self.metrics if METRICS[name].prediction == "labels"}
+        judges = {name: name for name in self.metrics if METRICS[name].prediction == "labels"}
+        return judges or {self.metrics[0]: _DECISION_METRIC}
 
     def _step(
         self, X: Features, Y: LabelArray, points: list[Settings], metrics: tuple[str, ...]

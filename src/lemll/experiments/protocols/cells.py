@@ -46,7 +46,7 @@ class Cell:
     code : str
         Hash of the code that the result depends on.
     decisions : tuple of str
-        Parameters of the grid that the Hamming loss chooses after the others.
+        Parameters of the grid that are chosen after the others, by predicted labels.
     """
 
     experiment: Experiment
@@ -72,8 +72,17 @@ class Cell:
             "grid": plain(self.grid),
             "tuning": None if self.tuning is None else self.tuning.key,
             **({"decisions": self.decisions} if self.decisions else {}),
+            **({"first seed": self._first_seed} if self._first_seed else {}),
         }
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def _first_seed(self) -> int:
+        """The seed of the split that selects the parameters; 0 if every split does so."""
+        splits = self.setting.splits
+        if self.tuning is None or self.tuning.splits == "all" or splits is None:
+            return 0
+        return splits.random_state
 
     @cached_property
     def id(self) -> str:

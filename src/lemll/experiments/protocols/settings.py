@@ -112,12 +112,15 @@ class Tuning:
     def __post_init__(self) -> None:
         known = [name for name, metric in METRICS.items() if metric.ranks_or_decides]
         if not isinstance(self.metric, str):
-            object.__setattr__(self, "metric", tuple(self.metric))
-            if len(self.metrics) < 2 or len(set(self.metrics)) < len(self.metrics):
+            given = self.metric
+            names = list(given) if isinstance(given, list | tuple) else []
+            different = all(isinstance(n, str) for n in names) and len(set(names)) == len(names)
+            if len(names) < 2 or not different:
                 raise ValueError(
-                    "metric of tuning must be one name, or a list of two or more different "
-                    f"names, got {list(self.metric)}."
+                    "metric of tuning must be one name, or a list of two or more different names, "
+                    f'got {given!r}; for one measure write metric = "average_precision".'
                 )
+            object.__setattr__(self, "metric", tuple(names))
         for name in self.metrics:
             if name not in known:
                 raise ValueError(unknown_name("metric of tuning", name, known))
@@ -134,10 +137,11 @@ class Tuning:
         return (self.metric,) if isinstance(self.metric, str) else self.metric
 
     def __str__(self) -> str:
-        where = " of the first split" if self.splits == "first" else ""
-        if len(self.metrics) == 1:
-            return f"{self.metric} in {self.folds} folds{where}"
-        return f"each of {', '.join(self.metrics)} for itself, in {self.folds} folds{where}"
+        where = f"in {self.folds} folds"
+        if self.splits == "first":
+            where += " of the training rows of the first split, for all splits"
+        separately = ", separately," if len(self.metrics) > 1 else ""
+        return f"{', '.join(self.metrics)}{separately} {where}"
 
     @property
     def key(self) -> list[Any]:

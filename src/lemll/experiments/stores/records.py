@@ -42,7 +42,8 @@ class Record:
     parameters : mapping
         All parameters of the estimator.
     chosen : mapping, optional
-        The parameters that the tuning selected. They replace values of `parameters`.
+        The parameters that the tuning selected. They replace values of `parameters`. If several
+        metrics select parameters: the parameters by metric.
     setting : list
         The rule of the split, the rule that hides labels if there is one, and the seed or number
         of the split; or the threshold.

@@ -120,7 +120,7 @@ class Trials:
         Returns
         -------
         ndarray of shape (n_points, n_measures)
-            Greater is better. -inf if a measure is not defined in any fold.
+            Greater is better. -inf if no fold defines the measure.
         """
         if not self._paths:
             self._paths = self._through_space(space, self._options)

@@ -66,8 +66,7 @@
       link.href = `${data.folder}/${id}.json`;
       const last = document.createElement("td");
       last.append(link);
-      const text = Object.entries(chosen).map(([name, at]) => `${name}=${at}`).join(", ");
-      row.append(...[setting, status, ...values.map((at) => (at === null ? "—" : at.toFixed(4))), seconds, text].map((at) => element("td", at)), last);
+      row.append(...[setting, status, ...values.map((at) => (at === null ? "—" : at.toFixed(4))), seconds, chosen].map((at) => element("td", at)), last);
       return row;
     });
     table.tBodies[0].replaceChildren(...rows);
