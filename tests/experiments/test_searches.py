@@ -286,6 +286,20 @@ def test_wrong_metrics_of_tunings_are_refused(tmp_path, metric):
         Protocol.from_toml(path)
 
 
+@pytest.mark.parametrize("metric", ["average_precision", METRICS_OF_TUNING])
+def test_the_record_of_the_first_split_spares_the_search(tmp_path, monkeypatch, metric):
+    grid = {"alpha": (1 / 64, 1.0, 64.0)}
+    protocol = _tuned_protocol("MSVR", grid, metric=metric, splits="first")
+    store, other = Store(tmp_path / "store"), Store(tmp_path / "other")
+    run(protocol, store, backend="sequential", only=lambda cell: cell.setting.number == 0)
+    run(protocol, other, backend="sequential")
+    monkeypatch.setattr(_models, "_CHOICES", type(_models._CHOICES)())
+    monkeypatch.setattr(_models, "_search", lambda *_: pytest.fail("a second search"))
+    assert run(protocol, store, backend="sequential").done == 2
+    found = {record.id: (record.chosen, record.metrics) for record in store.records()}
+    assert found == {record.id: (record.chosen, record.metrics) for record in other.records()}
+
+
 def test_wrong_tunings_are_refused():
     with pytest.raises(ValueError, match="unknown metric of tuning 'coverag'; did you mean"):
         Tuning(metric=["one_error", "coverag"])

@@ -47,13 +47,17 @@ _MAX_TRACE = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A cell and the objects that run it. `package` is the hash of the source files of lemll."""
+    """A cell and the objects that run it. `package` is the hash of the source files of lemll.
+
+    `chosen` holds the parameters that the first split has selected, if they are known.
+    """
 
     cell: Cell
     package: str
     estimator: Estimator
     metrics: tuple[str, ...]
     blas_threads: int | None
+    chosen: SettingsView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +215,7 @@ def _predict(task: Task, dataset: Dataset) -> _Result:
     X, Y, scaling = training_rows(cell, dataset)
     rows = scaling(dataset.X[test])
     start = time.perf_counter()
-    models = fit_models(task.estimator, cell, dataset, X, Y)
+    models = fit_models(task.estimator, cell, dataset, (X, Y), task.chosen)
     fitted = time.perf_counter()
     estimator = models.first
     arrays: dict[str, Array] = {

@@ -19,6 +19,7 @@ from lemll.datasets import Dataset
 from lemll.experiments.execution.reuse import FirstStages
 from lemll.experiments.execution.searches import best_by_metric, make_search
 from lemll.experiments.protocols.cells import Cell
+from lemll.experiments.protocols.names import plain
 from lemll.experiments.protocols.settings import Splits, Tuning, rows_sha256
 from lemll.metrics import METRICS
 
@@ -128,7 +129,13 @@ def training_rows(
     return scaler.transform(X), Y, scaler.transform
 
 
-def fit_models(estimator: Estimator, cell: Cell, dataset: Dataset, X: Features, Y: Array) -> Models:
+def fit_models(
+    estimator: Estimator,
+    cell: Cell,
+    dataset: Dataset,
+    rows: tuple[Features, Array],
+    known: SettingsView | None = None,
+) -> Models:
     """Fit the model of a cell, or one model per metric that selects other parameters.
 
     Parameters
@@ -139,19 +146,25 @@ def fit_models(estimator: Estimator, cell: Cell, dataset: Dataset, X: Features, 
         A cell of a prediction.
     dataset : Dataset
         Its data, for the rows of the first split.
-    X, Y : array
-        The training rows of the cell, from `training_rows`.
+    rows : tuple of array
+        Features and labels of the training rows of the cell, from `training_rows`.
+    known : mapping, optional
+        The parameters that the first split has selected, as in its record. By default they are
+        selected here if the tuning asks for them.
 
     Returns
     -------
     Models
         The fitted models.
     """
+    X, Y = rows
     tuning = cell.tuning
     _share_first_stages(estimator, tuning)
     if tuning is None or not cell.grid:
         return _alone(estimator.fit(X, Y), cell)
-    if tuning.splits == "first":
+    if tuning.splits == "first" and known is not None:
+        chosen = _choices_of_record(cell, tuning, known)
+    elif tuning.splits == "first":
         chosen = _choices_on_first(estimator, cell, tuning, dataset)
     elif len(tuning.metrics) == 1:
         return _alone(_search(estimator, cell, tuning, X, Y), cell)
@@ -196,13 +209,25 @@ def _choices(
     return best_by_metric(search, cell.grid, tuning.metrics)
 
 
+def _choices_of_record(cell: Cell, tuning: Tuning, known: SettingsView) -> dict[str, Settings]:
+    """Return the values of the grid that a record names. Records hold them in plain form."""
+    by_metric = known if len(tuning.metrics) > 1 else {tuning.metrics[0]: known}
+    return {
+        metric: {
+            name: next(value for value in cell.grid[name] if plain(value) == shown)
+            for name, shown in by_metric[metric].items()
+        }
+        for metric in tuning.metrics
+    }
+
+
 def _choices_on_first(
     estimator: Estimator, cell: Cell, tuning: Tuning, dataset: Dataset
 ) -> dict[str, Settings]:
     """Return the parameters selected on the training rows of the first split.
 
-    A process selects them once. Another process selects them again, with the same result unless
-    the learner is random without a seed.
+    A process selects them once. Another process selects them again if the first split is not done
+    yet, with the same result unless the learner is random without a seed.
     """
     first = replace(cell, setting=replace(cell.setting, number=0, rows_sha256=""))
     rows = rows_sha256(*split_rows(first, dataset))

@@ -27,13 +27,14 @@ from typing import Any
 import joblib
 
 from lemll._plain_files import FileLock
-from lemll._types import Settings
+from lemll._types import Settings, SettingsView
 from lemll._validation import check_number, check_whole
 from lemll.exceptions import StoreError
 from lemll.experiments.execution.dask import DaskCells
 from lemll.experiments.execution.execute import Outcome, Task, execute
 from lemll.experiments.execution.processes import Processes
 from lemll.experiments.protocols.code import package_sha256
+from lemll.experiments.protocols.hiding import Hide
 from lemll.experiments.protocols.protocol import Cell, Protocol
 from lemll.experiments.stores.cell_files import cell_fields
 from lemll.experiments.stores.records import Record, Status
@@ -170,8 +171,10 @@ class _Run:
     error: Exception | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        wanted = filter(self.only or bool, self.protocol.cells())
-        cells = {cell.id: cell for cell in wanted}
+        planned = list(self.protocol.cells())
+        # The cells whose choice of parameters may serve the other splits.
+        self.firsts = {_across_splits(cell): cell for cell in planned if not cell.setting.number}
+        cells = {cell.id: cell for cell in filter(self.only or bool, planned)}
         self.store.sweep()
         records = self.store.overview(cells.values()).records
         again = {key: record for key, record in records.items() if record.status in self.retry}
@@ -242,8 +245,22 @@ class _Run:
         with self.lock:
             self.claimed[cell.id] = cell, claim
         self.tell(None)
-        estimator = self.protocol.estimator(cell.method)
-        return Task(cell, package_sha256(), estimator, self.protocol.metrics, self.blas_threads)
+        return Task(
+            cell,
+            package_sha256(),
+            self.protocol.estimator(cell.method),
+            self.protocol.metrics,
+            self.blas_threads,
+            self._chosen_on_first(cell),
+        )
+
+    def _chosen_on_first(self, cell: Cell) -> SettingsView | None:
+        """Return the parameters that the first split has selected for all, if it is done."""
+        first = self.firsts.get(_across_splits(cell))
+        if cell.tuning is None or cell.tuning.splits == "all" or first is None or first == cell:
+            return None
+        record = self.store.finished(first)
+        return None if record is None or record.status != "done" else record.chosen
 
     def _store_all(
         self, outcomes: Generator[Outcome, None, None], stop: Callable[[], None]
@@ -294,6 +311,11 @@ class _Run:
                 seconds_left=left,
                 last=last,
             )
+
+
+def _across_splits(cell: Cell) -> tuple[str, str, Hide | None]:
+    """Return what the cells of all splits have in common."""
+    return cell.source.name, cell.method.label, cell.setting.hide
 
 
 def _record(cell: Cell, outcome: Outcome, attempt: int) -> Record:
