@@ -20,7 +20,8 @@ from lemll.experiments import (
 from lemll.experiments.protocols import methods
 from lemll.experiments.protocols.protocol import Protocol
 from lemll.paper.prediction import PAPER_METHODS, QUICK_PREDICTION, agreement, significances
-from lemll.paper.prediction_report import make_prediction_report
+from lemll.paper.prediction_report import _all_ranks, _of_the_paper, make_prediction_report
+from lemll.paper.ranks import block_ranks
 
 METRICS = ("hamming_loss", "ranking_loss", "one_error", "coverage", "average_precision")
 COLUMNS = ("LEMLL", "MLFE", "MSVR")
@@ -135,3 +136,24 @@ def test_without_lemll_or_the_papers_methods_there_still_is_a_report(tmp_path, m
     report = make_prediction_report(protocol, store)
     assert report.ranks == []
     assert "parameters tuned by average_precision in 2 folds" in report.summary()
+
+
+def test_a_method_with_few_data_sets_does_not_hide_the_ranks_of_the_others():
+    done = {"LEMLL": ("cal500", "medical", "scene", "yeast"), "CLR": ("yeast",)}
+    done |= {"MSVR": done["LEMLL"], "Mine": ("scene", "yeast")}
+    values = {
+        ("one_error", None, dataset, method): [0.1 + place / 10, 0.12 + place / 10]
+        if dataset in done[method]
+        else []
+        for dataset in done["LEMLL"]
+        for place, method in enumerate(done)
+    }
+    table = ComparisonTable.from_values(values, control="LEMLL")
+    (ranks,) = block_ranks(_of_the_paper(table))
+    assert ranks.methods == ("LEMLL", "MSVR")
+    headings = [line for line in _all_ranks(table) if line.startswith("| measure")]
+    assert headings == [
+        "| measure | LEMLL | CLR | MSVR | Mine | critical difference |",
+        "| measure | LEMLL | MSVR | Mine | critical difference |",
+        "| measure | LEMLL | MSVR | critical difference |",
+    ]

@@ -128,15 +128,22 @@ def _correlation(block: Ranks) -> str:
 
 
 def _all_ranks(table: ComparisonTable) -> list[str]:
-    """Write average ranks: of all methods, and of those that are complete on the most data sets."""
+    """Write average ranks: of all methods, and of those that are complete on more data sets.
+
+    A method that lacks the large data sets would leave only the small ones for all the others. So
+    there is one table for each collection of data sets that some method completes.
+    """
     methods = table.panels[0].methods if table.panels else ()
-    complete = _complete_on(table, methods)
-    lines = _rank_table(table, methods, complete)
-    sets = _complete_on(table, [table.control])
-    # A method without the large data sets would leave only the small ones for all the others.
-    wide = [name for name in methods if _complete_on(table, [name]) >= sets]
-    if sets > complete:
-        lines += ["", *_rank_table(table, wide, sets)]
+    of_control = _complete_on(table, [table.control])
+    done = {name: frozenset(_complete_on(table, [name]) & of_control) for name in methods}
+    groups: dict[tuple[str, ...], set[str]] = {}
+    for sets in sorted(set(done.values()), key=len):
+        group = tuple(name for name in methods if done[name] >= sets)
+        groups[group] = _complete_on(table, group)
+    lines = _rank_table(table, methods, groups.pop(tuple(methods), set()))
+    for group, complete in groups.items():
+        if complete and len(group) > 1:
+            lines += ["", *_rank_table(table, group, complete)]
     return lines
 
 
@@ -303,8 +310,14 @@ def _report(table: ComparisonTable, settings: str, seconds: Sequence[str] = ()) 
 
 
 def _of_the_paper(table: ComparisonTable) -> ComparisonTable:
-    """Keep only the columns that the paper also has, because ranks compare these methods."""
-    kept = [name for name in PAPER_METHODS if table.panels and name in table.panels[0].methods]
+    """Keep only the columns that the paper also has, because ranks compare these methods.
+
+    A method that completes less than half of the control's data sets is left out: with it, few
+    data sets or none would remain for the others.
+    """
+    fewest = len(_complete_on(table, [table.control])) / 2
+    known = [name for name in PAPER_METHODS if table.panels and name in table.panels[0].methods]
+    kept = [name for name in known if len(_complete_on(table, [name])) >= fewest]
     if not kept:
         return ComparisonTable((), table.control)
     return shared_halves(table, kept, _complete_on(table, kept))
