@@ -14,7 +14,7 @@ from lemll.comparison import ComparisonTable, verify
 from lemll.datasets import Dataset, load_digit_tags, write_npz
 from lemll.exceptions import ProtocolError
 from lemll.experiments import Hide, Method, Protocol, Splits, Store, Tuning, register, run, run_cell
-from lemll.experiments.execution import execute
+from lemll.experiments.execution import models
 from lemll.experiments.protocols.methods import MethodSpec
 from lemll.experiments.protocols.sources import make_source
 
@@ -202,7 +202,7 @@ def test_zero_also_reads_unknown_labels_of_the_file(tmp_path):
 
 def test_tuning_scores_only_known_cells_and_zeros_where_they_are_read_as_zeros(monkeypatch):
     truths = []
-    original = execute.make_search
+    original = models.make_search
 
     def watched(estimator, grid, tuning, folds, decisions):
         search = original(estimator, grid, tuning, folds, decisions)
@@ -214,7 +214,7 @@ def test_tuning_scores_only_known_cells_and_zeros_where_they_are_read_as_zeros(m
 
         return search.set_params(scoring=scoring)
 
-    monkeypatch.setattr(execute, "make_search", watched)
+    monkeypatch.setattr(models, "make_search", watched)
     grids = {"Spy": {"weight": (1.0,)}, "zero": {"weight": (1.0,)}}
     given(
         protocol(
