@@ -225,6 +225,18 @@ def test_outputs_of_metrics_with_parameters_of_their_own_are_verified(tmp_path):
         sound_outputs(cell, record, dataset, lambda _: kept)
 
 
+def test_a_learner_that_searches_by_itself_has_one_choice_for_all_metrics(tmp_path):
+    spec = MethodSpec("MSVR-auto", parameters={"kernel": "linear", "alphas": (0.1, 1.0), "cv": 2})
+    protocol = replace(_tuned_protocol("MSVR-auto", {}, metric=METRICS_OF_TUNING), methods=(spec,))
+    store = Store(tmp_path / "store")
+    assert run(protocol, store, backend="sequential").failed == 0
+    for record in store.records():
+        assert record.chosen["alpha"] in (0.1, 1.0)
+        assert set(store.arrays(record)) == {"scores", "predictions", "test"}
+    assert not verify(protocol, store).problems
+    assert "alpha" in write_comparison(tmp_path / "report.html", protocol, store).read_text()
+
+
 def test_the_split_that_selects_parameters_is_part_of_the_id():
     grid = {"C": (0.1, 1.0)}
     ids = {}

@@ -50,7 +50,7 @@ def sound_outputs(
         n_rows = len(test)
         wanted = {"scores": (n_rows, n_labels), "predictions": (n_rows, n_labels)}
         wanted["test"] = (n_rows,)
-        own = own_arrays(cell.tuning if cell.grid else None, record.chosen)
+        own = own_arrays(cell, record.chosen)
         # Probabilities are stored if a metric of the protocol needs them.
         for name in (*own.values(), *(["probabilities"] if "probabilities" in arrays else [])):
             wanted[name] = (n_rows, n_labels)

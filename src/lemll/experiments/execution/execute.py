@@ -223,7 +223,7 @@ def _predict(task: Task, dataset: Dataset) -> _Result:
         "predictions": _predictions(estimator, rows),
         "test": np.asarray(test, dtype=np.int64),
     }
-    for metric, name in own_arrays(cell.tuning, models.chosen).items():
+    for metric, name in own_arrays(cell, models.chosen).items():
         model = models.others[metric]
         decides = METRICS[metric].prediction == "labels"
         arrays[name] = (

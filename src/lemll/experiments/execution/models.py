@@ -58,13 +58,13 @@ class Models:
     chosen: SettingsView | None = None
 
 
-def own_arrays(tuning: Tuning | None, chosen: SettingsView | None) -> dict[str, str]:
+def own_arrays(cell: Cell, chosen: SettingsView | None) -> dict[str, str]:
     """Return the names of the arrays of metrics that selected other parameters than the first.
 
     Parameters
     ----------
-    tuning : Tuning or None
-        The tuning of a cell.
+    cell : Cell
+        A cell of a prediction.
     chosen : mapping or None
         The selected parameters; by metric if there are several metrics.
 
@@ -73,7 +73,9 @@ def own_arrays(tuning: Tuning | None, chosen: SettingsView | None) -> dict[str, 
     dict of str to str
         The names by metric: scores or predictions, a dot, and the metric.
     """
-    if tuning is None or len(tuning.metrics) == 1 or chosen is None:
+    tuning = cell.tuning
+    # A method without a grid may search by itself. Its parameters serve all metrics.
+    if tuning is None or not cell.grid or len(tuning.metrics) == 1 or chosen is None:
         return {}
     first = chosen[tuning.metrics[0]]
     array = {"labels": "predictions"}
@@ -172,7 +174,7 @@ def fit_models(
         chosen = _choices(estimator, cell, tuning, X, Y)
     fits = _fit_chosen(estimator, chosen, X, Y)
     parameters = chosen if len(chosen) > 1 else chosen[tuning.metrics[0]]
-    others = {metric: fits[metric] for metric in own_arrays(tuning, parameters)}
+    others = {metric: fits[metric] for metric in own_arrays(cell, parameters)}
     return Models(fits[tuning.metrics[0]], others, parameters)
 
 
