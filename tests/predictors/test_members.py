@@ -202,6 +202,23 @@ def test_mulan_skips_all_pairs_after_an_empty_one(estimator):
     np.testing.assert_array_equal(*same)
 
 
+@pytest.mark.parametrize("estimator", [None, logistic()], ids=str)
+def test_a_cache_serves_all_ways_to_vote(estimator, tmp_path, monkeypatch):
+    X, Y = data(n_labels=4)
+    Y[:, 2] = Y[:, 0]
+    variants = [{"voting": "hard"}, {"voting": "soft"}, {"mulan_compat": True}]
+    expected = [CLR(estimator, **way).fit(X, Y).decision_function(X) for way in variants]
+    first = CLR(estimator, memory=str(tmp_path), **variants[0]).fit(X, Y)
+    np.testing.assert_array_equal(first.decision_function(X), expected[0])
+    for kind in ("LinearPairs", "MemberPairs"):
+        monkeypatch.setattr(f"lemll.predictors.clr.{kind}.fit", None)
+    for way, scores in zip(variants[1:], expected[1:], strict=True):
+        model = CLR(estimator, memory=str(tmp_path), **way).fit(X, Y)
+        np.testing.assert_array_equal(model.decision_function(X), scores)
+    with pytest.raises(TypeError):  # other labels need other models
+        CLR(estimator, memory=str(tmp_path)).fit(X, Y[:, [1, 0, 2, 3]])
+
+
 def test_pairs_in_chunks_are_the_same(monkeypatch):
     from lemll.predictors.logistic import pairs
 

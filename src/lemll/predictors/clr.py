@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import check_memory, has_fit_parameter
 
 from lemll._types import Estimator, Features, FloatArray, LabelArray, Thresholds
 from lemll._validation import check_flag
 from lemll.predictors._base import refuse_confidences
 from lemll.predictors.binary_relevance import BinaryRelevance
-from lemll.predictors.logistic.members import built_in
+from lemll.predictors.logistic.members import BuiltIn, built_in
 from lemll.predictors.logistic.pairs import LinearPairs, MemberPairs
 from lemll.predictors.logistic.probability import TiesAreRelevant
 
@@ -64,6 +64,8 @@ class CLR(TiesAreRelevant):
         Largest number of Newton steps.
     n_jobs : int, optional
         Number of threads, as in joblib. With an estimator of the user: number of processes.
+    memory : None, str or object with the interface of joblib.Memory, default=None
+        Cache of the models of the pairs, which do not depend on `voting` and `mulan_compat`.
 
     Attributes
     ----------
@@ -121,6 +123,7 @@ class CLR(TiesAreRelevant):
         tol: float = 1e-4,
         max_iter: int = 100,
         n_jobs: int | None = None,
+        memory: Estimator = None,
     ) -> None:
         self.estimator = estimator
         self.voting = voting
@@ -130,6 +133,7 @@ class CLR(TiesAreRelevant):
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
+        self.memory = memory
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
         self._learn(X, Y, None)
@@ -151,11 +155,11 @@ class CLR(TiesAreRelevant):
         # An estimator without weights can only use the rows in which both labels are known.
         if weight is not None and (own or has_fit_parameter(self.estimator, "sample_weight")):
             chance = expit(self.virtual_._score(X))
-        self.pairs_: LinearPairs | MemberPairs
-        if own is None:
-            self.pairs_ = MemberPairs.fit(X, Y, self.estimator, self.n_jobs, chance)
-        else:
-            self.pairs_ = LinearPairs.fit(X, Y, own, chance)
+        # Without a cache, do not go through joblib: then warnings point at the line of the user.
+        fit = _fit_pairs if self.memory is None else check_memory(self.memory).cache(_fit_pairs)
+        self.pairs_: LinearPairs | MemberPairs = fit(
+            X, Y, self.estimator if own is None else own, self.n_jobs, chance
+        )
         self.n_iter_ = max(self.virtual_.n_iter_, self.pairs_.n_iter)
 
     def _score(self, X: Features) -> FloatArray:
@@ -170,6 +174,19 @@ class CLR(TiesAreRelevant):
             votes[:, p + 1 :] += (1 - first) * known
         virtual = (1 - relevant).sum(axis=1, keepdims=True)
         return np.asarray((votes - virtual) / n_labels)
+
+
+def _fit_pairs(
+    X: Features,
+    Y: LabelArray,
+    model: Estimator | BuiltIn,
+    n_jobs: int | None,
+    chance: FloatArray | None,
+) -> LinearPairs | MemberPairs:
+    """Fit the models of all pairs, with everything they depend on as an argument."""
+    if isinstance(model, BuiltIn):
+        return LinearPairs.fit(X, Y, model, chance)
+    return MemberPairs.fit(X, Y, model, n_jobs, chance)
 
 
 def _votes(scores: FloatArray, voting: str) -> FloatArray:
