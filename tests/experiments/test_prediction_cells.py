@@ -147,6 +147,27 @@ def test_complete_runs_only_the_cells_that_the_table_lacks(folder, tmp_path):
         assert cell.metrics == pytest.approx(before[key].metrics, abs=1e-6)
 
 
+def test_complete_takes_the_choice_of_the_first_split_from_the_table(folder, tmp_path):
+    first = 'folds = 2\nsplits = "first"'
+    (folder / "b.toml").write_text(SECOND.replace("folds = 2", first), "utf-8")
+    cells = {cell.key: cell for cell in read_cells(folder)}
+    key = CellKey("digit-tags", "BR", 0)
+    # A value that a search would not select shows where the parameters come from.
+    other = {'{"C": 0.1}': '{"C": 1.0}', '{"C": 1.0}': '{"C": 0.1}'}[cells[key].chosen]
+    first_half = cells.pop(key)
+    del cells[key._replace(split=1)]
+    searched = first_half.chosen
+    tries = ((other, other), ('{"C": 5.0}', searched), ("[1]", searched))
+    for number, (shown, expected) in enumerate(tries):
+        write_cells(folder, [*cells.values(), dataclasses.replace(first_half, chosen=shown)])
+        store = tmp_path / f"store{number}"
+        command = ["reproduce", "complete", str(folder), "--methods", "BR", "--store", str(store)]
+        made = CliRunner().invoke(app, command)
+        assert made.exit_code == 0, made.output
+        found = {cell.key: cell for cell in read_cells(folder)}
+        assert found[key._replace(split=1)].chosen == expected
+
+
 def test_an_empty_store_leaves_a_new_folder_without_a_table(tmp_path):
     (tmp_path / "a.toml").write_text(FIRST, encoding="utf-8")
     assert collect(tmp_path, Store(tmp_path / "store")) == 0

@@ -27,6 +27,7 @@ from lemll.paper import (
     ReconstructionAgreement,
     ReconstructionReport,
     UnobservedReport,
+    choices,
     collect,
     lacking,
     make_best_report,
@@ -275,7 +276,7 @@ def complete(
     console = make_console()
     path = store or Path("lemll-results") / folder.resolve().name
     opened = Store(path)
-    chosen = [name.strip() for name in methods.split(",")] if methods else []
+    labels = [name.strip() for name in methods.split(",")] if methods else []
     command = ["lemll", "reproduce", "complete", str(folder), *(datasets or ())]
     command += ["--methods", methods] if methods else []
     command += ["--splits", str(splits)] if splits else []
@@ -293,7 +294,8 @@ def complete(
             command=shlex.join(command),
             n_jobs=jobs,
             time_limit=time_limit,
-            only=lacking(folder, methods=chosen, n_splits=splits),
+            only=lacking(folder, methods=labels, n_splits=splits),
+            chosen=choices(folder),
         )
         failed += end.failed + end.timeout
         _collect(console, folder, path)

@@ -18,6 +18,7 @@ from lemll.experiments.protocols.methods import (
     list_methods,
     register,
 )
+from lemll.experiments.protocols.names import plain
 from lemll.experiments.protocols.protocol import Cell, Protocol
 from lemll.experiments.protocols.settings import THRESHOLDS, Splits, Tuning
 from lemll.experiments.protocols.sources import load_source
@@ -48,6 +49,7 @@ __all__ = [
     "load_source",
     "measure",
     "own_arrays",
+    "plain",
     "register",
     "run",
     "run_cell",

@@ -10,7 +10,14 @@ from lemll.paper.prediction import (
     paper_prediction,
     printed_prediction,
 )
-from lemll.paper.prediction_cells import Repetition, collect, lacking, read_protocols, repeat
+from lemll.paper.prediction_cells import (
+    Repetition,
+    choices,
+    collect,
+    lacking,
+    read_protocols,
+    repeat,
+)
 from lemll.paper.prediction_report import (
     PredictionReport,
     make_cells_report,
@@ -38,6 +45,7 @@ __all__ = [
     "ReconstructionReport",
     "Repetition",
     "UnobservedReport",
+    "choices",
     "collect",
     "lacking",
     "make_best_report",

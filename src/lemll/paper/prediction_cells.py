@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lemll._types import SettingsView
 from lemll.comparison import ComparisonTable
 from lemll.datasets import list_datasets
 from lemll.exceptions import ProtocolError, StoreError
@@ -27,6 +28,7 @@ from lemll.experiments import (
     Record,
     Store,
     csv_text,
+    plain,
     run_cell,
     write_texts,
 )
@@ -39,6 +41,7 @@ __all__ = [
     "MeasuredCell",
     "Repetition",
     "cells_table",
+    "choices",
     "collect",
     "lacking",
     "planned_cells",
@@ -335,6 +338,45 @@ def lacking(folder: Path, *, methods: Sequence[str] = (), n_splits: int | None =
         return wanted and key not in present
 
     return lacks
+
+
+def choices(folder: Path) -> Callable[[Cell], SettingsView | None]:
+    """Return the parameters that the first splits of a table have selected.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+
+    Returns
+    -------
+    callable
+        From a cell to the parameters that the first split of its data set, method and hidden
+        labels has selected. None if that split is not done, or if the grid has changed since.
+    """
+    done = {cell.key: cell for cell in read_cells(folder) if cell.status == "done"}
+
+    def chosen(cell: Cell) -> SettingsView | None:
+        key = CellKey.of(cell)
+        first = done.get(key._replace(split=key.split - cell.setting.number))
+        if first is None or not first.chosen or cell.tuning is None:
+            return None
+        found = json.loads(first.chosen)
+        several = len(cell.tuning.metrics) > 1
+        selected = [found.get(metric) for metric in cell.tuning.metrics] if several else [found]
+        return found if all(_in_grid(values, cell.grid) for values in selected) else None
+
+    return chosen
+
+
+def _in_grid(values: object, grid: SettingsView) -> bool:
+    """Tell whether values, as a table shows them, are a point of a grid."""
+    shown = plain(grid)
+    return (
+        isinstance(values, dict)
+        and values.keys() == shown.keys()
+        and all(value in shown[name] for name, value in values.items())
+    )
 
 
 def _measured(key: CellKey, record: Record, metrics: Sequence[str]) -> MeasuredCell:

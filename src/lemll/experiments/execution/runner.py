@@ -88,6 +88,7 @@ def run(
     blas_threads: int | None = 1,
     retry: Collection[Status] = (),
     only: Callable[[Cell], bool] | None = None,
+    chosen: Callable[[Cell], SettingsView | None] | None = None,
     callback: Callable[[RunProgress], None] | None = None,
 ) -> RunProgress:
     """Run all cells of a protocol that the store does not contain yet.
@@ -118,6 +119,9 @@ def run(
         Run cells with these results again.
     only : callable, optional
         Tells whether a cell takes part. By default all cells of the protocol do.
+    chosen : callable, optional
+        Returns the parameters that the first split has selected for a cell, or None. It is asked
+        if the first split selects the parameters of all splits and the store does not have it.
     callback : callable, optional
         Called with a `RunProgress` at the start, and when a cell starts or ends. Calls come from
         any thread, one at a time.
@@ -144,7 +148,7 @@ def run(
     cluster = None if client is None else DaskCells(client)
     if cluster is not None:
         n_jobs = cluster.n_slots
-    runner = _Run(protocol, store, retry, only, callback, n_jobs, blas_threads)
+    runner = _Run(protocol, store, retry, only, chosen, callback, n_jobs, blas_threads)
     runner.tell(None)
     if cluster is not None:
         runner.work_off(cluster, "threading", cluster.stop)
@@ -164,6 +168,7 @@ class _Run:
     store: Store
     retry: Collection[Status]
     only: Callable[[Cell], bool] | None
+    chosen: Callable[[Cell], SettingsView | None] | None
     callback: Callable[[RunProgress], None] | None
     n_jobs: int
     blas_threads: int | None
@@ -255,12 +260,14 @@ class _Run:
         )
 
     def _chosen_on_first(self, cell: Cell) -> SettingsView | None:
-        """Return the parameters that the first split has selected for all, if it is done."""
+        """Return the parameters that the first split has selected for all, if they are known."""
         first = self.firsts.get(_across_splits(cell))
         if cell.tuning is None or cell.tuning.splits == "all" or first is None or first == cell:
             return None
         record = self.store.finished(first)
-        return None if record is None or record.status != "done" else record.chosen
+        if record is not None and record.status == "done":
+            return record.chosen
+        return None if self.chosen is None else self.chosen(cell)
 
     def _store_all(
         self, outcomes: Generator[Outcome, None, None], stop: Callable[[], None]
