@@ -21,6 +21,7 @@ from lemll import (
     RELIAB,
     BinaryRelevance,
     LabelChain,
+    LabelPropagation,
     MLkNN,
     MSVRClassifier,
     MultilabelForest,
@@ -37,6 +38,7 @@ pytestmark = pytest.mark.slow
 LINEAR = [LEMLL(), MSVR(), MSVRClassifier()]
 CLASSICAL = [
     MLkNN(),
+    LabelPropagation(),
     BinaryRelevance(),
     BinaryRelevance(GaussianNB()),
     LabelChain(),

@@ -33,7 +33,8 @@ LEARNERS = [
     lemll.LEMLLCV(alphas=[1.0], betas=[1.0], gammas=[1.0], kernel="auto", scale="auto"),
     lemll.MLkNN(scale="auto"), lemll.MultilabelForest(5, random_state=0), lemll.MSVRClassifier(),
     lemll.MSVRCV(alphas=[1.0]), lemll.CLR(), lemll.ECC(random_state=0), lemll.LabelChain(),
-    lemll.ML2(), lemll.MLFE(), lemll.RELIAB(), lemll.TwoStage(LEMLLEnhancer()),
+    lemll.LabelPropagation(3), lemll.ML2(), lemll.MLFE(), lemll.RELIAB(),
+    lemll.TwoStage(LEMLLEnhancer()),
     lemll.TagPredictor(n_estimators=5, cv=2),
 ]  # fmt: skip
 

@@ -8,7 +8,16 @@ import pytest
 from scipy import sparse
 from sklearn.model_selection import KFold
 
-from lemll import ECC, LEMLL, LEMLLCV, MSVRCV, BinaryRelevance, MLkNN, MSVRClassifier
+from lemll import (
+    ECC,
+    LEMLL,
+    LEMLLCV,
+    MSVRCV,
+    BinaryRelevance,
+    LabelPropagation,
+    MLkNN,
+    MSVRClassifier,
+)
 from lemll.enhancers import LEMLLEnhancer
 
 POISONS = (np.inf, -np.inf, np.nan, 7.0, -1.0, 1e300, 0.5, None, "unknown", pd.NA)
@@ -18,6 +27,7 @@ LEARNERS = [
     MSVRClassifier(1.0),
     BinaryRelevance(C=1.0),
     MLkNN(n_neighbors=3),
+    LabelPropagation(3),
     ECC(n_estimators=2, C=1.0, random_state=0),
     LEMLLCV([1.0], [1.0], [1.0], cv=FOLDS),
     MSVRCV([1.0], cv=FOLDS),

@@ -40,6 +40,7 @@ TRUSTED: frozenset[str] = frozenset(
         "lemll.predictors.msvr.MSVR",
         "lemll.predictors.msvr.MSVRClassifier",
         "lemll.predictors.msvr_cv.MSVRCV",
+        "lemll.predictors.propagation.LabelPropagation",
         "lemll.predictors.reliab.RELIAB",
         "lemll.predictors.search.folds.Space",
         "lemll.predictors.search.folds.SpaceRows",

@@ -12,6 +12,7 @@ from lemll.predictors.mlknn import MLkNN
 from lemll.predictors.msvr import MSVR, MSVRClassifier
 from lemll.predictors.msvr_cv import MSVRCV
 from lemll.predictors.out_of_fold import default_lemll, out_of_fold_proba
+from lemll.predictors.propagation import LabelPropagation
 from lemll.predictors.reliab import RELIAB
 from lemll.predictors.search.trials import SearchProgress
 from lemll.predictors.tag_predictor import BlendProgress, TagPredictor
@@ -26,6 +27,7 @@ PREDICTORS: tuple[type, ...] = (
     MSVRCV,
     MLkNN,
     BinaryRelevance,
+    LabelPropagation,
     LabelChain,
     ECC,
     CLR,
@@ -51,6 +53,7 @@ __all__ = [
     "BinaryRelevance",
     "BlendProgress",
     "LabelChain",
+    "LabelPropagation",
     "MLkNN",
     "MSVRClassifier",
     "MultilabelForest",

@@ -62,6 +62,7 @@ PARTIAL_LEARNERS = (
     "CLR",
     "ECC",
     "LabelChain",
+    "LabelPropagation",
     "MLkNN",
     "MultilabelForest(per_label=True)",
     "TagPredictor",
@@ -402,7 +403,7 @@ def refuse_confidences(estimator: LabelScorer, weight: FloatArray) -> None:
         raise ValueError(
             f"{type(estimator).__name__} cannot use confidences between 0 and 1; give "
             "label_weight 0 (not observed) or 1, or use a learner that can (LEMLL, LEMLLCV, "
-            "MSVRClassifier, MSVRCV, BinaryRelevance, ECC, LabelChain, "
+            "MSVRClassifier, MSVRCV, BinaryRelevance, ECC, LabelChain, LabelPropagation, "
             "MultilabelForest(per_label=True), TwoStage(LEMLLEnhancer()))."
         )
 
