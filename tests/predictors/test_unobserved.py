@@ -28,6 +28,7 @@ from lemll import (
     MLkNN,
     MSVRClassifier,
     MultilabelForest,
+    TagPredictor,
     TwoStage,
 )
 from lemll.datasets import load_digit_tags
@@ -254,6 +255,36 @@ def test_a_label_that_nobody_observed_is_named_and_never_predicted(data):
         with pytest.warns(UserWarning, match="without an observed cell are never predicted: c "):
             model.fit(X, frame)
         assert not model.predict(X_new)[:, 2].any()
+
+
+def test_rows_without_an_observed_label_are_used_or_named(data):
+    X, Y, *_ = data
+    cells = Y.astype(float)
+    cells[:12] = np.nan
+    for model in (
+        LEMLL(),
+        LEMLLCV(**SEARCH),
+        LabelPropagation(),
+        TwoStage(LEMLLEnhancer(), Ridge()),
+        TagPredictor(n_estimators=5, cv=2),
+    ):
+        model.fit(X, cells)  # a warning would be an error in the tests
+    for model in (
+        MSVRClassifier(),
+        MSVRCV((1.0,), cv=3),
+        BinaryRelevance(),
+        CLR(),
+        ECC(n_estimators=2),
+        MLkNN(),
+        MultilabelForest(5, per_label=True),
+    ):
+        # The model inside a search speaks for it.
+        name = type(model).__name__.replace("MSVRCV", "MSVRClassifier")
+        text = f"{name} does not learn from 12 of 300 rows, in which no label was observed; leave"
+        with pytest.warns(UserWarning, match=text):
+            model.fit(X, cells)
+    with pytest.raises(ValueError, match="needs all labels"):  # a refusal needs no note
+        ML2().fit(X, cells)
 
 
 @pytest.mark.slow

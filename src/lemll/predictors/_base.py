@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -105,6 +105,8 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     thresholds: Thresholds
     _coding: LabelCoding
+    # Whether rows in which no label was observed change the model.
+    _uses_untagged_rows: ClassVar[bool] = False
 
     @abstractmethod
     def _score(self, X: Features) -> FloatArray:
@@ -189,6 +191,17 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _note_tags(self, Y: LabelArray) -> None:
         """Remember whether most training rows have a relevant label."""
         self._mostly_tagged = bool((Y == 1).any(axis=1).mean() > 0.5)
+
+    def _warn_unused(self, Y: LabelArray) -> None:
+        """Warn if there are rows without an observed label and the learner cannot use them."""
+        untagged = int((Y < 0).all(axis=1).sum())
+        if untagged and not self._uses_untagged_rows:
+            warn_caller(
+                f"{type(self).__name__} does not learn from {untagged} of {len(Y)} rows, in which "
+                "no label was observed; leave them out, or use a learner that learns from their "
+                "features (LEMLL, LEMLLCV, LabelPropagation, TagPredictor).",
+                UserWarning,
+            )
 
     def _warn_untagged(self, empty: int, n_rows: int) -> None:
         """Warn if most rows get no label although most training rows have one."""
@@ -337,7 +350,6 @@ class MultilabelClassifier(LabelScorer):
         check_same_rows(X, label_weight)
         X, Y, coding = self._validated(X, y, label_weight)
         Y, weight = weigh_cells(Y, label_weight, coding.names)
-        self._note_tags(Y)
         thresholds = np.zeros(Y.shape[1])
         # A 1-D target takes the class with the best score, so thresholds have no effect.
         criterion = None if self.thresholds == "zero" or not coding.multilabel else self.thresholds
@@ -351,6 +363,8 @@ class MultilabelClassifier(LabelScorer):
         else:
             self._fit_partial(X, Y, weight)
         self._store(coding, thresholds)
+        self._note_tags(Y)
+        self._warn_unused(Y)
         return self
 
     def _needs_unseen_scores(self) -> bool:

@@ -210,6 +210,8 @@ class LEMLL(ScalesColumns, DegreeClassifier):
     (897, 8)
     """
 
+    _uses_untagged_rows = True
+
     def __init__(
         self,
         alpha: float = 1.0,

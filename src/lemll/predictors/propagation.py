@@ -105,6 +105,8 @@ class LabelPropagation(TiesAreRelevant, ProbabilityClassifier):
     0.87
     """
 
+    _uses_untagged_rows = True
+
     def __init__(
         self,
         n_neighbors: int = 10,

@@ -168,6 +168,7 @@ class TagPredictor(ProbabilityClassifier):
     """
 
     thresholds: Literal["zero"] = "zero"
+    _uses_untagged_rows = True
 
     def __init__(
         self,

@@ -84,6 +84,8 @@ class TwoStage(MultilabelClassifier):
     10.0
     """
 
+    _uses_untagged_rows = True
+
     def __init__(
         self,
         enhancer: Estimator = None,
