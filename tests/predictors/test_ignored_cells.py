@@ -20,6 +20,9 @@ from lemll import (
 )
 from lemll.enhancers import LEMLLEnhancer
 
+# Some rows of the random masks have no observed label; one test is about the note on them.
+pytestmark = pytest.mark.filterwarnings("ignore:.* does not learn from:UserWarning")
+
 POISONS = (np.inf, -np.inf, np.nan, 7.0, -1.0, 1e300, 0.5, None, "unknown", pd.NA)
 FOLDS = KFold(2)
 LEARNERS = [

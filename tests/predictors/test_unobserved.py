@@ -37,6 +37,9 @@ from lemll.metrics import average_precision
 from lemll.predictors import PREDICTORS
 from lemll.predictors._base import PARTIAL_LEARNERS
 
+# Some rows of the random masks have no observed label; one test is about the note on them.
+pytestmark = pytest.mark.filterwarnings("ignore:.* does not learn from:UserWarning")
+
 NAMES = list("abcdefgh")
 SEARCH = {"alphas": (1.0, 16.0), "betas": (1.0,), "gammas": (1.0,), "cv": 3, "tol_final": 1e-4}
 QUICK = [LEMLL(16.0), BinaryRelevance(C=0.01), MSVRClassifier(16.0)]
