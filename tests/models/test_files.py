@@ -15,6 +15,8 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -26,6 +28,7 @@ from lemll.exceptions import ModelFileError
 from lemll.models import TableModel, fit_table, read_metadata
 from lemll.models.files import _checksum
 from lemll.models.trusted import TRUSTED
+from lemll.predictors.blend.members import _logistic_features
 from lemll.tables import Table, read_table
 
 LEARNERS = [
@@ -70,6 +73,41 @@ def test_a_pipeline_comes_back(tmp_path):
     lemll.save(model, tmp_path / "m.lemll")
     again = lemll.load(tmp_path / "m.lemll")
     np.testing.assert_array_equal(again.predict_proba(digits.X), model.predict_proba(digits.X))
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        lemll.LEMLL(kernel="rbf"),
+        lemll.MSVRClassifier(kernel="rbf"),
+        lemll.MLkNN(),
+        lemll.LabelPropagation(),
+        BinaryRelevance(),
+        TagPredictor(n_estimators=5, cv=2),
+    ],
+    ids=lambda learner: type(learner).__name__,
+)
+def test_a_pipeline_of_texts_comes_back(learner, tmp_path):
+    rng = np.random.default_rng(0)
+    words = np.array(["sea", "sky", "sand", "snow", "tree", "house", "dog"])
+    has = rng.random((80, len(words))) < 0.4
+    texts = [" ".join(["a", *words[row]]) for row in has]
+    # The vectorizer returns a matrix of SciPy, not an array.
+    model = make_pipeline(TfidfVectorizer(), learner).fit(texts, has[:, :3].astype(int))
+    lemll.save(model, tmp_path / "m.lemll")
+    again = lemll.load(tmp_path / "m.lemll")
+    np.testing.assert_array_equal(again.decision_function(texts), model.decision_function(texts))
+
+
+def test_every_scaling_of_a_blend_comes_back(tmp_path):
+    X = sparse.random(30, 5, density=0.5, random_state=0, format="csr")
+    for number, (rows, _) in enumerate(_logistic_features(X)):
+        model = BinaryRelevance().fit(X, (X.toarray() > 0)[:, :2].astype(int))
+        model.scaling = rows
+        lemll.save(model, tmp_path / f"{number}.lemll")
+        again = lemll.load(tmp_path / f"{number}.lemll").scaling
+        np.testing.assert_array_equal(again(X).toarray(), rows(X).toarray())
+    assert number == 1
 
 
 @pytest.mark.slow

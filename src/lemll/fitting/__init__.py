@@ -25,7 +25,7 @@ from lemll.fitting.normalization import (
     check_normalization,
     normalize,
 )
-from lemll.fitting.scaling import SCALES, check_scale, fit_scaling, usual_scale
+from lemll.fitting.scaling import SCALES, check_scale, fit_scaling, unit_rows, usual_scale
 
 __all__ = [
     "KERNELS",
@@ -53,5 +53,6 @@ __all__ = [
     "squared_distances",
     "squared_lengths",
     "store_model",
+    "unit_rows",
     "usual_scale",
 ]

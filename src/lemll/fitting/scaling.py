@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy import sparse
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, Normalizer, StandardScaler
 
 from lemll._types import Estimator, Features
 from lemll._validation import check_magnitude, is_sparse
 
-__all__ = ["SCALES", "check_scale", "fit_scaling", "usual_scale"]
+__all__ = ["SCALES", "check_scale", "fit_scaling", "unit_rows", "usual_scale"]
 
 SCALES = ("auto", "standard", "maxabs", "none")
 
@@ -65,6 +65,11 @@ def fit_scaling(scale: str, X: Features, *, name: str = "scale") -> Callable[[Fe
         StandardScaler(with_mean=not is_sparse(X)) if scale == "standard" else MaxAbsScaler()
     ).fit(X)
     return _Scaling(scaler)
+
+
+def unit_rows() -> Callable[[Features], Features]:
+    """Return the function that divides every row by its length."""
+    return _Scaling(Normalizer())
 
 
 def _unchanged(X: Features) -> Features:

@@ -19,6 +19,7 @@ from lemll._labels import (
     partial_labels_error,
     weigh_cells,
 )
+from lemll._sparse import as_csr_array
 from lemll._types import (
     Array,
     Features,
@@ -123,6 +124,7 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             )
         check_same_rows(X, y)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = as_csr_array(X)
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
@@ -287,8 +289,8 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _validated_rows(self, X: Features) -> Features:
         check_is_fitted(self)
-        return validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        return as_csr_array(
+            validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         )
 
     def _validated_scores(self, X: Features) -> FloatArray:

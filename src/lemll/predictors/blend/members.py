@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from sklearn.preprocessing import normalize as to_length_1
 
 from lemll._types import Features, FloatArray, IndexArray, LabelArray
 from lemll._validation import is_sparse
-from lemll.fitting import fit_scaling
+from lemll.fitting import fit_scaling, unit_rows
 from lemll.predictors._base import MultilabelClassifier
 from lemll.predictors.binary_relevance import BinaryRelevance
 from lemll.predictors.forest import MultilabelForest, Trees
@@ -227,7 +226,7 @@ def _logistic_features(X: Features) -> list[tuple[Callable[[Features], Features]
     """Return the scalings to try, each with the scaled training rows."""
     found: list[Callable[[Features], Features]] = [fit_scaling("auto", X)]
     if is_sparse(X):
-        found.append(to_length_1)
+        found.append(unit_rows())
     return [(rows, rows(X)) for rows in found]
 
 
