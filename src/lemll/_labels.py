@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
@@ -27,6 +28,7 @@ from lemll.exceptions import import_extra
 __all__ = [
     "FrameKind",
     "LabelCoding",
+    "check_same_order",
     "check_same_rows",
     "code_degrees",
     "code_labels",
@@ -169,11 +171,15 @@ def code_labels(
     return Y, _matrix_coding(given, frame)
 
 
+def _default_names(n_labels: int) -> tuple[str, ...]:
+    return tuple(f"y{j}" for j in range(n_labels))
+
+
 def _matrix_coding(given: MatrixLike, frame: FrameKind | None) -> LabelCoding:
     numbers = np.arange(given.shape[1])
     return LabelCoding(
         classes=numbers,
-        names=tuple(f"y{j}" for j in numbers) if frame is None else frame.names,
+        names=_default_names(len(numbers)) if frame is None else frame.names,
         multilabel=True,
         sparse=is_sparse(given),
         frame=frame,
@@ -251,7 +257,7 @@ def weigh_cells(
             return Y, None
         weight = (~hidden).astype(np.float64)
     else:
-        weight = np.where(hidden, 0.0, _confidences(label_weight, Y.shape, names))
+        weight = np.where(hidden, 0.0, _confidences(label_weight, hidden, names))
         if (weight == 1).all():
             return Y, None
         Y = np.where(weight > 0, Y, np.int8(UNOBSERVED))
@@ -265,7 +271,22 @@ def weigh_cells(
             f"({int((~seen).sum())} of {len(seen)}); leave them out, or tag some rows.",
             UserWarning,
         )
+    _warn_only_relevant(Y, weight, names)
     return Y, weight
+
+
+def _warn_only_relevant(Y: LabelArray, weight: FloatArray, names: Sequence[str]) -> None:
+    """Warn about labels that are relevant wherever they are known, and unknown elsewhere."""
+    known = weight > 0
+    only = known.any(axis=0) & ~known.all(axis=0) & ((Y == 1) | ~known).all(axis=0)
+    if only.any():
+        found = [names[j] for j in np.flatnonzero(only)[:5]]
+        warn_caller(
+            f"labels whose known cells are all relevant: {', '.join(found)} ({int(only.sum())} of "
+            f"{len(only)}); nothing tells where they are not relevant, so they are predicted in "
+            "every row; if an empty cell means 'not relevant', write 0 there.",
+            UserWarning,
+        )
 
 
 def _without_ignored(given: MatrixLike, label_weight: MatrixLike) -> MatrixLike:
@@ -326,12 +347,14 @@ def partial_labels_error(
 
 
 def _confidences(
-    label_weight: MatrixLike, shape: tuple[int, ...], names: Sequence[str]
+    label_weight: MatrixLike, hidden: npt.NDArray[np.bool_], names: Sequence[str]
 ) -> FloatArray:
-    """Return the confidences of the user as an array, or refuse them."""
+    """Return the confidences of the user as an array, or refuse them; hidden cells are free."""
+    shape = hidden.shape
     if is_frame(label_weight):
         label_weight, kind = read_frame(label_weight)
-        if kind.names != tuple(names):
+        named = tuple(names) != _default_names(len(names))
+        if named and kind.names != tuple(names):
             raise ValueError(
                 "the columns of label_weight must be the labels in the order of y, "
                 f"{', '.join(names[:3])}, ..., got {', '.join(kind.names[:3])}, ...; select them "
@@ -348,7 +371,7 @@ def _confidences(
     except (TypeError, ValueError):
         values = np.full(shape, np.nan)
     # The square of a smaller weight would lose its digits, also in single precision.
-    wrong = ~((values == 0) | ((values >= SMALLEST_WEIGHT) & (values <= 1)))
+    wrong = ~(hidden | (values == 0) | ((values >= SMALLEST_WEIGHT) & (values <= 1)))
     if wrong.any():
         raise ValueError(
             "label_weight must hold confidences from 0 (not observed) to 1 (certain), and none "
@@ -443,7 +466,36 @@ def row_index(X: Features) -> Any:
     return index if hasattr(index, "equals") else None
 
 
-def check_same_rows(X: Features, y: MatrixLike) -> None:
+def check_same_order(Y_true: MatrixLike, given: MatrixLike, name: str) -> None:
+    """Refuse a frame with the columns or the index of another one in another order.
+
+    Parameters
+    ----------
+    Y_true, given : object
+        Arguments of a metric. Other names than those of Y_true say nothing and are not refused.
+    name : str
+        Name of `given`, for the message.
+    """
+    if is_frame(Y_true) and is_frame(given):
+        ours, theirs = list(Y_true.columns), list(given.columns)
+        named = all(isinstance(column, str) for column in (*ours, *theirs))
+        if named and ours != theirs and sorted(ours) == sorted(theirs):
+            raise ValueError(
+                f"the columns of {name} must have the order of Y_true, {', '.join(ours[:3])}, "
+                f"..., got {', '.join(theirs[:3])}, ...; select them with "
+                f"{name}[list(Y_true.columns)]."
+            )
+    rows, others = row_index(Y_true), row_index(given)
+    if rows is None or others is None or len(rows) != len(others) or rows.equals(others):
+        return
+    if set(rows) == set(others):
+        raise ValueError(
+            f"the index of {name} must have the order of Y_true, but it begins with {others[0]!r} "
+            f"instead of {rows[0]!r} or differs later; align it with {name}.loc[Y_true.index]."
+        )
+
+
+def check_same_rows(X: Features, y: MatrixLike, name: str = "y") -> None:
     """Refuse labels whose index differs from the index of the features, also in its order.
 
     Parameters
@@ -451,15 +503,17 @@ def check_same_rows(X: Features, y: MatrixLike) -> None:
     X, y : object
         Features and labels of the caller. If one of them has no index, nothing is compared, and
         rows are matched by their order.
+    name : str, default="y"
+        Name of `y`, for the message.
     """
     ours, theirs = row_index(X), row_index(y)
     if ours is None or theirs is None or len(ours) != len(theirs) or ours.equals(theirs):
         return
     row = next(i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b)
     raise ValueError(
-        f"the index of y must be that of X, but row {row} is {ours[row]!r} in X and "
-        f"{theirs[row]!r} in y; align them with y.loc[X.index], or, if the rows belong together as "
-        "they are, pass y.set_axis(X.index)."
+        f"the index of {name} must be that of X, but row {row} is {ours[row]!r} in X and "
+        f"{theirs[row]!r} in {name}; align them with {name}.loc[X.index], or, if the rows belong "
+        f"together as they are, pass {name}.set_axis(X.index)."
     )
 
 

@@ -108,4 +108,4 @@ def test_unknown_cells_are_not_judged():
     rows = row_quality(1 - error)
     assert rows[0] == pytest.approx((1 - error[0, 0]) * (1 - error[0, 1]))
     assert rows[1] == pytest.approx(1 - error[1, 1])
-    assert row_quality(np.full((1, 2), np.nan))[0] == 1
+    assert np.isnan(row_quality(np.full((1, 2), np.nan))[0])

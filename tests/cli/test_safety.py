@@ -92,11 +92,15 @@ def test_errors_and_warnings_do_neither(tmp_path):
         "import warnings; from lemll.cli import main; from lemll.cli.app import app; "
         "app.command('warn')(lambda: warnings.warn('\\x1b[2J')); main()"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", code, "warn"], capture_output=True, text=True, check=True
-    )
-    assert r"UserWarning: \x1b[2J" in ended.stderr
-    assert not obeyed(ended.stderr)
+    for option, shown in (([], "note: "), (["--debug"], "UserWarning: ")):
+        ended = subprocess.run(
+            [sys.executable, "-c", code, "warn", *option],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert shown + r"\x1b[2J" in ended.stderr
+        assert not obeyed(ended.stderr)
 
 
 def test_a_terminal_gets_styles_and_bars_and_nothing_from_names():

@@ -6,6 +6,7 @@ import csv
 import json
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -313,3 +314,23 @@ def test_an_error_is_one_line_in_a_terminal(tmp_path):
     assert ended.returncode == 1
     assert ended.stderr.startswith("lemll: ")
     assert ended.stderr.count("\n") == 1
+
+
+def test_unknown_cells_and_columns_that_look_like_labels_are_named(tmp_path):
+    options = write_numbers(tmp_path / "plants.csv")
+    command = [sys.executable, "-m", "lemll", "fit", "plants.csv", *FAST, "-m", "m.lemll"]
+    run = partial(subprocess.run, cwd=tmp_path, capture_output=True, text=True, check=True)
+    said = run([*command, *options])
+    assert "of 450 cells of labels are unknown; " in said.stderr
+    assert " of 150 rows have no known label" in said.stderr
+    assert "look like labels" not in said.stderr
+    assert "known" in said.stdout
+    said = run([*command, "--labels", "night,sea", "--id", "nr"])
+    text = "these columns look like labels and are used as features: sky; name them in --ignore"
+    assert text in said.stderr
+    # Both fits warn about the same rows, and the user reads it once per text.
+    notes = [line for line in said.stderr.splitlines() if line.startswith("note: ")]
+    assert len(notes) == len(set(notes)) > 0
+    assert "UserWarning" not in said.stderr
+    said = run([*command, "--labels", "night,sea", "--id", "nr", "--ignore", "sky"])
+    assert "look like labels" not in said.stderr

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from lemll.metrics import average_precision, coverage, hamming_loss, one_error, ranking_loss
+from lemll.metrics import (
+    average_precision,
+    brier_score,
+    coverage,
+    hamming_loss,
+    macro_auc,
+    micro_f1,
+    one_error,
+    ranking_loss,
+)
 
 RANKING = [ranking_loss, one_error, coverage, average_precision]
 
@@ -65,3 +75,27 @@ def test_nothing_known_is_refused():
         average_precision([[np.nan, np.nan]], [[0.0, 1.0]])
     with pytest.raises(ValueError, match="got an unknown cell .* in row 0, label 1"):
         hamming_loss([[0, 1]], [[0, np.nan]])
+
+
+@pytest.mark.parametrize(
+    ("metric", "name"),
+    [
+        (average_precision, "scores"),
+        (macro_auc, "scores"),
+        (hamming_loss, "Y_pred"),
+        (micro_f1, "Y_pred"),
+        (brier_score, "probabilities"),
+    ],
+)
+def test_frames_in_another_order_are_refused(metric, name):
+    Y = pd.DataFrame([[1, 0, 0], [0, 1, 1], [1, 0, 1]], columns=list("abc"), index=[5, 7, 9])
+    given = Y.copy()
+    value = metric(Y, given)
+    text = f"the columns of {name} must have the order of Y_true, a, b, c, ..., got c, b, a"
+    with pytest.raises(ValueError, match=text):
+        metric(Y, given[list("cba")])
+    with pytest.raises(ValueError, match=f"the index of {name} must have the order of Y_true"):
+        metric(Y, given.loc[[9, 7, 5]])
+    # Other names say nothing about the order.
+    assert metric(Y, given.set_axis(["p1", "p2", "p3"], axis=1).reset_index(drop=True)) == value
+    assert metric(Y.to_numpy(), given) == value

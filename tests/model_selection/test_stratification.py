@@ -150,3 +150,15 @@ def test_scikit_learn_takes_them():
 def test_bad_settings_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_known_zeros_are_distributed_too_if_cells_are_unknown():
+    Y = random_labels(n=300, n_labels=6).astype(float)
+    Y[np.random.default_rng(1).random(Y.shape) < 0.6] = np.nan
+    Y[:, 0] = np.nan
+    Y[:10, 0] = [1, 1, 1, 1, 1, 0, 0, 0, 0, 0]  # a label that is hardly ever known
+    folds = iterative_folds(Y, 5)
+    for value in (0, 1):
+        counts = np.array([(Y[folds == fold] == value).sum(axis=0) for fold in range(5)])
+        assert (counts[:, 0] == 1).all()
+        assert (np.ptp(counts, axis=0) <= 4).all()

@@ -83,6 +83,7 @@ def test_unknown_tags_are_named(photos, model):
     assert model.evaluate(Table(new, "new"))[1] == ("dog",)
 
 
+@pytest.mark.filterwarnings("ignore:.* does not learn from:UserWarning")
 @pytest.mark.parametrize("learner", [MultilabelForest(10, random_state=0), BinaryRelevance()])
 def test_unknown_cells_are_learned_from(photos, learner):
     frame = photos().drop(columns="tags")

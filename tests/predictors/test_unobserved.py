@@ -37,8 +37,12 @@ from lemll.metrics import average_precision
 from lemll.predictors import PREDICTORS
 from lemll.predictors._base import PARTIAL_LEARNERS
 
-# Some rows of the random masks have no observed label; one test is about the note on them.
-pytestmark = pytest.mark.filterwarnings("ignore:.* does not learn from:UserWarning")
+# Some rows of the random masks have no observed label, and some labels only relevant cells; two
+# tests are about the notes on them.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.* does not learn from:UserWarning"),
+    pytest.mark.filterwarnings("ignore:labels whose known cells are all relevant:UserWarning"),
+]
 
 NAMES = list("abcdefgh")
 SEARCH = {"alphas": (1.0, 16.0), "betas": (1.0,), "gammas": (1.0,), "cv": 3, "tol_final": 1e-4}
@@ -290,6 +294,61 @@ def test_rows_without_an_observed_label_are_used_or_named(data):
         ML2().fit(X, cells)
 
 
+def test_a_blend_without_lemll_names_the_rows_it_does_not_use(data, monkeypatch):
+    X, Y, *_ = data
+    cells = Y.astype(float)
+    cells[:12] = np.nan
+    model = TagPredictor(n_estimators=5, cv=2)
+    used = TagPredictor._uses_untagged_rows
+    seen = []
+    monkeypatch.setattr(
+        TagPredictor, "_uses_untagged_rows", lambda self: seen.append(used(self)) or False
+    )
+    with pytest.warns(UserWarning, match="TagPredictor does not learn from 12 of 300 rows"):
+        model.fit(X, cells)
+    assert seen == [model.contributions_["LEMLL"] > 0]
+
+
+@pytest.mark.parametrize("learner", [LEMLL(), BinaryRelevance(), LEMLLEnhancer()], ids=str)
+def test_labels_that_are_only_known_to_be_relevant_are_named(data, learner):
+    X, Y, *_ = data
+    tagged = pd.DataFrame(np.where(Y == 1, 1.0, np.nan), columns=NAMES)
+    tagged["a"] = Y[:, 0]
+    text = r"labels whose known cells are all relevant: b, c, d, e, f \(7 of 8\); nothing tells"
+    with pytest.warns(UserWarning, match=text):
+        clone(learner).fit(X, tagged)
+    with pytest.warns(UserWarning, match=r"all relevant: y1, y2, y3, y4, y5 \(7 of 8\)"):
+        clone(learner).fit(X, Y, label_weight=(tagged == 1).to_numpy() | (np.arange(8) == 0))
+
+
+def test_confidences_may_lack_names_and_values_of_unknown_cells(data):
+    X, Y, hidden, *_ = data
+    weight = np.where(hidden, np.nan, 0.5)
+    frame = pd.DataFrame(weight, columns=NAMES)
+    expected = LEMLL().fit(X, Y, label_weight=np.nan_to_num(weight)).decision_function(X)
+    for y, given in (
+        (partial(Y, hidden), weight),
+        (partial(Y, hidden), frame),
+        (pd.DataFrame(partial(Y, hidden), columns=NAMES), frame),
+    ):
+        found = LEMLL().fit(X, y, label_weight=given).decision_function(X)
+        np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="label_weight must hold confidences from 0"):
+        LEMLL().fit(X, Y, label_weight=weight)
+    rows = pd.DataFrame(X)
+    with pytest.raises(ValueError, match="the index of label_weight must be that of X, but row 0"):
+        LEMLL().fit(rows, Y, label_weight=frame.set_axis(frame.index + 1))
+
+
+def test_the_accuracy_needs_all_labels(data):
+    X, Y, hidden, *_ = data
+    model = BinaryRelevance().fit(X, Y)
+    assert model.score(X, Y) == (model.predict(X) == Y).all(axis=1).mean()
+    text = f"score needs all labels, but {hidden.sum()} cells of y are unknown; use a metric that"
+    with pytest.raises(ValueError, match=text):
+        model.score(X, partial(Y, hidden))
+
+
 @pytest.mark.slow
 def test_scores_of_a_search_skip_unknown_cells(data):
     X, Y, hidden, *_ = data
@@ -430,7 +489,7 @@ def test_a_frame_of_weights_must_match_the_labels_and_the_rows(data):
     LEMLL().fit(features, labels, label_weight=weight)
     with pytest.raises(ValueError, match="columns of label_weight must be the labels"):
         LEMLL().fit(features, labels, label_weight=weight[NAMES[::-1]])
-    with pytest.raises(ValueError, match="the index of y must be that of X"):
+    with pytest.raises(ValueError, match="the index of (y|label_weight) must be that of X"):
         LEMLL().fit(features, labels, label_weight=weight[::-1])
 
 

@@ -101,6 +101,7 @@ def row_quality(quality: FloatArray) -> FloatArray:
     Returns
     -------
     ndarray of shape (n_samples,)
-        The products; 1 for a row without known cells.
+        The products; NaN for a row without known cells.
     """
-    return np.asarray(np.nanprod(quality, axis=1))
+    known = ~np.isnan(quality).all(axis=1)
+    return np.where(known, np.nanprod(quality, axis=1), np.nan)

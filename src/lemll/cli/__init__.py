@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import warnings
+from typing import TextIO
 
 from lemll import __version__
 from lemll.exceptions import LemllError, MissingExtraError, import_extra
@@ -25,13 +26,10 @@ def main() -> None:
         import_extra("rich", "cli", "The command line")
     except MissingExtraError as error:
         sys.exit(f"lemll: {error}")
-    from lemll.cli._console import safe_text
     from lemll.cli.app import app
 
-    # Warnings can also quote text from files, so they must not control the terminal.
-    plain = warnings.formatwarning
-    warnings.formatwarning = lambda *parts, **options: safe_text(plain(*parts, **options))
     debug = "--debug" in sys.argv[1:]
+    _show_warnings_as_notes(debug)
     if debug:
         # It may stand anywhere; typer would accept it only before the command.
         sys.argv = [sys.argv[0], *(word for word in sys.argv[1:] if word != "--debug")]
@@ -43,6 +41,8 @@ def main() -> None:
     except Exception as error:
         if debug:
             raise
+        from lemll.cli._console import safe_text
+
         if isinstance(error, OSError) and error.strerror and error.filename is not None:
             # The text of such an error has a number, and no advice.
             sys.exit(
@@ -60,3 +60,29 @@ def main() -> None:
             )
         )
         sys.exit(_FAULT)
+
+
+def _show_warnings_as_notes(debug: bool) -> None:
+    """Print each different warning once, and where it comes from only with ``--debug``."""
+    from lemll.cli._console import safe_text
+
+    said: set[str] = set()
+
+    def show(  # noqa: PLR0917 (the signature of Python)
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        del file, line
+        text = f"note: {message}\n"
+        if debug:
+            text = warnings.formatwarning(message, category, filename, lineno)
+        if text not in said:
+            said.add(text)
+            # Warnings can also quote text from files, so they must not control the terminal.
+            sys.stderr.write(safe_text(text))
+
+    warnings.showwarning = show

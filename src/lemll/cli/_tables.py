@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table as RichTable
@@ -18,7 +19,7 @@ from lemll.datasets import names_its_labels
 from lemll.exceptions import LemllError
 from lemll.metrics import METRICS
 from lemll.models import Assessment, TableModel, load
-from lemll.tables import SUFFIXES, LabelSpec, Table, read_table
+from lemll.tables import SUFFIXES, LabelSpec, Table, read_table, read_truth, survey
 
 __all__ = [
     "AsJson",
@@ -52,6 +53,7 @@ __all__ = [
 ]
 
 _SHOWN_LABELS = 12
+_SHOWN_OTHERS = 5
 _INTERRUPTED = 130  # by convention, the exit code of a process that Ctrl-C ended
 
 Data = Annotated[
@@ -200,6 +202,27 @@ def say_notes(table: Table) -> None:
         say(f"{table.source}: {', '.join(table.notes)}")
 
 
+def say_labels(table: Table, spec: LabelSpec, ignore: Sequence[str]) -> None:
+    """Say how many labels are unknown, and which other columns look like labels."""
+    Y, _ = read_truth(table, spec)
+    unknown = np.isnan(Y)
+    if unknown.any():
+        say(
+            f"{int(unknown.sum())} of {Y.size} cells of labels are unknown; "
+            f"{int(unknown.all(axis=1).sum())} of {len(Y)} rows have no known label"
+        )
+    if spec.labels:
+        used = {*spec.labels, *ignore}
+        others = [name for name in survey(table).label_columns if name not in used]
+        if others:
+            shown = ", ".join(others[:_SHOWN_OTHERS])
+            more = f" and {len(others) - _SHOWN_OTHERS} more" * (len(others) > _SHOWN_OTHERS)
+            say(
+                f"these columns look like labels and are used as features: {shown}{more}; name "
+                "them in --ignore if new rows lack them"
+            )
+
+
 def print_json(content: Settings) -> None:
     """Print plain data."""
     typer.echo(json.dumps(content, indent=1))
@@ -240,12 +263,13 @@ def print_labels(console: Console, found: Assessment, names: Sequence[str]) -> N
     )
     title = "Labels, the most frequent first"
     table = RichTable(
-        "label", "relevant", "predicted", "precision", "recall", "F1", "AUC", title=title
+        "label", "known", "relevant", "predicted", "precision", "recall", "F1", "AUC", title=title
     )
     for name, figure in figures[:_SHOWN_LABELS]:
         shares = (figure[key] for key in ("precision", "recall", "f1", "auc"))
         table.add_row(
             name,
+            str(figure["observed"]),
             str(figure["relevant"]),
             str(figure["predicted"]),
             *("" if share is None else f"{share:.3f}" for share in shares),

@@ -30,6 +30,7 @@ from lemll.cli._tables import (
     print_json,
     read_data,
     say,
+    say_labels,
 )
 from lemll.exceptions import LemllError
 from lemll.metrics import METRICS
@@ -88,6 +89,7 @@ def compare(
     reading = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
     table = read_data(data, kept, reading)
     spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels)
+    say_labels(table, spec, names_of(ignore))
     with interruptible("nothing was written: fewer than two splits are done"):
         found = compare_learners(
             table,

@@ -40,6 +40,7 @@ from lemll.cli._tables import (
     read_data,
     refuse_table_options,
     say,
+    say_labels,
 )
 from lemll.cli.datasets import Missing, Nominal, load_named
 from lemll.datasets import Dataset
@@ -121,6 +122,7 @@ def tune(
             {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet},
         )
         spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels)
+        say_labels(table, spec, names_of(ignore))
         split = _split_table(split_table(table, spec, ids=ids, ignore=names_of(ignore)), holdout)
     else:
         refuse_table_options(
@@ -242,8 +244,7 @@ def _hold_out(Y: MatrixLike, holdout: int) -> tuple[IndexArray, IndexArray]:
             f"--holdout {holdout} needs at least {2 * holdout} rows, and there are {len(Y)}; pass "
             "a smaller --holdout, or more rows"
         )
-    labels = np.nan_to_num(np.asarray(Y, dtype=np.float64)).astype(np.int8)
-    return next(IterativeStratifiedKFold(holdout).split(labels, labels))
+    return next(IterativeStratifiedKFold(holdout).split(Y, Y))
 
 
 @contextmanager

@@ -169,7 +169,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         check_number("scale", self.scale, above=0)
         check_normalization(self.normalization)
         check_same_rows(X, y)
-        check_same_rows(X, label_weight)
+        check_same_rows(X, label_weight, "label_weight")
         return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
 
     def _enhance(

@@ -39,7 +39,7 @@ class _Decisions(NamedTuple):
 
 
 def _cells(Y_true: MatrixLike, Y_pred: MatrixLike) -> _Decisions:
-    labels = check_truth(Y_true)
+    labels = check_truth(Y_true, Y_pred, "Y_pred")
     predicted = check_logical_labels(Y_pred, name="Y_pred")
     if predicted.shape != labels.shape:
         raise ValueError(

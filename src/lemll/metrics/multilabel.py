@@ -69,7 +69,7 @@ def hamming_loss(
     >>> hamming_loss([[1, 0, 1, 0], [0, 1, 1, 0]], [[1, 0, 0, 0], [0, 1, 1, 0]])
     0.125
     """
-    labels = check_truth(Y_true)
+    labels = check_truth(Y_true, Y_pred, "Y_pred")
     predicted = check_logical_labels(Y_pred, name="Y_pred")
     if predicted.shape != labels.shape:
         raise ValueError(

@@ -21,7 +21,7 @@ _CLIP = float(np.finfo(np.float64).eps)
 
 def _cells(Y_true: MatrixLike, probabilities: MatrixLike) -> tuple[FloatArray, FloatArray]:
     """Return the truth and the probabilities of the observed cells."""
-    labels = check_truth(Y_true)
+    labels = check_truth(Y_true, probabilities, "probabilities")
     given = probabilities.toarray() if is_sparse(probabilities) else np.asarray(probabilities)
     if given.shape != labels.shape:
         raise ValueError(

@@ -20,7 +20,7 @@ __all__ = ["label_auc", "macro_auc", "micro_auc", "precision_at_k"]
 
 def _cells(Y_true: MatrixLike, scores: MatrixLike) -> tuple[BoolArray, BoolArray, FloatArray]:
     """Return the observed cells, the relevant ones and the scores."""
-    labels = check_truth(Y_true)
+    labels = check_truth(Y_true, scores)
     return labels >= 0, labels == 1, check_scores(scores, labels.shape)
 
 

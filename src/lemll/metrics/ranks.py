@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lemll._labels import check_same_order
 from lemll._types import Array, FloatArray, IndexArray, LabelArray, MatrixLike
 from lemll._validation import check_logical_labels, is_sparse
 from lemll.exceptions import UndefinedMetricError
@@ -54,11 +55,13 @@ class RelevantRanks:
         return np.asarray(sums, dtype=np.float64)
 
 
-def check_truth(Y_true: MatrixLike) -> LabelArray:
+def check_truth(Y_true: MatrixLike, given: MatrixLike, name: str = "scores") -> LabelArray:
     """Return `Y_true` as a dense array with at least one row and one label.
 
-    It holds 0 and 1, and -1 in cells that nobody observed.
+    It holds 0 and 1, and -1 in cells that nobody observed. `given` is the other argument of the
+    metric, with its name: a frame must have its columns and rows in the same order.
     """
+    check_same_order(Y_true, given, name)
     labels = check_logical_labels(Y_true, name="Y_true", unobserved=True)
     if labels.size == 0:
         raise ValueError(
@@ -185,7 +188,7 @@ def evaluate(
     float or ndarray of shape (n_samples,)
         The metric.
     """
-    labels = check_truth(Y_true)
+    labels = check_truth(Y_true, scores)
     values = _by_blocks(measure, labels, check_scores(scores, labels.shape), options["ties"])
     sizes, observed = (labels == 1).sum(axis=1), (labels >= 0).sum(axis=1)
     skipped = (sizes == 0) & (options["empty"] == "skip")

@@ -34,7 +34,8 @@ def iterative_folds(Y: MatrixLike, n_folds: int, *, random_state: int = 0) -> In
     Parameters
     ----------
     Y : array-like, sparse matrix or frame of shape (n_samples, n_labels)
-        Logical labels, 0/1.
+        Logical labels, 0/1. If cells are unknown (NaN), the known zeros of a label are distributed
+        evenly too, so that each fold can judge it.
     n_folds : int
         Number of folds, at least 2 and at most the number of rows.
     random_state : int, default=0
@@ -55,8 +56,9 @@ def iterative_folds(Y: MatrixLike, n_folds: int, *, random_state: int = 0) -> In
     if Y is None:
         raise ValueError("stratification needs the labels, got None; pass them as y.")
     labels, _ = code_labels(Y, unobserved=True)
-    # Only labels that were observed as relevant are balanced.
-    labels = np.maximum(labels, 0)
+    unknown = (labels < 0).any()
+    relevant = (labels == 1).astype(np.int8)
+    labels = np.hstack([relevant, (labels == 0).astype(np.int8)]) if unknown else relevant
     n_rows = len(labels)
     n_folds = check_whole("n_folds", n_folds, least=2)
     if n_folds > n_rows:

@@ -32,6 +32,7 @@ MEASURES = (
 # The first one that can be measured, and that frequencies do not already satisfy perfectly, decides
 # whether something was learned.
 _DECIDING = ("average_precision", "macro_auc", "hamming_loss")
+_TOP = 3
 _PERFECT = {"average_precision": 1.0, "macro_auc": 1.0, "hamming_loss": 0.0}
 
 
@@ -79,6 +80,9 @@ class Assessment(NamedTuple):
         Number of rows for which no label was predicted.
     n_tagged : int
         Number of rows that have a relevant label.
+    n_ranked : int
+        Number of rows in which both a relevant and another label are known. Only these have an
+        average precision.
     labels : LabelReport
         Figures and curves of each label, and the calibration of the probabilities.
     """
@@ -87,6 +91,7 @@ class Assessment(NamedTuple):
     n_rows: int
     n_untagged: int
     n_tagged: int
+    n_ranked: int
     labels: LabelReport
 
     @property
@@ -97,7 +102,9 @@ class Assessment(NamedTuple):
     @property
     def learned(self) -> bool:
         """Whether the predictions are better than frequencies, beyond chance."""
-        for name in _DECIDING:
+        # If many labels are unknown, few rows have an average precision.
+        few = self.n_ranked < self.n_rows / 2
+        for name in sorted(_DECIDING, key=lambda name: few and name == "average_precision"):
             for score in self.scores:
                 if score.measure == name and score.baseline != _PERFECT[name]:
                     low, high = score.difference
@@ -119,6 +126,7 @@ class Assessment(NamedTuple):
         return {
             "rows": self.n_rows,
             "rows_without_a_predicted_label": self.n_untagged,
+            "rows_with_an_average_precision": self.n_ranked,
             "learned": self.learned,
             "verdict": self.verdict,
             "scores": [score.to_json() for score in self.scores],
@@ -181,8 +189,8 @@ def assess(
     found = []
     for name in MEASURES:
         ours, theirs = compared[METRICS[name].prediction]
-        if ours is None:
-            continue
+        if ours is None or (name == "precision_at_3" and Y.shape[1] <= _TOP):
+            continue  # the three best of three labels are always all of them
         try:
             value, baseline = (float(METRICS[name](Y, given)) for given in (ours, theirs))
         except ValueError:
@@ -196,5 +204,6 @@ def assess(
         len(Y),
         int((~predicted.any(axis=1)).sum()),
         int((Y == 1).any(axis=1).sum()),
+        int(((Y == 1).any(axis=1) & (Y == 0).any(axis=1)).sum()),
         report_labels(Y, scores, predicted, probabilities),
     )

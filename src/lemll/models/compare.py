@@ -134,7 +134,7 @@ def compare_learners(
         )
     made = _make(learners, data, None if seconds is None else seconds / n_splits)
     folds = IterativeStratifiedKFold(n_splits, random_state=seed)
-    splits = list(folds.split(data.X, np.nan_to_num(data.Y).astype(np.int8)))
+    splits = list(folds.split(data.X, data.Y))
     rows: list[tuple[list[list[float]], list[float]]] = []
     stopped, begin = False, time.perf_counter()
     try:

@@ -287,7 +287,7 @@ def fit_table(
     learner = TagPredictor() if learner is None else clone(learner)
     pipeline = table_pipeline(learner, data)
     folds = IterativeStratifiedKFold(_HELD_OUT, random_state=seed)
-    train, test = next(folds.split(data.X, np.nan_to_num(data.Y).astype(np.int8)))
+    train, test = next(folds.split(data.X, data.Y))
     say(f"fitting {len(train)} rows; {len(test)} rows are held out")
     begin = time.perf_counter()
     first = fit_rows(pipeline, data, train, say)

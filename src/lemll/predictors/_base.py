@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -106,8 +106,6 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     thresholds: Thresholds
     _coding: LabelCoding
-    # Whether rows in which no label was observed change the model.
-    _uses_untagged_rows: ClassVar[bool] = False
 
     @abstractmethod
     def _score(self, X: Features) -> FloatArray:
@@ -194,14 +192,18 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Remember whether most training rows have a relevant label."""
         self._mostly_tagged = bool((Y == 1).any(axis=1).mean() > 0.5)
 
+    def _uses_untagged_rows(self) -> bool:
+        """Tell whether rows in which no label was observed have changed the fitted model."""
+        return False
+
     def _warn_unused(self, Y: LabelArray) -> None:
         """Warn if there are rows without an observed label and the learner cannot use them."""
         untagged = int((Y < 0).all(axis=1).sum())
-        if untagged and not self._uses_untagged_rows:
+        if untagged and not self._uses_untagged_rows():
             warn_caller(
                 f"{type(self).__name__} does not learn from {untagged} of {len(Y)} rows, in which "
                 "no label was observed; leave them out, or use a learner that learns from their "
-                "features (LEMLL, LEMLLCV, LabelPropagation, TagPredictor).",
+                "features (LEMLL, LEMLLCV, LabelPropagation, TwoStage(LEMLLEnhancer())).",
                 UserWarning,
             )
 
@@ -220,6 +222,32 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 "label, or rank the labels by decision_function.",
                 UserWarning,
             )
+
+    def score(self, X: MatrixLike, y: MatrixLike, sample_weight: MatrixLike = None) -> float:
+        """Return the share of rows whose labels are all predicted correctly.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Features.
+        y : array-like, sparse matrix or frame of shape (n_samples, n_labels)
+            The true labels, without unknown cells. Or a 1-D target.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            The subset accuracy; the accuracy for a 1-D target.
+        """
+        coded, coding = code_labels(y, unobserved=True)
+        if coding.multilabel and (coded < 0).any():
+            raise ValueError(
+                f"score needs all labels, but {int((coded < 0).sum())} cells of y are unknown; use "
+                "a metric that skips them, for example scoring=lemll.metrics.get_scorer("
+                "'average_precision') in a search."
+            )
+        return float(super().score(X, y, sample_weight))
 
     def predict_top_k(self, X: MatrixLike, k: int) -> Array:
         """Return the names of the k labels with the highest scores in each row, best first.
@@ -349,7 +377,7 @@ class MultilabelClassifier(LabelScorer):
         self
             The fitted classifier.
         """
-        check_same_rows(X, label_weight)
+        check_same_rows(X, label_weight, "label_weight")
         X, Y, coding = self._validated(X, y, label_weight)
         Y, weight = weigh_cells(Y, label_weight, coding.names)
         thresholds = np.zeros(Y.shape[1])
@@ -420,7 +448,7 @@ def refuse_confidences(estimator: LabelScorer, weight: FloatArray) -> None:
             f"{type(estimator).__name__} cannot use confidences between 0 and 1; give "
             "label_weight 0 (not observed) or 1, or use a learner that can (LEMLL, LEMLLCV, "
             "MSVRClassifier, MSVRCV, BinaryRelevance, ECC, LabelChain, LabelPropagation, "
-            "MultilabelForest(per_label=True), TwoStage(LEMLLEnhancer()))."
+            "MultilabelForest(per_label=True), TagPredictor, TwoStage(LEMLLEnhancer()))."
         )
 
 

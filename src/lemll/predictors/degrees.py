@@ -74,7 +74,7 @@ class DegreeClassifier(CalibratedProbabilities, MultilabelClassifier):
                 "out, or fit labels 0/1."
             )
         check_same_rows(X, degrees)
-        check_same_rows(X, label_weight)
+        check_same_rows(X, label_weight, "label_weight")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
         X = as_csr_array(X)
         D, weight, coding = code_degrees(degrees, label_weight)

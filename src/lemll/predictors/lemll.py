@@ -210,8 +210,6 @@ class LEMLL(ScalesColumns, DegreeClassifier):
     (897, 8)
     """
 
-    _uses_untagged_rows = True
-
     def __init__(
         self,
         alpha: float = 1.0,
@@ -280,6 +278,9 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         U = fit_equation9(self, self._learn_scaling(X), D, weight)
         relevant = D > 0.5 if weight is None else np.where(weight > 0, D > 0.5, U > 0)
         self.completed_labels_ = relevant.astype(np.int8)
+
+    def _uses_untagged_rows(self) -> bool:
+        return True
 
     def _score(self, X: Features) -> FloatArray:
         return model_outputs(self, self._scaled(X))

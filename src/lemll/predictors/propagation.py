@@ -105,8 +105,6 @@ class LabelPropagation(TiesAreRelevant, ProbabilityClassifier):
     0.87
     """
 
-    _uses_untagged_rows = True
-
     def __init__(
         self,
         n_neighbors: int = 10,
@@ -173,6 +171,9 @@ class LabelPropagation(TiesAreRelevant, ProbabilityClassifier):
                 "max_iter or prior, or lower smoothness.",
                 ConvergenceWarning,
             )
+
+    def _uses_untagged_rows(self) -> bool:
+        return True
 
     def _score(self, X: Features) -> FloatArray:
         rows = self._scaling(X)

@@ -168,7 +168,6 @@ class TagPredictor(ProbabilityClassifier):
     """
 
     thresholds: Literal["zero"] = "zero"
-    _uses_untagged_rows = True
 
     def __init__(
         self,
@@ -274,6 +273,10 @@ class TagPredictor(ProbabilityClassifier):
 
     def _with_constants(self, log_odds: FloatArray) -> FloatArray:
         return np.where(self._constant == 0, log_odds, self._constant * SURE)
+
+    def _uses_untagged_rows(self) -> bool:
+        # The other members see the rows of each label in which it was observed.
+        return self.contributions_.get("LEMLL", 0.0) > 0
 
     def _score(self, X: Features) -> FloatArray:
         total: Any = 0.0

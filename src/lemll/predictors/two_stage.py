@@ -84,8 +84,6 @@ class TwoStage(MultilabelClassifier):
     10.0
     """
 
-    _uses_untagged_rows = True
-
     def __init__(
         self,
         enhancer: Estimator = None,
@@ -126,6 +124,9 @@ class TwoStage(MultilabelClassifier):
     def _outputs(self, X: Features) -> FloatArray:
         outputs = np.asarray(self.regressor_.predict(X), dtype=np.float64)
         return outputs.reshape(X.shape[0], -1)
+
+    def _uses_untagged_rows(self) -> bool:
+        return True
 
     def _score(self, X: Features) -> FloatArray:
         return self._outputs(X) - self.origin_

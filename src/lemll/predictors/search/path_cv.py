@@ -130,7 +130,7 @@ class PathCV(CalibratedProbabilities):
         self
             The fitted classifier.
         """
-        check_same_rows(X, label_weight)
+        check_same_rows(X, label_weight, "label_weight")
         X, Y, coding = self._validated(X, y, label_weight)
         Y, weight = weigh_cells(Y, label_weight, coding.names)
         if weight is not None:
