@@ -191,6 +191,7 @@ def test_missing_features_are_refused_with_a_remedy(digits):
             audited(holes, Z)
 
 
+@pytest.mark.filterwarnings("ignore:labels whose known cells are all relevant:UserWarning")
 @pytest.mark.parametrize("mode", ["default", "fast"])
 def test_labels_that_are_constant_unknown_or_alone(digits, mode):
     X, _, Z, wrong = digits
