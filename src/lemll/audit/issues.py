@@ -174,8 +174,7 @@ def tag_quality(
     Returns
     -------
     ndarray of shape (n_samples, n_labels) or (n_samples,)
-        In [0, 1], low if doubtful. NaN in unknown cells; rows without known cells have the
-        quality 1.
+        In [0, 1], low if doubtful. NaN in unknown cells, and for rows without known cells.
 
     Examples
     --------
