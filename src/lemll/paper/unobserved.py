@@ -215,6 +215,12 @@ def make_unobserved_report(folder: Path) -> UnobservedReport:
         "have. Every contestant was tuned in the same folds of the training half, by the average "
         "precision of the known labels (of all labels, if hidden ones are read as 0)."
     )
+    first = [
+        protocol for protocol in protocols if protocol.tuning and protocol.tuning.splits == "first"
+    ]
+    if first:
+        names = dict.fromkeys(source.name for protocol in first for source in protocol.datasets)
+        settings += f" On {', '.join(names)} the first half selected the parameters of all halves."
     if absent:
         settings += f" Not run yet: {', '.join(dict.fromkeys(absent))}."
     gains = {
@@ -231,14 +237,15 @@ def _control(protocols: Sequence[Protocol], contestants: set[str]) -> str:
 
 def _pairs(protocols: Iterable[Protocol], contestants: set[str]) -> list[tuple[str, str]]:
     """Return the labels of the two variants of each learner: known labels, hidden read as 0."""
-    specs = [spec for protocol in protocols for spec in protocol.methods]
-    zeros = [spec for spec in specs if spec.unobserved == "zero" and spec.label in contestants]
-    return [
+    found = [
         (spec.label, zero.label)
-        for zero in zeros
-        for spec in specs
-        if spec.unobserved == "skip" and _same(spec, zero) and spec.label in contestants
+        for protocol in protocols
+        for zero in protocol.methods
+        for spec in protocol.methods
+        if zero.unobserved == "zero" and spec.unobserved == "skip" and _same(spec, zero)
     ]
+    # Protocols for other data sets have the same learners.
+    return [pair for pair in dict.fromkeys(found) if contestants.issuperset(pair)]
 
 
 def _same(first: MethodSpec, second: MethodSpec) -> bool:
