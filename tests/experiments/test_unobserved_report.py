@@ -96,6 +96,26 @@ def test_gains_are_differences_of_the_same_halves_with_the_data_set_as_unit(fold
     assert report.gains["hamming_loss"][0][0].means == pytest.approx([-0.05] * 8)
 
 
+def test_a_learner_in_several_protocols_counts_once(folder):
+    expected = make_unobserved_report(folder).gains["average_precision"]
+    plan = (folder / "plan.toml").read_text("utf-8")
+    *most, last = SETS
+    small, other = (
+        plan.replace(", ".join(f'"{name}"' for name in SETS), ", ".join(f'"{n}"' for n in names))
+        for names in (most, [last])
+    )
+    (folder / "plan.toml").write_text(small, "utf-8")
+    tuning = '[tuning]\nsplits = "first"\n'
+    (folder / "other.toml").write_text(other + tuning, "utf-8")
+    report = make_unobserved_report(folder)
+    assert {gain.learner for gain in report.gains["average_precision"][0]} == {"BR", "ML-kNN"}
+    for found, before in zip(report.gains["average_precision"], expected, strict=True):
+        for mine, theirs in zip(found, before, strict=True):
+            assert mine.adjusted == theirs.adjusted
+            assert sorted(mine.means) == sorted(theirs.means)
+    assert f"On {last} the first half selected the parameters of all halves." in report.settings
+
+
 def test_the_summary_names_the_best_and_its_unit(folder):
     summary = make_unobserved_report(folder).summary()
     assert "192 of 192 planned cells are done, 0 failed or took too long" in summary
