@@ -33,6 +33,7 @@ __all__ = [
     "code_degrees",
     "code_labels",
     "is_frame",
+    "labels_for_folds",
     "partial_labels_error",
     "read_frame",
     "row_index",
@@ -171,15 +172,11 @@ def code_labels(
     return Y, _matrix_coding(given, frame)
 
 
-def _default_names(n_labels: int) -> tuple[str, ...]:
-    return tuple(f"y{j}" for j in range(n_labels))
-
-
 def _matrix_coding(given: MatrixLike, frame: FrameKind | None) -> LabelCoding:
     numbers = np.arange(given.shape[1])
     return LabelCoding(
         classes=numbers,
-        names=_default_names(len(numbers)) if frame is None else frame.names,
+        names=tuple(f"y{j}" for j in numbers) if frame is None else frame.names,
         multilabel=True,
         sparse=is_sparse(given),
         frame=frame,
@@ -220,14 +217,14 @@ def code_degrees(
     values = read_degrees(given)
     coding = _matrix_coding(given if is_sparse(given) else values, frame)
     hidden = np.where(np.isnan(values), UNOBSERVED, 0).astype(np.int8)
-    _, weight = weigh_cells(hidden, label_weight, coding.names, effect=effect)
+    _, weight = weigh_cells(hidden, label_weight, coding, effect=effect)
     return np.nan_to_num(values, nan=0.0), weight, coding
 
 
 def weigh_cells(
     Y: LabelArray,
     label_weight: MatrixLike,
-    names: Sequence[str],
+    coding: LabelCoding,
     *,
     effect: str = "are never predicted",
 ) -> tuple[LabelArray, FloatArray | None]:
@@ -239,8 +236,8 @@ def weigh_cells(
         Logical labels, -1 in unknown cells.
     label_weight : array-like or sparse matrix of shape (n_samples, n_labels), or None
         Confidences in [0, 1]; 0 means that the cell is unknown.
-    names : sequence of str
-        Names of the labels, for the messages.
+    coding : LabelCoding
+        The names of the labels, for the messages.
     effect : str, default="are never predicted"
         For the warning: what happens to labels without an observed cell.
 
@@ -257,7 +254,7 @@ def weigh_cells(
             return Y, None
         weight = (~hidden).astype(np.float64)
     else:
-        weight = np.where(hidden, 0.0, _confidences(label_weight, hidden, names))
+        weight = np.where(hidden, 0.0, _confidences(label_weight, hidden, coding))
         if (weight == 1).all():
             return Y, None
         Y = np.where(weight > 0, Y, np.int8(UNOBSERVED))
@@ -265,13 +262,13 @@ def weigh_cells(
     if not seen.any():
         raise ValueError("no cell of y is observed; at least one label needs an observed row.")
     if not seen.all():
-        unseen = [names[j] for j in np.flatnonzero(~seen)[:5]]
+        unseen = [coding.names[j] for j in np.flatnonzero(~seen)[:5]]
         warn_caller(
             f"labels without an observed cell {effect}: {', '.join(unseen)} "
             f"({int((~seen).sum())} of {len(seen)}); leave them out, or tag some rows.",
             UserWarning,
         )
-    _warn_only_relevant(Y, weight, names)
+    _warn_only_relevant(Y, weight, coding.names)
     return Y, weight
 
 
@@ -283,7 +280,7 @@ def _warn_only_relevant(Y: LabelArray, weight: FloatArray, names: Sequence[str])
         found = [names[j] for j in np.flatnonzero(only)[:5]]
         warn_caller(
             f"labels whose known cells are all relevant: {', '.join(found)} ({int(only.sum())} of "
-            f"{len(only)}); nothing tells where they are not relevant, so they are predicted in "
+            f"{len(only)}); nothing tells where they are not relevant, so they look relevant in "
             "every row; if an empty cell means 'not relevant', write 0 there.",
             UserWarning,
         )
@@ -318,6 +315,11 @@ def _plain_weights(label_weight: MatrixLike) -> Array:
     return label_weight.toarray() if is_sparse(label_weight) else np.asarray(label_weight)
 
 
+def labels_for_folds(Y: LabelArray) -> MatrixLike:
+    """Return coded labels as splitters of lemll accept them: unknown cells are masked."""
+    return np.ma.MaskedArray(Y, mask=Y == UNOBSERVED) if (Y == UNOBSERVED).any() else Y
+
+
 def partial_labels_error(
     name: str, weight: FloatArray, kind: str, able: Sequence[str]
 ) -> ValueError:
@@ -347,18 +349,17 @@ def partial_labels_error(
 
 
 def _confidences(
-    label_weight: MatrixLike, hidden: npt.NDArray[np.bool_], names: Sequence[str]
+    label_weight: MatrixLike, hidden: npt.NDArray[np.bool_], coding: LabelCoding
 ) -> FloatArray:
     """Return the confidences of the user as an array, or refuse them; hidden cells are free."""
     shape = hidden.shape
     if is_frame(label_weight):
         label_weight, kind = read_frame(label_weight)
-        named = tuple(names) != _default_names(len(names))
-        if named and kind.names != tuple(names):
+        if coding.frame is not None and kind.names != coding.names:
             raise ValueError(
                 "the columns of label_weight must be the labels in the order of y, "
-                f"{', '.join(names[:3])}, ..., got {', '.join(kind.names[:3])}, ...; select them "
-                "with label_weight[list(y.columns)]."
+                f"{', '.join(coding.names[:3])}, ..., got {', '.join(kind.names[:3])}, ...; select "
+                "them with label_weight[list(y.columns)]."
             )
     given = _plain_weights(label_weight)
     if given.shape != shape:
@@ -467,7 +468,7 @@ def row_index(X: Features) -> Any:
 
 
 def check_same_order(Y_true: MatrixLike, given: MatrixLike, name: str) -> None:
-    """Refuse a frame with the columns or the index of another one in another order.
+    """Refuse a frame with the columns of another one in another order.
 
     Parameters
     ----------
@@ -476,23 +477,21 @@ def check_same_order(Y_true: MatrixLike, given: MatrixLike, name: str) -> None:
     name : str
         Name of `given`, for the message.
     """
-    if is_frame(Y_true) and is_frame(given):
-        ours, theirs = list(Y_true.columns), list(given.columns)
-        named = all(isinstance(column, str) for column in (*ours, *theirs))
-        if named and ours != theirs and sorted(ours) == sorted(theirs):
-            raise ValueError(
-                f"the columns of {name} must have the order of Y_true, {', '.join(ours[:3])}, "
-                f"..., got {', '.join(theirs[:3])}, ...; select them with "
-                f"{name}[list(Y_true.columns)]."
-            )
-    rows, others = row_index(Y_true), row_index(given)
-    if rows is None or others is None or len(rows) != len(others) or rows.equals(others):
+    ours, theirs = _column_names(Y_true), _column_names(given)
+    if ours == theirs or set(ours) != set(theirs) or len(set(ours)) < len(ours):
         return
-    if set(rows) == set(others):
-        raise ValueError(
-            f"the index of {name} must have the order of Y_true, but it begins with {others[0]!r} "
-            f"instead of {rows[0]!r} or differs later; align it with {name}.loc[Y_true.index]."
-        )
+    raise ValueError(
+        f"the columns of {name} must have the order of Y_true, {', '.join(map(str, ours[:3]))}, "
+        f"..., got {', '.join(map(str, theirs[:3]))}, ...; select them in the order of Y_true."
+    )
+
+
+def _column_names(table: MatrixLike) -> list[Any]:
+    """Return the names of the columns of a frame; none for anything else."""
+    if not is_frame(table):
+        return []
+    # A table of pyarrow has its arrays in `columns`.
+    return list(table.column_names if hasattr(table, "column_names") else table.columns)
 
 
 def check_same_rows(X: Features, y: MatrixLike, name: str = "y") -> None:

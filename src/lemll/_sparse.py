@@ -10,7 +10,7 @@ from scipy import sparse
 from lemll._types import Features, FloatArray
 from lemll._validation import is_sparse
 
-__all__ = ["SPARSE_DENSITY", "as_csr_array", "dense", "lighter"]
+__all__ = ["SPARSE_DENSITY", "dense", "lighter"]
 
 # Below this share of nonzeros, products are faster with a sparse matrix than with a dense one.
 SPARSE_DENSITY = 0.1
@@ -23,14 +23,6 @@ def lighter(X: Features) -> Features:
     if np.count_nonzero(X) < SPARSE_DENSITY * X.size:
         return sparse.csr_array(X).astype(np.float64)
     return np.asarray(X, dtype=np.float64)
-
-
-def as_csr_array(X: Features) -> Features:
-    """Return sparse rows as a CSR array, without a copy; return dense rows as they are.
-
-    Fitted models keep rows, and model files hold arrays but not matrices of SciPy.
-    """
-    return sparse.csr_array(X) if is_sparse(X) else X
 
 
 def dense(product: Any) -> FloatArray:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from lemll.cli.app import app
 from lemll.exceptions import ProtocolError, StoreError
 from lemll.experiments import Store, run
-from lemll.paper import collect, make_cells_report, repeat
+from lemll.paper import choices, collect, make_cells_report, repeat
 from lemll.paper.prediction_cells import (
     CellKey,
     cells_table,
@@ -166,6 +166,23 @@ def test_complete_takes_the_choice_of_the_first_split_from_the_table(folder, tmp
         assert made.exit_code == 0, made.output
         found = {cell.key: cell for cell in read_cells(folder)}
         assert found[key._replace(split=1)].chosen == expected
+
+
+def test_choices_of_several_measures_that_are_damaged(folder):
+    several = 'folds = 2\nsplits = "first"\nmetric = ["average_precision", "hamming_loss"]'
+    (folder / "b.toml").write_text(SECOND.replace("folds = 2", several), "utf-8")
+    cells = {cell.key: cell for cell in read_cells(folder)}
+    key = CellKey("digit-tags", "BR", 0)
+    later = next(c for c in read_protocols(folder)[1].cells() if c.setting.number == 1)
+    sound = '{"average_precision": {"C": 0.1}, "hamming_loss": {"C": 1.0}}'
+    for shown, accepted in ((sound, True), ("[1]", False), ('{"C": 0.1}', False), ("7", False)):
+        cells[key] = dataclasses.replace(cells[key], chosen=shown)
+        write_cells(folder, cells.values())
+        assert (choices(folder)(later) is not None) == accepted
+    cells[key] = dataclasses.replace(cells[key], chosen="{")
+    write_cells(folder, cells.values())
+    with pytest.raises(StoreError, match="half 0 are not JSON"):
+        choices(folder)(later)
 
 
 def test_an_empty_store_leaves_a_new_folder_without_a_table(tmp_path):

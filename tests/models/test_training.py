@@ -225,3 +225,32 @@ def test_a_measure_that_frequencies_satisfy_does_not_decide():
     (precision,) = (score for score in found.scores if score.measure == "average_precision")
     assert precision.baseline == 1
     assert found.learned
+
+
+def test_the_verdict_does_not_rest_on_few_rows():
+    rng = np.random.RandomState(0)
+    Y = (rng.rand(200, 4) < 0.5).astype(float)
+    scores = Y + 0.5 * rng.randn(*Y.shape)
+    Y[rng.rand(*Y.shape) < 0.8] = np.nan
+    shares = np.nanmean(Y, axis=0)
+    found = assess(Y, scores, scores > 0.5, shares)
+    tagged = (Y == 1).any(axis=1)
+    assert found.n_ranked == (tagged & (Y == 0).any(axis=1)).sum() < tagged.sum() / 2
+    by_name = {score.measure: score for score in found.scores}
+    assert by_name["macro_auc"].difference[0] > 0
+    assert found.learned
+    assert found.to_json()["rows_with_an_average_precision"] == found.n_ranked
+    # With complete labels the average precision decides, also if few rows have a label.
+    Y = np.zeros((200, 6))
+    Y[np.arange(60), rng.randint(6, size=60)] = 1
+    noise = rng.rand(200, 1)
+    found = assess(Y, Y + 10 * noise, Y > 0.5, Y.mean(axis=0))
+    assert found.n_ranked == 60
+    assert found.learned
+
+
+def test_the_three_best_of_three_labels_are_not_a_measure():
+    Y = np.eye(4)[np.arange(40) % 4]
+    found = [assess(y, y, y == 1, y.mean(axis=0)) for y in (Y, Y[:, :3])]
+    four, three = ({score.measure for score in one.scores} for one in found)
+    assert four - three == {"precision_at_3"}

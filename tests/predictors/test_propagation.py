@@ -98,6 +98,35 @@ def test_labels_pass_through_rows_that_nobody_tagged():
         LabelPropagation(max_iter=2).fit(digits.X[:900], Y)
 
 
+@pytest.mark.parametrize("prior", [1e-6, 1e-3])
+def test_rows_far_from_all_observed_labels_have_the_frequency(prior):
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.standard_normal((600, 2)), rng.standard_normal((20, 2)) + 1e3])
+    Y = np.full((620, 1), np.nan)
+    Y[:600, 0] = rng.random(600) < 0.6
+    frequency = np.nanmean(Y)
+    model = LabelPropagation(5, prior=prior).fit(X, np.column_stack([Y, Y]))
+    np.testing.assert_allclose(model.numerical_labels_[600:, 0], frequency, atol=1e-3)
+
+
+@pytest.mark.parametrize("k", range(1, 12))
+def test_a_mean_of_one_half_is_a_tie(k):
+    X = np.arange(24.0)[:, None]
+    Y = np.column_stack([np.full(24, np.nan)] * 2)
+    Y[[0, 1], 0], Y[[0, 1], 1] = [0, 1], [1, 0]
+    model = LabelPropagation(k, 0.0, prior=1.0).fit(X, Y)
+    np.testing.assert_array_equal(model.numerical_labels_[2:], 0.5)
+    assert model.predict(X[20:]).all()
+
+
+def test_the_gradient_is_that_of_the_returned_labels():
+    X, Y, weight = problem(200)
+    model = LabelPropagation(5, 1e4, tol=1e-9).fit(X, np.where(weight > 0, Y, np.nan))
+    assert model.gradient_norm_ <= 1e-9
+    with pytest.raises(ValueError, match="weight must be above 0 in every cell, got 0"):
+        solve_smoothing(sparse.csr_array((2, 2)), np.ones((2, 1)), np.array([[1.0], [0.0]]))
+
+
 @pytest.mark.parametrize(
     ("model", "match"),
     [
@@ -107,6 +136,8 @@ def test_labels_pass_through_rows_that_nobody_tagged():
         (LabelPropagation(prior=1e-9), "prior must be at least 1e-06, got 1e-09; below that"),
         (LabelPropagation(scale="minmax"), "scale='minmax' must be one of"),
         (LabelPropagation(tol=0.0), "tol must be"),
+        (LabelPropagation(tol="x"), "tol must be"),
+        (LabelPropagation(max_iter=0), "max_iter must be"),
     ],
 )
 def test_refusals(model, match):

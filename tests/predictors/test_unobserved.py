@@ -34,6 +34,7 @@ from lemll import (
 from lemll.datasets import load_digit_tags
 from lemll.enhancers import KMEnhancer, LEMLLEnhancer
 from lemll.metrics import average_precision
+from lemll.model_selection import IterativeStratifiedKFold
 from lemll.predictors import PREDICTORS
 from lemll.predictors._base import PARTIAL_LEARNERS
 
@@ -298,15 +299,35 @@ def test_a_blend_without_lemll_names_the_rows_it_does_not_use(data, monkeypatch)
     X, Y, *_ = data
     cells = Y.astype(float)
     cells[:12] = np.nan
-    model = TagPredictor(n_estimators=5, cv=2)
-    used = TagPredictor._uses_untagged_rows
-    seen = []
-    monkeypatch.setattr(
-        TagPredictor, "_uses_untagged_rows", lambda self: seen.append(used(self)) or False
-    )
+    members = TagPredictor._members
+
+    def others(self, partial):
+        return {name: m for name, m in members(self, partial).items() if name != "LEMLL"}
+
+    monkeypatch.setattr(TagPredictor, "_members", others)
     with pytest.warns(UserWarning, match="TagPredictor does not learn from 12 of 300 rows"):
+        TagPredictor(n_estimators=5, cv=2).fit(X, cells)
+
+
+def test_folds_of_searches_and_blends_balance_known_zeros(data, monkeypatch):
+    X, Y, hidden, *_ = data
+    cells = partial(Y, hidden)
+    cells[:, 2] = np.nan
+    cells[:12, 2] = [1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0]
+    used = []
+    split = IterativeStratifiedKFold.split
+
+    def watched(self, X, y, groups=None):
+        for train, test in split(self, X, y, groups):
+            used.append(test)
+            yield train, test
+
+    monkeypatch.setattr(IterativeStratifiedKFold, "split", watched)
+    for model in (LEMLLCV(**SEARCH), MSVRCV((1.0,), cv=3), TagPredictor(n_estimators=5, cv=3)):
+        used.clear()
         model.fit(X, cells)
-    assert seen == [model.contributions_["LEMLL"] > 0]
+        for value in (0, 1):
+            assert [int((cells[test, 2] == value).sum()) for test in used[:3]] == [2, 2, 2]
 
 
 @pytest.mark.parametrize("learner", [LEMLL(), BinaryRelevance(), LEMLLEnhancer()], ids=str)
@@ -335,6 +356,9 @@ def test_confidences_may_lack_names_and_values_of_unknown_cells(data):
         np.testing.assert_array_equal(found, expected)
     with pytest.raises(ValueError, match="label_weight must hold confidences from 0"):
         LEMLL().fit(X, Y, label_weight=weight)
+    named = pd.DataFrame(partial(Y, hidden), columns=[f"y{j}" for j in range(8)])
+    with pytest.raises(ValueError, match="columns of label_weight must be the labels"):
+        LEMLL().fit(X, named, label_weight=frame.set_axis(named.columns[::-1], axis=1))
     rows = pd.DataFrame(X)
     with pytest.raises(ValueError, match="the index of label_weight must be that of X, but row 0"):
         LEMLL().fit(rows, Y, label_weight=frame.set_axis(frame.index + 1))
@@ -489,7 +513,7 @@ def test_a_frame_of_weights_must_match_the_labels_and_the_rows(data):
     LEMLL().fit(features, labels, label_weight=weight)
     with pytest.raises(ValueError, match="columns of label_weight must be the labels"):
         LEMLL().fit(features, labels, label_weight=weight[NAMES[::-1]])
-    with pytest.raises(ValueError, match="the index of (y|label_weight) must be that of X"):
+    with pytest.raises(ValueError, match="the index of label_weight must be that of X"):
         LEMLL().fit(features, labels, label_weight=weight[::-1])
 
 

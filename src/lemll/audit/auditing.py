@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.utils import check_array
 
-from lemll._labels import check_same_rows
+from lemll._labels import check_same_rows, labels_for_folds
 from lemll._types import Features, FloatArray, IndexArray, LabelArray, MatrixLike, RandomState
 from lemll._validation import UNOBSERVED, check_magnitude, check_whole
 from lemll.audit.context import context_log_odds
@@ -217,7 +217,7 @@ def _in_context(given: FloatArray, Y: LabelArray, n_splits: int) -> FloatArray:
     features = np.log(p / (1 - p))
     if len(Y) < n_splits:
         return np.asarray(p)
-    folds = list(IterativeStratifiedKFold(n_splits).split(features, np.maximum(Y, 0)))
+    folds = list(IterativeStratifiedKFold(n_splits).split(features, labels_for_folds(Y)))
     found = context_log_odds(features, Y, folds)
     return np.asarray(expit(np.clip(found, -2 * _SUREST, 2 * _SUREST)))
 

@@ -53,7 +53,7 @@ def find_label_issues(
 
 
 def get_label_quality_scores(labels: MatrixLike, pred_probs: MatrixLike) -> FloatArray:
-    """Return the quality of each row in [0, 1], low if doubtful.
+    """Return the quality of each row in [0, 1], low if doubtful; NaN if nothing is known of it.
 
     Parameters
     ----------

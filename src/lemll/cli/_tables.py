@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -53,7 +54,7 @@ __all__ = [
 ]
 
 _SHOWN_LABELS = 12
-_SHOWN_OTHERS = 5
+_MOST_OTHERS = 12
 _INTERRUPTED = 130  # by convention, the exit code of a process that Ctrl-C ended
 
 Data = Annotated[
@@ -202,8 +203,8 @@ def say_notes(table: Table) -> None:
         say(f"{table.source}: {', '.join(table.notes)}")
 
 
-def say_labels(table: Table, spec: LabelSpec, ignore: Sequence[str]) -> None:
-    """Say how many labels are unknown, and which other columns look like labels."""
+def say_labels(table: Table, spec: LabelSpec, *, ids: str | None, ignore: Sequence[str]) -> None:
+    """Say how many labels are unknown, and which features look like labels."""
     Y, _ = read_truth(table, spec)
     unknown = np.isnan(Y)
     if unknown.any():
@@ -211,16 +212,27 @@ def say_labels(table: Table, spec: LabelSpec, ignore: Sequence[str]) -> None:
             f"{int(unknown.sum())} of {Y.size} cells of labels are unknown; "
             f"{int(unknown.all(axis=1).sum())} of {len(Y)} rows have no known label"
         )
-    if spec.labels:
-        used = {*spec.labels, *ignore}
-        others = [name for name in survey(table).label_columns if name not in used]
+    if not spec.labels:
+        return
+    used = {*spec.labels, *ignore, ids}
+    # A survey of a wide table takes long, and labels have two values.
+    two = [name for name, cells in table.frame.items() if name not in used and _has_two(cells)]
+    # If there are more, the table holds many indicators that are features.
+    if 0 < len(two) <= _MOST_OTHERS:
+        others = survey(replace(table, frame=table.frame[two])).label_columns
         if others:
-            shown = ", ".join(others[:_SHOWN_OTHERS])
-            more = f" and {len(others) - _SHOWN_OTHERS} more" * (len(others) > _SHOWN_OTHERS)
             say(
-                f"these columns look like labels and are used as features: {shown}{more}; name "
-                "them in --ignore if new rows lack them"
+                f"these columns look like labels and are used as features: {', '.join(others)}; "
+                "name them in --ignore if new rows lack them"
             )
+
+
+def _has_two(cells: Any) -> bool:
+    """Tell whether a column has two different values, as 0/1 or yes/no have."""
+    try:
+        return bool(cells.nunique() == 2)
+    except TypeError:  # lists cannot be compared
+        return False
 
 
 def print_json(content: Settings) -> None:

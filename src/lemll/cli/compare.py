@@ -89,7 +89,7 @@ def compare(
     reading = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
     table = read_data(data, kept, reading)
     spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels)
-    say_labels(table, spec, names_of(ignore))
+    say_labels(table, spec, ids=ids, ignore=names_of(ignore))
     with interruptible("nothing was written: fewer than two splits are done"):
         found = compare_learners(
             table,

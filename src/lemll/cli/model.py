@@ -110,7 +110,7 @@ def fit(
     spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels)
     with interruptible("no model was written"):
         say_notes(table)
-        say_labels(table, spec, names_of(ignore))
+        say_labels(table, spec, ids=ids, ignore=names_of(ignore))
         fitted, found = fit_table(
             table, spec, learner=estimator, ids=ids, ignore=names_of(ignore), progress=say
         )

@@ -122,7 +122,7 @@ def tune(
             {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet},
         )
         spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels)
-        say_labels(table, spec, names_of(ignore))
+        say_labels(table, spec, ids=ids, ignore=names_of(ignore))
         split = _split_table(split_table(table, spec, ids=ids, ignore=names_of(ignore)), holdout)
     else:
         refuse_table_options(

@@ -161,7 +161,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
             )
         Y, coding = code_labels(y, one_per_class=True, unobserved=True, label_weight=label_weight)
         check_consistent_length(X, Y)
-        Y, weight = weigh_cells(Y, label_weight, coding.names, effect=UNSEEN_EFFECT)
+        Y, weight = weigh_cells(Y, label_weight, coding, effect=UNSEEN_EFFECT)
         return self._enhance(X, Y, weight, coding)
 
     def _validated_rows(self, X: MatrixLike, y: MatrixLike, label_weight: MatrixLike) -> Features:

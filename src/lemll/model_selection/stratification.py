@@ -56,9 +56,10 @@ def iterative_folds(Y: MatrixLike, n_folds: int, *, random_state: int = 0) -> In
     if Y is None:
         raise ValueError("stratification needs the labels, got None; pass them as y.")
     labels, _ = code_labels(Y, unobserved=True)
-    unknown = (labels < 0).any()
-    relevant = (labels == 1).astype(np.int8)
-    labels = np.hstack([relevant, (labels == 0).astype(np.int8)]) if unknown else relevant
+    # If all cells of a label are known, balanced ones leave balanced zeros.
+    partly = (labels < 0).any(axis=0)
+    zeros = (labels[:, partly] == 0).astype(np.int8)
+    labels = np.hstack([(labels == 1).astype(np.int8), zeros])
     n_rows = len(labels)
     n_folds = check_whole("n_folds", n_folds, least=2)
     if n_folds > n_rows:

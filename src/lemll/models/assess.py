@@ -102,8 +102,9 @@ class Assessment(NamedTuple):
     @property
     def learned(self) -> bool:
         """Whether the predictions are better than frequencies, beyond chance."""
-        # If many labels are unknown, few rows have an average precision.
-        few = self.n_ranked < self.n_rows / 2
+        unknown = any(figure["observed"] < self.n_rows for figure in self.labels.figures)
+        # If labels of many tagged rows are unknown, few of these rows have an average precision.
+        few = self.n_ranked < self.n_tagged / 2 and unknown
         for name in sorted(_DECIDING, key=lambda name: few and name == "average_precision"):
             for score in self.scores:
                 if score.measure == name and score.baseline != _PERFECT[name]:
@@ -199,11 +200,12 @@ def assess(
         found.append(
             Score(name, value, interval(samples[0]), baseline, interval(samples[0] - samples[1]))
         )
+    tagged = (Y == 1).any(axis=1)
     return Assessment(
-        found,
-        len(Y),
-        int((~predicted.any(axis=1)).sum()),
-        int((Y == 1).any(axis=1).sum()),
-        int(((Y == 1).any(axis=1) & (Y == 0).any(axis=1)).sum()),
-        report_labels(Y, scores, predicted, probabilities),
+        scores=found,
+        n_rows=len(Y),
+        n_untagged=int((~predicted.any(axis=1)).sum()),
+        n_tagged=int(tagged.sum()),
+        n_ranked=int((tagged & (Y == 0).any(axis=1)).sum()),
+        labels=report_labels(Y, scores, predicted, probabilities),
     )

@@ -52,6 +52,7 @@ TRUSTED: frozenset[str] = frozenset(
         "lemll.tables.encoder.TableEncoder",
         "numpy.dtype",
         "scipy.sparse._csr.csr_array",
+        "scipy.sparse._csr.csr_matrix",
         "sklearn.tree._tree.Tree",
     }
 )

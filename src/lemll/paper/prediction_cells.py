@@ -352,7 +352,8 @@ def choices(folder: Path) -> Callable[[Cell], SettingsView | None]:
     -------
     callable
         From a cell to the parameters that the first split of its data set, method and hidden
-        labels has selected. None if that split is not done, or if the grid has changed since.
+        labels has selected. None if that split is not done, or if the choice is not a point of
+        the present grid. The folds and the measure of the choice are not compared.
     """
     done = {cell.key: cell for cell in read_cells(folder) if cell.status == "done"}
 
@@ -361,7 +362,15 @@ def choices(folder: Path) -> Callable[[Cell], SettingsView | None]:
         first = done.get(key._replace(split=key.split - cell.setting.number))
         if first is None or not first.chosen or cell.tuning is None:
             return None
-        found = json.loads(first.chosen)
+        try:
+            found = json.loads(first.chosen)
+        except json.JSONDecodeError as error:
+            raise StoreError(
+                f"{folder / CELLS_FILE}: the parameters of {first.key} are not JSON: {error}; run "
+                "this cell again."
+            ) from error
+        if not isinstance(found, dict):
+            return None
         several = len(cell.tuning.metrics) > 1
         selected = [found.get(metric) for metric in cell.tuning.metrics] if several else [found]
         return found if all(_in_grid(values, cell.grid) for values in selected) else None

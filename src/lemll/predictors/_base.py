@@ -19,7 +19,6 @@ from lemll._labels import (
     partial_labels_error,
     weigh_cells,
 )
-from lemll._sparse import as_csr_array
 from lemll._types import (
     Array,
     Features,
@@ -122,7 +121,6 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             )
         check_same_rows(X, y)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
-        X = as_csr_array(X)
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
@@ -317,8 +315,8 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _validated_rows(self, X: Features) -> Features:
         check_is_fitted(self)
-        return as_csr_array(
-            validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )
 
     def _validated_scores(self, X: Features) -> FloatArray:
@@ -379,7 +377,7 @@ class MultilabelClassifier(LabelScorer):
         """
         check_same_rows(X, label_weight, "label_weight")
         X, Y, coding = self._validated(X, y, label_weight)
-        Y, weight = weigh_cells(Y, label_weight, coding.names)
+        Y, weight = weigh_cells(Y, label_weight, coding)
         thresholds = np.zeros(Y.shape[1])
         # A 1-D target takes the class with the best score, so thresholds have no effect.
         criterion = None if self.thresholds == "zero" or not coding.multilabel else self.thresholds

@@ -183,7 +183,7 @@ def _fit_pairs(
     n_jobs: int | None,
     chance: FloatArray | None,
 ) -> LinearPairs | MemberPairs:
-    """Fit the models of all pairs, with everything they depend on as an argument."""
+    """Fit the models of all pairs. The arguments are the key of a cache."""
     if isinstance(model, BuiltIn):
         return LinearPairs.fit(X, Y, model, chance)
     return MemberPairs.fit(X, Y, model, n_jobs, chance)

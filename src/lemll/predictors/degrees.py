@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from lemll._labels import check_same_rows, code_degrees
-from lemll._sparse import as_csr_array
 from lemll._types import Features, FloatArray, LabelArray, MatrixLike, Settings
 from lemll._validation import all_or_nothing
 from lemll.predictors._base import MultilabelClassifier
@@ -76,7 +75,6 @@ class DegreeClassifier(CalibratedProbabilities, MultilabelClassifier):
         check_same_rows(X, degrees)
         check_same_rows(X, label_weight, "label_weight")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
-        X = as_csr_array(X)
         D, weight, coding = code_degrees(degrees, label_weight)
         check_consistent_length(X, D)
         self._fit_degrees(X, D, weight)

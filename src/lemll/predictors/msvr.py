@@ -10,7 +10,6 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lemll._labels import check_same_rows
-from lemll._sparse import as_csr_array
 from lemll._types import (
     Estimator,
     Features,
@@ -182,7 +181,7 @@ class MSVR(ScalesColumns, MultiOutputMixin, RegressorMixin, BaseEstimator):
             multi_output=True,
             y_numeric=True,
         )
-        _fit_equation10(self, as_csr_array(X), y.reshape(len(y), -1), sample_weight=sample_weight)
+        _fit_equation10(self, X, y.reshape(len(y), -1), sample_weight=sample_weight)
         self._one_output = y.ndim == 1
         return self
 
@@ -203,7 +202,7 @@ class MSVR(ScalesColumns, MultiOutputMixin, RegressorMixin, BaseEstimator):
         rows = validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )
-        outputs = model_outputs(self, self._scaled(as_csr_array(rows)))
+        outputs = model_outputs(self, self._scaled(rows))
         return outputs[:, 0] if self._one_output else outputs
 
     def __sklearn_tags__(self) -> Tags:

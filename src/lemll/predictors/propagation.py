@@ -32,10 +32,11 @@ class LabelPropagation(TiesAreRelevant, ProbabilityClassifier):
 
     over F, where :math:`w_{ij}` is 1 in observed cells (or the confidence) and 0 in the others,
     :math:`p_j` is the frequency of the label in its observed cells, and A is the symmetric graph
-    of the k nearest rows: A row shares the weight 1 among its neighbours. This is the harmonic
-    function of [1]_ with soft labels. The last term makes the minimum unique; it decides only
-    where no observed label is near. The probability of a label in a new row is the mean of F over
-    its k nearest training rows, and a label is predicted if it is at least 1/2.
+    of the k nearest rows: :math:`A_{ik}` is 1/(2k) for each of the two rows that has the other
+    one among its neighbours. This is the harmonic function of [1]_ with soft labels. The last
+    term makes the minimum unique; it decides only where no observed label is near. The probability
+    of a label in a new row is the mean of F over its k nearest training rows, and a label is
+    predicted if it is at least 1/2.
 
     Parameters
     ----------
@@ -142,6 +143,9 @@ class LabelPropagation(TiesAreRelevant, ProbabilityClassifier):
                 "add rows."
             )
         check_magnitude(X)
+        check_number("smoothness", self.smoothness, above=0, inclusive=True)
+        check_number("tol", self.tol, above=0)
+        check_whole("max_iter", self.max_iter, least=1)
         self._scaling: Callable[[Features], Features] = fit_scaling(self.scale, X)
         self.X_fit_ = self._scaling(X).copy()
         self.n_neighbors_ = min(wanted, n_samples - 1)
@@ -154,7 +158,7 @@ class LabelPropagation(TiesAreRelevant, ProbabilityClassifier):
         # The last term of the objective is a second label of each cell; join it with the first.
         joined = weight + prior
         solution = solve_smoothing(
-            _means(near, n_samples, symmetric=True),
+            _graph(near),
             (weight * observed + prior * frequency) / joined,
             joined,
             smoothness=self.smoothness,
@@ -179,14 +183,20 @@ class LabelPropagation(TiesAreRelevant, ProbabilityClassifier):
         rows = self._scaling(X)
         check_magnitude(rows)
         near = nearest_training_rows(self.X_fit_, rows, self.n_neighbors_)
-        mean = _means(near, len(self.numerical_labels_)) @ self.numerical_labels_
-        return log_odds(np.asarray(mean))
+        # Divide the sum at the end: the mean of equal numbers is then exact, and a tie is a tie.
+        total = _neighbours(near, len(self.numerical_labels_)) @ self.numerical_labels_
+        return log_odds(np.asarray(total) / self.n_neighbors_)
 
 
-def _means(near: IndexArray, n_samples: int, *, symmetric: bool = False) -> Features:
-    """Return the matrix that takes the mean over the neighbours of each row."""
+def _graph(near: IndexArray) -> Features:
+    """Return the symmetric graph of neighbours; the weights that a row gives sum to 1/2."""
+    given = _neighbours(near, len(near))
+    return (given + given.T).tocsr() / (2 * near.shape[1])
+
+
+def _neighbours(near: IndexArray, n_samples: int) -> Features:
+    """Return a matrix with ones where a column is a neighbour of a row."""
     n_rows, k = near.shape
     start = np.arange(0, near.size + 1, k)
-    share = np.full(near.size, 1 / k)
-    graph = sparse.csr_array((share, near.ravel(), start), shape=(n_rows, n_samples))
-    return (graph + graph.T).tocsr() / 2 if symmetric else graph
+    ones = np.ones(near.size)
+    return sparse.csr_array((ones, near.ravel(), start), shape=(n_rows, n_samples))

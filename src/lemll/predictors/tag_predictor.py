@@ -12,7 +12,7 @@ from scipy.special import expit
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
-from lemll._labels import LabelCoding
+from lemll._labels import LabelCoding, labels_for_folds
 from lemll._types import Features, FloatArray, LabelArray, RandomState
 from lemll._validation import check_magnitude, check_n_jobs, check_number, check_whole, is_sparse
 from lemll.model_selection import IterativeStratifiedKFold
@@ -246,7 +246,7 @@ class TagPredictor(ProbabilityClassifier):
                 f"cv={self.cv} folds need at least as many rows, got n_samples={len(Y)}."
             )
         # Stratification looks at one label after the other. Their order must not matter.
-        labels = np.maximum(Y, 0)[:, by_content(Y)]
+        labels = labels_for_folds(Y[:, by_content(Y)])
         return list(IterativeStratifiedKFold(n_splits).split(X, labels))
 
     def _blend(self, learned: dict[str, Learned], Y: LabelArray, weight: FloatArray | None) -> None:
@@ -275,7 +275,7 @@ class TagPredictor(ProbabilityClassifier):
         return np.where(self._constant == 0, log_odds, self._constant * SURE)
 
     def _uses_untagged_rows(self) -> bool:
-        # The other members see the rows of each label in which it was observed.
+        # LEMLL is the only member with a graph of all rows.
         return self.contributions_.get("LEMLL", 0.0) > 0
 
     def _score(self, X: Features) -> FloatArray:

@@ -24,6 +24,7 @@ class SmoothingSolution:
         F.
     gradient_norm : float
         Length of the gradient of each label, divided by its length at F = 0; the largest of them.
+        It is computed for `labels`, not carried along.
     n_iter : int
         Number of steps of conjugate gradients.
     """
@@ -83,6 +84,8 @@ def solve_smoothing(
     """
     check_stopping(tol=tol, max_iter=max_iter)
     mu = check_number("smoothness", smoothness, above=0, inclusive=True)
+    if not (weight > 0).all():
+        raise ValueError(f"weight must be above 0 in every cell, got {weight.min():g}.")
     degree = np.asarray(graph.sum(axis=1)).ravel()
     laplacian = mu * (sparse.diags_array(degree) - graph).tocsr()
     # The diagonal is a good preconditioner: the weights of the cells differ much, and the rest of
@@ -91,13 +94,15 @@ def solve_smoothing(
     right = weight * target
     length = np.sqrt(_inner(right, right))
     length[length == 0] = 1
-    F = np.zeros_like(right)
-    residual = right.copy()
+    # Start at the mean of each label. It has no roughness, and it is the solution in parts of the
+    # graph that only a tiny weight ties to their targets; from 0 they would not be reached, because
+    # their share of the gradient is below the tolerance.
+    F = np.tile(right.sum(axis=0) / weight.sum(axis=0), (len(right), 1))
+    residual = right - weight * F
     step = inverse * residual
     along = _inner(residual, step)
     for n_iter in range(max_iter + 1):
-        norm = float((np.sqrt(_inner(residual, residual)) / length).max(initial=0))
-        if norm <= tol or n_iter == max_iter:
+        if _relative_norm(residual, length) <= tol or n_iter == max_iter:
             break
         image = weight * step + laplacian @ step
         bend = _inner(step, image)
@@ -112,7 +117,14 @@ def solve_smoothing(
         along = fresh
     # The exact minimiser is a mean of the targets; only rounding leaves their range.
     F = np.clip(F, target.min(axis=0, initial=np.inf), target.max(axis=0, initial=-np.inf))
-    return SmoothingSolution(labels=F, gradient_norm=norm, n_iter=n_iter)
+    residual = right - weight * F - laplacian @ F
+    return SmoothingSolution(
+        labels=F, gradient_norm=_relative_norm(residual, length), n_iter=n_iter
+    )
+
+
+def _relative_norm(residual: FloatArray, length: FloatArray) -> float:
+    return float((np.sqrt(_inner(residual, residual)) / length).max(initial=0))
 
 
 def _inner(first: FloatArray, second: FloatArray) -> FloatArray:

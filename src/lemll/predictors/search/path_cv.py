@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import check_cv
 from threadpoolctl import threadpool_limits
 
-from lemll._labels import LabelCoding, check_same_rows, weigh_cells
+from lemll._labels import LabelCoding, check_same_rows, labels_for_folds, weigh_cells
 from lemll._types import (
     Estimator,
     Features,
@@ -132,7 +132,7 @@ class PathCV(CalibratedProbabilities):
         """
         check_same_rows(X, label_weight, "label_weight")
         X, Y, coding = self._validated(X, y, label_weight)
-        Y, weight = weigh_cells(Y, label_weight, coding.names)
+        Y, weight = weigh_cells(Y, label_weight, coding)
         if weight is not None:
             self._check_partial(weight)
         found = self._search(X, Y, weight, groups)
@@ -308,10 +308,12 @@ class PathCV(CalibratedProbabilities):
                 )
         else:
             splitter = check_cv(self.cv)
+        # Other splitters may not know what a masked cell is.
+        own = isinstance(splitter, IterativeStratifiedKFold)
+        labels = labels_for_folds(Y) if own else np.maximum(Y, 0)
         folds = [
             Fold(X, Y, np.asarray(train), np.asarray(test), weight)
-            # Folds balance the labels that were observed as relevant.
-            for train, test in splitter.split(X, np.maximum(Y, 0), groups)
+            for train, test in splitter.split(X, labels, groups)
         ]
         if not folds:
             raise ValueError(f"cv={self.cv!r} must give at least one split, got none.")
