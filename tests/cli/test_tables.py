@@ -335,3 +335,14 @@ def test_unknown_cells_and_columns_that_look_like_labels_are_named(tmp_path):
     assert "UserWarning" not in said.stderr
     said = run([*command, "--labels", "night,sea", "--id", "nr", "--ignore", "sky"])
     assert "look like labels" not in said.stderr
+
+
+def test_info_counts_the_empty_cells_of_labels(tmp_path):
+    write_numbers(tmp_path / "plants.csv")
+    write_parquet(tmp_path / "stations.parquet")
+    hidden = (np.random.RandomState(0).rand(150, 3) < 0.1).sum()
+    said = CliRunner().invoke(app, ["info", str(tmp_path / "plants.csv")])
+    assert f"{hidden} of 450 cells of these columns are empty: nobody looked there" in said.output
+    said = CliRunner().invoke(app, ["info", str(tmp_path / "stations.parquet")])
+    assert "look like labels (3" in said.output
+    assert "are empty" not in said.output

@@ -123,6 +123,14 @@ def _print_columns(console: Console, table: Table, found: Survey) -> None:
             f"look like labels ({len(found.label_columns)}; 0/1, true/false or yes/no): {names}",
             soft_wrap=True,
         )
+        cells = table.frame[found.label_columns]
+        empty = sum(sum(map(is_missing, cells[name])) for name in found.label_columns)
+        if empty:
+            console.print(
+                f"{empty} of {cells.size} cells of these columns are empty: nobody looked there. "
+                "Write 0 where a label does not apply.",
+                soft_wrap=True,
+            )
     if not labels:
         console.print("no column looks like labels: name them with --tags or --labels")
 
