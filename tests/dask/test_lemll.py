@@ -89,6 +89,7 @@ def test_the_result_is_that_of_one_machine(client, digits, chunk):
     )
 
 
+@pytest.mark.filterwarnings("ignore:labels whose known cells are all relevant:UserWarning")
 def test_unknown_cells_constant_labels_and_sparse_blocks(client, digits):
     X, Y = digits
     Y = Y.astype(float)

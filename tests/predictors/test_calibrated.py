@@ -97,6 +97,7 @@ def test_refusals():
         LEMLL(probability=True).fit_degrees(X, Y / 2)
 
 
+@pytest.mark.filterwarnings("ignore:labels whose known cells are all relevant:UserWarning")
 def test_constant_and_unknown_labels():
     X, Y, _ = noisy(150)
     partial = np.column_stack([Y, np.ones(150), np.zeros(150)]).astype(float)
