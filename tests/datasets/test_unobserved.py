@@ -77,9 +77,8 @@ def test_figures_are_those_of_the_known_cells(partly):
 
 def test_folds_balance_what_was_observed(partly):
     folds = iterative_folds(partly.Y, 3)
-    for value in (0, 1):
-        counts = np.array([(partly.Y[folds == k] == value).sum(axis=0) for k in range(3)])
-        assert (np.ptp(counts, axis=0) <= 4).all()
+    counts = np.array([np.nansum(partly.Y[folds == k], axis=0) for k in range(3)])
+    assert (np.ptp(counts, axis=0) <= 2).all()
 
 
 @pytest.mark.slow

@@ -152,13 +152,23 @@ def test_bad_settings_are_named(make, message):
         make()
 
 
-def test_known_zeros_are_distributed_too_if_cells_are_unknown():
+def test_few_known_zeros_are_distributed_too_if_cells_are_unknown():
     Y = random_labels(n=300, n_labels=6).astype(float)
     Y[np.random.default_rng(1).random(Y.shape) < 0.6] = np.nan
     Y[:, 0] = np.nan
-    Y[:10, 0] = [1, 1, 1, 1, 1, 0, 0, 0, 0, 0]  # a label that is hardly ever known
+    Y[:12, 0] = [1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0]  # a label that is hardly ever known
     folds = iterative_folds(Y, 5)
-    for value in (0, 1):
-        counts = np.array([(Y[folds == fold] == value).sum(axis=0) for fold in range(5)])
-        assert (counts[:, 0] == 1).all()
-        assert (np.ptp(counts, axis=0) <= 4).all()
+    zeros, ones = (
+        np.array([(Y[folds == fold] == value).sum(axis=0) for fold in range(5)]) for value in (0, 1)
+    )
+    assert (zeros[:, 0] == 1).all()
+    assert (np.ptp(ones, axis=0) <= 2).all()
+
+
+def test_many_known_zeros_take_no_part():
+    Y = random_labels(n=120, n_labels=4).astype(float)
+    partly = np.column_stack([Y, np.r_[1.0, np.zeros(12), np.full(107, np.nan)]])
+    filled = np.nan_to_num(partly)  # the same ones, and nothing is unknown
+    np.testing.assert_array_equal(iterative_folds(partly, 3), iterative_folds(filled, 3))
+    partly[12, 4] = np.nan  # eleven zeros are fewer than four per fold
+    assert (iterative_folds(partly, 3) != iterative_folds(filled, 3)).any()

@@ -28,14 +28,18 @@ from lemll.model_selection.halves import RepeatedHalves
 __all__ = ["IterativeStratifiedHalves", "IterativeStratifiedKFold", "iterative_folds"]
 
 
+# With more zeros per fold, the chance that a random fold has none of them is below exp(-4) = 2 %.
+FEW_PER_FOLD = 4
+
+
 def iterative_folds(Y: MatrixLike, n_folds: int, *, random_state: int = 0) -> IndexArray:
     """Distribute rows to folds so that each label is distributed evenly.
 
     Parameters
     ----------
     Y : array-like, sparse matrix or frame of shape (n_samples, n_labels)
-        Logical labels, 0/1. If cells are unknown (NaN), the known zeros of a label are distributed
-        evenly too, so that each fold can judge it.
+        Logical labels, 0/1. If cells of a label are unknown (NaN) and it has fewer than four known
+        zeros per fold, the zeros are distributed evenly too, so that each fold can judge it.
     n_folds : int
         Number of folds, at least 2 and at most the number of rows.
     random_state : int, default=0
@@ -56,14 +60,15 @@ def iterative_folds(Y: MatrixLike, n_folds: int, *, random_state: int = 0) -> In
     if Y is None:
         raise ValueError("stratification needs the labels, got None; pass them as y.")
     labels, _ = code_labels(Y, unobserved=True)
-    # If all cells of a label are known, balanced ones leave balanced zeros.
-    partly = (labels < 0).any(axis=0)
-    zeros = (labels[:, partly] == 0).astype(np.int8)
-    labels = np.hstack([(labels == 1).astype(np.int8), zeros])
     n_rows = len(labels)
     n_folds = check_whole("n_folds", n_folds, least=2)
     if n_folds > n_rows:
         raise ValueError(f"{n_folds} folds need at least as many rows, got {n_rows}.")
+    ones, zeros = (labels == 1).astype(np.int8), (labels == 0).astype(np.int8)
+    # If all cells of a label are known, balanced ones leave balanced zeros. If not, a fold may have
+    # none of a few known zeros, so these are distributed too.
+    few = zeros.sum(axis=0, dtype=np.intp) < FEW_PER_FOLD * n_folds
+    labels = np.hstack([ones, zeros[:, few & (labels < 0).any(axis=0)]])
     rng = np.random.default_rng(check_whole("random_state", random_state, least=0))
     order = _alike_together(labels, rng)
     dealer = _Dealer(sparse.csr_array(labels[order]), n_folds, rng)
