@@ -9,8 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from lemll.cli.app import app
+from lemll.comparison import published_field
 from lemll.exceptions import StoreError
 from lemll.experiments import Store, run
+from lemll.metrics import METRICS
 from lemll.paper import collect, make_best_report, repeat
 from lemll.paper.prediction_cells import (
     CellKey,
@@ -131,7 +133,7 @@ def test_f1_is_that_of_the_variant_with_thresholds(folder):
     # The variant has .3 everywhere. BR has .2 + .01 place + .001 split, LEMLL .1 less.
     assert (row["TagPredictor"], row["BR"], row["LEMLL"]) == ("1.00", "2.00", "3.00")
     assert "TagPredictor (F1)" not in row
-    assert "has thresholds for F1 (the method TagPredictor (F1))" in report.settings
+    assert "has thresholds for this measure" in report.settings
 
 
 def test_the_sentence_counts_the_measures_with_the_best_rank(folder):
@@ -286,3 +288,41 @@ def test_the_command_collects_writes_and_verifies(tmp_path):
     assert collect(folder, Store(store)) == 0
     assert (folder / "cells.csv").read_bytes() == before
     assert {found.key for found in repeat(folder, 5)} == {cell.key for cell in read_cells(folder)}
+
+
+@pytest.mark.parametrize(
+    ("title", "dataset", "metric", "ours"),
+    [
+        # The score of the control, from `score`, in the mean of two halves.
+        ("Average precision ↑", "cal500", "average_precision", 0.5305),
+        ("Average precision ↑", "emotions", "average_precision", 0.5505),
+        ("Ranking loss ↓", "scene", "ranking_loss", 0.4495),
+    ],
+)
+def test_the_control_is_beside_the_printed_figures_of_the_field(
+    folder, title, dataset, metric, ours
+):
+    text = make_best_report(folder).summary()
+    assert "## Beside the widest study of the field" in text
+    start = f"| {title} | {dataset} | {ours:.3f} |"
+    (line,) = [line for line in text.splitlines() if line.startswith(start)]
+    sign = 1 if title.endswith("↑") else -1
+    printed = {
+        cell.method: cell.value
+        for cell in published_field()
+        if (cell.dataset, cell.metric) == (dataset, metric)
+    }
+    best = max(printed, key=lambda method: sign * printed[method])
+    worse = sum(sign * value < sign * ours for value in printed.values())
+    assert f"| {printed[best]:.3f} ({best}) |" in line
+    assert line.endswith(f"| {worse} of {len(printed)} |")
+
+
+def test_the_published_figures_of_the_field_are_complete():
+    cells = published_field()
+    assert len({cell.method for cell in cells}) == 28
+    assert len({cell.dataset for cell in cells}) == 13
+    assert all(0 <= cell.value <= 1 for cell in cells)
+    assert {cell.metric for cell in cells} <= set(METRICS)
+    # Runs that did not end are left out, not counted as zero.
+    assert not [c for c in cells if c.metric == "average_precision" and c.value == 0]

@@ -10,7 +10,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from lemll import LEMLL, LEMLLCV, MSVR, MSVRCV, MLkNN, MSVRClassifier
 from lemll.metrics import average_precision
 from lemll.predictors.search.folds import Fold, FoldPath, Space, measures_of
-from lemll.predictors.search.halving import LIMITS, first_round_folds
+from lemll.predictors.search.halving import LIMITS, halve_and_walk, rounds_of_few_rows
 from lemll.solvers import GridPoint
 
 LEARNERS = [LEMLL(), LEMLL(kernel="rbf"), MSVRClassifier(), MSVRClassifier(kernel="rbf"), MLkNN()]
@@ -98,6 +98,28 @@ def test_the_walk_leaves_the_grid_until_the_score_turns(data):
     assert model.best_score_ == means.max()
 
 
+class ScoredSpaces:
+    """Trials in which the width of the kernel is the score; no neighbour is better."""
+
+    def __init__(self):
+        self.tried, self.seen = [], []
+
+    def out_of_time(self):
+        return False
+
+    def evaluate(self, space, points, *, keep=False):
+        self.tried += [(space, point) for point in points]
+        if not keep:
+            self.seen.append(space.kernel_gamma)
+        return np.full((len(points), 1), space.kernel_gamma)
+
+    def best(self):
+        return max(self.tried, key=lambda tried: tried[0].kernel_gamma)
+
+    def forget(self):
+        pass
+
+
 def test_a_budget_stops_the_walk_but_not_the_model(data):
     X, Y, X_new, _ = data
     model = LEMLLCV(kernel="auto", cv=2, max_seconds=1e-9).fit(X, Y)
@@ -105,15 +127,29 @@ def test_a_budget_stops_the_walk_but_not_the_model(data):
     assert model.decision_function(X_new).shape == (30, 4)
 
 
-def test_the_first_round_has_few_rows():
-    X, Y = np.zeros((5000, 2)), np.zeros((5000, 3), dtype=np.int8)
-    rows = np.arange(5000)
-    folds = [Fold(X, Y, rows[1000:], rows[:1000])] * 5
-    small = first_round_folds(folds)
-    assert len(small) == 2
-    for fold in small:
-        assert len(fold.train) + len(fold.test) == 600
-        assert not set(fold.train) & set(fold.test)
+@pytest.mark.parametrize(
+    ("n_rows", "sizes"),
+    [(500, [500]), (3600, [600]), (3605, [600, 1800]), (20_000, [600, 1800, 5400])],
+)
+def test_the_rounds_have_three_times_the_rows_of_the_one_before(n_rows, sizes):
+    X, Y = np.zeros((n_rows, 2)), np.zeros((n_rows, 3), dtype=np.int8)
+    rows = np.arange(n_rows)
+    folds = [Fold(X, Y, rows[n_rows // 5 :], rows[: n_rows // 5])] * 5
+    rounds = rounds_of_few_rows(folds)
+    assert [len(few) for few in rounds] == [2] * len(sizes)
+    for few, size in zip(rounds, sizes, strict=True):
+        for fold in few:
+            assert abs(len(fold.train) + len(fold.test) - size) <= 1
+            assert not set(fold.train) & set(fold.test)
+
+
+def test_each_round_keeps_the_best_third_of_the_spaces():
+    spaces = [Space("linear", float(score), False) for score in range(10)]
+    rounds, final = [ScoredSpaces(), ScoredSpaces()], ScoredSpaces()
+    halve_and_walk(spaces, [[1.0], [1.0], [1.0]], rounds, final)
+    assert rounds[0].seen == list(range(10))
+    assert rounds[1].seen == [9, 8, 7, 6]
+    assert final.seen == [9, 8]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from lemll import TagPredictor
 from lemll.datasets import load_digit_tags
 from lemll.metrics import average_precision
 from lemll.predictors.blend.calibration import fit_calibration
+from lemll.predictors.blend.members import ForestMember, LemllMember, LogisticMember
 from lemll.predictors.blend.thresholds import expected_f1_threshold
 from lemll.predictors.blend.weights import blend_weights
 
@@ -234,3 +235,27 @@ def test_few_observed_labels_are_enough_for_a_model(digits, tagged):
         y[:] = 0
     model = TagPredictor(n_estimators=5, cv=3).fit(X[:60], y)
     assert np.isfinite(model.decision_function(X_new)).all()
+
+
+def test_a_memory_keeps_what_the_members_have_learned(digits, fitted, tmp_path, monkeypatch):
+    X, Y, X_new, _ = digits
+    first = TagPredictor(**FAST, memory=str(tmp_path)).fit(X, Y)
+    np.testing.assert_array_equal(first.predict_proba(X_new), fitted.predict_proba(X_new))
+    plain = TagPredictor("f1", **FAST).fit(X, Y)
+
+    def refuse(*_):
+        raise AssertionError("a member learned again")
+
+    for member in (LogisticMember, LemllMember, ForestMember):
+        monkeypatch.setattr(member, "learn", refuse)
+    second = TagPredictor("f1", **FAST, memory=str(tmp_path)).fit(X, Y)
+    np.testing.assert_array_equal(second.predict_proba(X_new), plain.predict_proba(X_new))
+    np.testing.assert_array_equal(second.thresholds_, plain.thresholds_)
+    with pytest.raises(AssertionError, match="learned again"):
+        TagPredictor("f1", **FAST, memory=str(tmp_path)).fit(X[1:], Y[1:])
+
+
+def test_a_memory_is_not_used_with_a_time_budget(digits, tmp_path):
+    X, Y, *_ = digits
+    TagPredictor(**FAST, memory=str(tmp_path), max_seconds=60).fit(X, Y)
+    assert not list(tmp_path.iterdir())

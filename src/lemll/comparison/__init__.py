@@ -4,9 +4,11 @@ from lemll.comparison.conclusions import Against, Conclusions, conclude, overlap
 from lemll.comparison.pairwise import PairTest, holm, wilcoxon_holm
 from lemll.comparison.panels import Entry, Panel
 from lemll.comparison.published import (
+    FieldCell,
     PredictionCell,
     ReconstructionCell,
     paper_name,
+    published_field,
     published_prediction,
     published_reconstruction,
 )
@@ -41,6 +43,7 @@ __all__ = [
     "ComparisonTable",
     "Conclusions",
     "Entry",
+    "FieldCell",
     "Friedman",
     "Outcome",
     "PairTest",
@@ -64,6 +67,7 @@ __all__ = [
     "overlap_ratio",
     "paired_t_test",
     "paper_name",
+    "published_field",
     "published_prediction",
     "published_reconstruction",
     "rank_rows",

@@ -35,11 +35,12 @@ class LEMLLCV(PathCV):
         Then it tries the neighbours of the best combination, until no neighbour is better. This
         takes about a quarter of the work. With several measures in `scoring`, it does so for the
         best combination of each of them. "halving" first compares all kernels and scalings on
-        two folds of at most 600 rows, with three values of alpha; then the better half of them on
-        all rows. From the best combination it walks: it multiplies or divides one parameter by 4,
-        the width of an RBF kernel included, until the score does not improve. So it can leave the
-        given values: alpha from 4**-8 to 4**8, beta and gamma from 4**-4 to 4**4. "auto" is
-        "halving" if `kernel` is "auto", otherwise "grid".
+        two folds of at most 600 rows, with three values of alpha. The best third of them go on to
+        three times the rows, and so on; the last ones are compared on all rows and in all folds.
+        From the best combination it walks: it multiplies or divides one parameter by 4, the width
+        of an RBF kernel included, until the score does not improve. So it can leave the given
+        values: alpha from 4**-8 to 4**8, beta and gamma from 4**-4 to 4**4. "auto" is "halving" if
+        `kernel` is "auto", otherwise "grid".
     one_standard_error : bool, default=False
         Whether to choose the simplest model that is almost as good as the best. Candidates have
         the same kernel as the best, and a mean score within one standard error of it. Among them

@@ -50,11 +50,12 @@ class _PlainLemllMember:
         scores = np.empty(task.Y.shape)
         for train, test in task.folds:
             scores[test] = task.fit(model, task.X, train)(task.X[test])
+        return Learned(scores, None, f"{model.kernel} kernel, default weights")
 
-        def fit() -> Scorer:
-            return task.fit(model, task.X, np.arange(task.X.shape[0]))
-
-        return Learned(scores, fit, f"{model.kernel} kernel, default weights")
+    def fit(self, task: BlendTask, recipe: None) -> Scorer:
+        """Fit LEMLL to all rows."""
+        n_samples = len(task.Y)
+        return task.fit(default_lemll(n_samples), task.X, np.arange(n_samples))
 
 
 class _QuickBlend(TagPredictor):

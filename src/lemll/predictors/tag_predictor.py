@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from scipy import sparse
 from scipy.special import expit
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_memory
 from threadpoolctl import threadpool_limits
 
 from lemll._labels import LabelCoding, labels_for_folds
-from lemll._types import Features, FloatArray, LabelArray, RandomState
+from lemll._types import (
+    Estimator,
+    Features,
+    FloatArray,
+    IndexArray,
+    LabelArray,
+    RandomState,
+)
 from lemll._validation import check_magnitude, check_n_jobs, check_number, check_whole, is_sparse
 from lemll.model_selection import IterativeStratifiedKFold
 from lemll.predictors.blend.calibration import Calibration, constant_labels, fit_calibration
@@ -116,6 +124,9 @@ class TagPredictor(ProbabilityClassifier):
         Number of threads of the forests, as in joblib.
     random_state : int, RandomState or None, default=0
         Seed of the trees. The default gives the same model for the same data.
+    memory : None, str or object with the interface of joblib.Memory, default=None
+        Cache of the out-of-fold scores of the members. Most of them do not depend on `optimize`,
+        so a second measure costs only the final fits. It is not used with `max_seconds`.
     callback : callable, optional
         Called with a `BlendProgress` (step, done, expected, elapsed) before each step.
 
@@ -178,6 +189,7 @@ class TagPredictor(ProbabilityClassifier):
         max_seconds: float | None = None,
         n_jobs: int | None = None,
         random_state: RandomState = 0,
+        memory: Estimator = None,
         callback: Callable[[BlendProgress], None] | None = None,
     ) -> None:
         self.optimize = optimize
@@ -186,6 +198,7 @@ class TagPredictor(ProbabilityClassifier):
         self.max_seconds = max_seconds
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.memory = memory
         self.callback = callback
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
@@ -209,14 +222,23 @@ class TagPredictor(ProbabilityClassifier):
                 if learned and clock.seconds_left() <= 0:
                     break
                 clock.report(f"{name}: out-of-fold scores")
-                learned[name] = member.learn(task)
+                learned[name] = self._learned(member, task)
             self._blend(learned, Y, weight)
             self._parts = []
             for name, found in learned.items():
                 clock.report(f"{name}: final fit")
                 if self._weights[name] > 0:
-                    part = _BlendPart(found.fit(), self._calibrations[name], self._weights[name])
+                    score = members[name].fit(task, found.recipe)
+                    part = _BlendPart(score, self._calibrations[name], self._weights[name])
                     self._parts.append(part)
+
+    def _learned(self, member: Member, task: BlendTask) -> Learned:
+        """Let a member learn, or load what it has learned from the cache."""
+        # With a time budget, what a member learns depends on the time, so it cannot be kept.
+        if self.memory is None or self.max_seconds is not None:
+            return member.learn(task)
+        keep: Callable[..., Learned] = check_memory(self.memory).cache(_learn)
+        return keep(member, task.X, task.Y, task.weight, task.folds)
 
     def _members(self, partial: bool) -> dict[str, Member]:
         """Return the members, the fastest first, so that a time budget is well used."""
@@ -298,6 +320,17 @@ class TagPredictor(ProbabilityClassifier):
         if self.optimize == "f1":
             return np.array([expected_f1_threshold(p[:, j]) for j in range(n_labels)])
         return np.zeros(n_labels)
+
+
+def _learn(
+    member: Member,
+    X: Features,
+    Y: LabelArray,
+    weight: FloatArray | None,
+    folds: Sequence[tuple[IndexArray, IndexArray]],
+) -> Learned:
+    """Let a member learn without a time limit, from arguments that a cache can distinguish."""
+    return member.learn(BlendTask(X, Y, weight, folds, lambda: float("inf")))
 
 
 def _mostly_zero(X: Features) -> bool:

@@ -35,8 +35,9 @@ _CHOICES: OrderedDict[str, dict[str, Settings]] = OrderedDict()
 _CHOOSING: dict[str, threading.Lock] = {}
 # A worker of a cluster may run cells in several threads.
 _LOCK = threading.Lock()
-# Variants of a method follow each other on the same rows, so one cached result is enough.
-_FIRST_STAGES = FirstStages(2)
+# Variants of a method follow each other on the same rows, so the results of one method are enough.
+# TagPredictor has the most: one per member.
+_FIRST_STAGES = FirstStages(4)
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
+from sklearn.base import clone
 
 from lemll._types import Features, FloatArray, IndexArray, LabelArray
 from lemll._validation import is_sparse
@@ -15,9 +16,11 @@ from lemll.fitting import fit_scaling, unit_rows
 from lemll.predictors._base import MultilabelClassifier
 from lemll.predictors.binary_relevance import BinaryRelevance
 from lemll.predictors.forest import MultilabelForest, Trees
+from lemll.predictors.lemll import LEMLL
 from lemll.predictors.lemll_cv import LEMLLCV
 from lemll.predictors.logistic.probability import log_odds
-from lemll.predictors.search.folds import Fold, FoldPath
+from lemll.predictors.search.folds import Fold, FoldPath, Space
+from lemll.solvers import GridPoint
 
 __all__ = [
     "BlendTask",
@@ -31,6 +34,8 @@ __all__ = [
 
 # A function that scores rows, label by label.
 Scorer = Callable[[Features], FloatArray]
+# A function that changes the features of rows.
+_RowMap = Callable[[Features], Features]
 
 # Inverse strengths of the penalty of the logistic regressions, from strong to weak.
 _STRENGTHS = tuple(4.0**power for power in range(-7, 5))
@@ -92,14 +97,14 @@ class Learned(NamedTuple):
     ----------
     scores : ndarray of shape (n_samples, n_labels)
         Scores of every training row by a model that did not see its labels.
-    fit : callable
-        Fits the member to all rows and returns the function that scores new rows.
+    recipe : object
+        What `Member.fit` needs to know. Only the member that made it reads it.
     chosen : str
         The parameters chosen, for a reader.
     """
 
     scores: FloatArray
-    fit: Callable[[], Scorer]
+    recipe: Any
     chosen: str
 
 
@@ -109,12 +114,15 @@ class Member(Protocol):
     def learn(self, task: BlendTask) -> Learned:
         """Score the training rows out of fold."""
 
+    def fit(self, task: BlendTask, recipe: Any) -> Scorer:
+        """Fit to all rows by the recipe of `learn`, and return the function that scores rows."""
+
 
 @dataclass(frozen=True)
 class _Prepared:
     """Scores of rows after a change of the features."""
 
-    rows: Callable[[Features], Features]
+    rows: _RowMap
     score: Scorer
 
     def __call__(self, X: Features) -> FloatArray:
@@ -145,11 +153,37 @@ class LemllMember:
 
     def learn(self, task: BlendTask) -> Learned:
         """Search the parameters in the folds, and score the rows with the best ones."""
-        X, sparse = task.X, is_sparse(task.X)
-        search = LEMLLCV(
+        search = self._make_search(task)
+        found = search._search(task.X, task.Y, task.weight, None)
+        space, point = found["_combination"]
+        options = {**search._path_options(), "tol": _TOL}
+        scores = np.empty(task.Y.shape)
+        for train, test in task.folds:
+            fold = Fold(task.X, task.Y, train, test, task.weight)
+            scores[test] = FoldPath(fold, space, options).unseen_scores(point)
+        width = f" of width {space.kernel_gamma:.3g}" if space.kernel == "rbf" else ""
+        chosen = (
+            f"{space.kernel} kernel{width}, scale {space.scale}, alpha {point.alpha:.3g}, "
+            f"beta {point.beta:.3g}, gamma {point.gamma:.3g}"
+        )
+        return Learned(scores, (space, point), chosen)
+
+    def fit(self, task: BlendTask, recipe: tuple[Space, GridPoint]) -> Scorer:
+        """Fit LEMLL in the best space at the best point."""
+        space, point = recipe
+        # The type checker does not see that a named tuple can be callable.
+        rows = cast(_RowMap, space.fit(task.X))
+        model = LEMLL(
+            **point._asdict(), kernel=space.kernel, kernel_gamma=space.kernel_gamma, tol=_TOL
+        )
+        return _Prepared(rows, task.fit(model, rows(task.X), np.arange(len(task.Y))))
+
+    def _make_search(self, task: BlendTask) -> LEMLLCV:
+        sparse = is_sparse(task.X)
+        return LEMLLCV(
             scoring=self.scoring if _can_be_ranked(task) else "hamming_loss",
             cv=task.folds,
-            kernel="auto" if X.shape[0] <= _LARGEST_KERNEL else "linear",
+            kernel="auto" if len(task.Y) <= _LARGEST_KERNEL else "linear",
             search="halving",
             # Dense columns have units, which must not matter. Sparse columns are often counts or
             # weights of words, whose sizes matter, so there the search decides.
@@ -159,27 +193,6 @@ class LemllMember:
             # The other half is for the out-of-fold scores of the best parameters.
             max_seconds=_budget(task.seconds_left() / 2),
         )
-        found = search._search(X, task.Y, task.weight, None)
-        space, point = found["_combination"]
-        options = {**search._path_options(), "tol": _TOL}
-        scores = np.empty(task.Y.shape)
-        for train, test in task.folds:
-            fold = Fold(X, task.Y, train, test, task.weight)
-            scores[test] = FoldPath(fold, space, options).unseen_scores(point)
-
-        def fit() -> Scorer:
-            rows = space.fit(X)
-            model = search._model(point).set_params(
-                kernel=space.kernel, kernel_gamma=space.kernel_gamma, tol=_TOL
-            )
-            return _Prepared(rows, task.fit(model, rows(X), np.arange(X.shape[0])))
-
-        width = f" of width {space.kernel_gamma:.3g}" if space.kernel == "rbf" else ""
-        chosen = (
-            f"{space.kernel} kernel{width}, scale {space.scale}, alpha {point.alpha:.3g}, "
-            f"beta {point.beta:.3g}, gamma {point.gamma:.3g}"
-        )
-        return Learned(scores, fit, chosen)
 
 
 def _can_be_ranked(task: BlendTask) -> bool:
@@ -198,9 +211,9 @@ class LogisticMember:
 
     def learn(self, task: BlendTask) -> Learned:
         """Try the strengths, from strong to weak, until the log loss of unseen rows has turned."""
-        best = (np.inf, np.zeros(task.Y.shape), 0, 1.0)
-        candidates = _logistic_features(task.X)
-        for number, (_, X) in enumerate(candidates):
+        best = (np.inf, np.zeros(task.Y.shape), _unit_or_scaled(task.X)[0], 1.0)
+        for rows in _unit_or_scaled(task.X):
+            X = rows(task.X)
             lowest = np.inf
             for C in _STRENGTHS:
                 scores = np.empty(task.Y.shape)
@@ -208,26 +221,24 @@ class LogisticMember:
                     scores[test] = _Bounded(task.fit(BinaryRelevance(C=C), X, train))(X[test])
                 loss = _log_loss(scores, task)
                 if loss < best[0]:
-                    best = (loss, scores, number, C)
+                    best = (loss, scores, rows, C)
                 if loss > 1.01 * lowest or task.seconds_left() <= 0:
                     break
                 lowest = min(lowest, loss)
-        _, scores, number, C = best
-        rows, X = candidates[number]
+        _, scores, rows, C = best
+        return Learned(scores, (rows, C), f"C {C:.3g}")
 
-        def fit() -> Scorer:
-            model = task.fit(BinaryRelevance(C=C), X, np.arange(X.shape[0]))
-            return _Prepared(rows, _Bounded(model))
+    def fit(self, task: BlendTask, recipe: tuple[_RowMap, float]) -> Scorer:
+        """Fit the regressions with the best strength to the best features."""
+        rows, C = recipe
+        model = task.fit(BinaryRelevance(C=C), rows(task.X), np.arange(len(task.Y)))
+        return _Prepared(rows, _Bounded(model))
 
-        return Learned(scores, fit, f"C {C:.3g}")
 
-
-def _logistic_features(X: Features) -> list[tuple[Callable[[Features], Features], Features]]:
-    """Return the scalings to try, each with the scaled training rows."""
-    found: list[Callable[[Features], Features]] = [fit_scaling("auto", X)]
-    if is_sparse(X):
-        found.append(unit_rows())
-    return [(rows, rows(X)) for rows in found]
+def _unit_or_scaled(X: Features) -> list[_RowMap]:
+    """Return the features to try: scaled columns and, for sparse features, rows of length 1."""
+    scaled = fit_scaling("auto", X)
+    return [scaled, unit_rows()] if is_sparse(X) else [scaled]
 
 
 def _log_loss(scores: FloatArray, task: BlendTask) -> float:
@@ -277,15 +288,18 @@ class ForestMember:
             shares = np.where(np.isnan(shares), task.Y.mean(axis=0), shares)
             chosen = f"{model.n_estimators} trees, scored out of bag"
             scores = np.clip(log_odds(shares), -_SUREST, _SUREST)
-            return Learned(scores, lambda: _Bounded(model._score), chosen)
+            return Learned(scores, model, chosen)
         scores = np.empty(task.Y.shape)
         for train, test in task.folds:
             scores[test] = _Bounded(task.fit(model, task.X, train))(task.X[test])
+        recipe = clone(model)
+        return Learned(scores, recipe, f"{model.n_estimators} trees, scored out of fold")
 
-        def fit() -> Scorer:
-            return _Bounded(task.fit(model, task.X, everything))
-
-        return Learned(scores, fit, f"{model.n_estimators} trees, scored out of fold")
+    def fit(self, task: BlendTask, recipe: MultilabelForest) -> Scorer:
+        """Fit the forest, if it was not already fitted to all rows for its out-of-bag scores."""
+        if self.trees == "random" and task.weight is None:
+            return _Bounded(recipe._score)
+        return _Bounded(task.fit(clone(recipe), task.X, np.arange(len(task.Y))))
 
     def _n_trees(self, task: BlendTask) -> int:
         """Return the number of trees that memory and time allow."""

@@ -11,7 +11,7 @@ from lemll.predictors.search.folds import Fold, Space
 from lemll.predictors.search.trials import Trials
 from lemll.solvers import GridPoint
 
-__all__ = ["LIMITS", "first_round_folds", "halve_and_walk"]
+__all__ = ["LIMITS", "halve_and_walk", "rounds_of_few_rows"]
 
 # Smallest and largest values that the walk may reach.
 LIMITS = {
@@ -24,11 +24,14 @@ _STEP = 4.0
 _WIDTH_STEPS = 3
 # The first round compares the spaces on two folds of at most this many rows.
 _FIRST_ROWS = 600
-_FIRST_FOLDS = 2
+_FEW_FOLDS = 2
+# The next round has this many times the rows, and one space in so many takes part in it. A space
+# costs more than three times as much with three times the rows, so a round costs about the same.
+_FACTOR = 3
 
 
-def first_round_folds(folds: Sequence[Fold]) -> list[Fold]:
-    """Return the folds of the first round: two folds, with at most 600 rows if there are more.
+def rounds_of_few_rows(folds: Sequence[Fold]) -> list[list[Fold]]:
+    """Return the folds of the rounds before all rows are used: two folds of each round.
 
     Parameters
     ----------
@@ -37,26 +40,33 @@ def first_round_folds(folds: Sequence[Fold]) -> list[Fold]:
 
     Returns
     -------
-    list of Fold
-        The rows are drawn with a fixed seed.
+    list of list of Fold
+        The first round has at most 600 rows, and each further round three times as many as the one
+        before, while this is less than half of all rows. The rows are drawn with a fixed seed.
     """
+    n_rows = len(folds[0].train) + len(folds[0].test)
+    sizes = [_FIRST_ROWS]
+    while 2 * _FACTOR * sizes[-1] < n_rows:
+        sizes.append(_FACTOR * sizes[-1])
+    return [[_part(fold, min(1.0, size / n_rows)) for fold in folds[:_FEW_FOLDS]] for size in sizes]
+
+
+def _part(fold: Fold, share: float) -> Fold:
     random = np.random.RandomState(0)
-    small = []
-    for fold in folds[:_FIRST_FOLDS]:
-        n_rows = len(fold.train) + len(fold.test)
-        share = min(1.0, _FIRST_ROWS / n_rows)
-        train, test = (
-            np.sort(random.choice(rows, math.ceil(share * len(rows)), replace=False))
-            for rows in (fold.train, fold.test)
-        )
-        small.append(Fold(fold.X, fold.Y, train, test, fold.weight))
-    return small
+    train, test = (
+        np.sort(random.choice(rows, math.ceil(share * len(rows)), replace=False))
+        for rows in (fold.train, fold.test)
+    )
+    return Fold(fold.X, fold.Y, train, test, fold.weight)
 
 
 def halve_and_walk(
-    spaces: Sequence[Space], axes: Sequence[Sequence[float]], first: Trials, trials: Trials
+    spaces: Sequence[Space],
+    axes: Sequence[Sequence[float]],
+    rounds: Sequence[Trials],
+    trials: Trials,
 ) -> None:
-    """Compare the spaces on few rows, the better half on all rows, and improve the best one.
+    """Compare the spaces on few rows, the best ones on more rows, and improve the very best one.
 
     The spaces are compared by their best score at the smallest, the middle and the largest alpha.
     In the best space the search walks: it multiplies or divides one parameter by 4, the width of
@@ -69,8 +79,8 @@ def halve_and_walk(
         The candidates.
     axes : sequence of three sequences of float
         Ascending values of alpha, beta and gamma to start from.
-    first : Trials
-        The trials of the first round, on the folds of `first_round_folds`.
+    rounds : sequence of Trials
+        The trials of the rounds of `rounds_of_few_rows`.
     trials : Trials
         The trials on all rows. They hold the results.
     """
@@ -78,14 +88,16 @@ def halve_and_walk(
     ends = dict.fromkeys((alphas[0], alphas[len(alphas) // 2], alphas[-1]))
     points = [GridPoint(a, betas[len(betas) // 2], gammas[len(gammas) // 2]) for a in ends]
     kept = list(spaces)
-    if len(kept) > 1:
+    for few_rows in rounds:
+        if len(kept) == 1:
+            break
         scores: list[float] = []
         for space in kept:
             if scores and trials.out_of_time():
                 break
-            scores.append(_evaluate(first, space, points))
+            scores.append(_evaluate(few_rows, space, points))
         order = np.argsort(-np.array(scores), kind="stable")
-        kept = [kept[i] for i in order[: math.ceil(len(kept) / 2)]]
+        kept = [kept[i] for i in order[: math.ceil(len(kept) / _FACTOR)]]
     for space in kept:
         if trials.tried and trials.out_of_time():
             break

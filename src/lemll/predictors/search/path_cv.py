@@ -37,7 +37,7 @@ from lemll.predictors.search.grid import (
     one_standard_error,
     results_table,
 )
-from lemll.predictors.search.halving import first_round_folds, halve_and_walk
+from lemll.predictors.search.halving import halve_and_walk, rounds_of_few_rows
 from lemll.predictors.search.trials import Trials
 from lemll.solvers import GridPoint
 
@@ -167,8 +167,8 @@ class PathCV(CalibratedProbabilities):
         with threadpool_limits(1 if len(Y) < _ROWS_FOR_THREADS else None, user_api="blas"):
             if search == "halving":
                 trials.expect(None, 1)
-                first = make_trials(first_round_folds(folds), callback=None)
-                halve_and_walk(spaces, axes, first, trials)
+                rounds = [make_trials(few, callback=None) for few in rounds_of_few_rows(folds)]
+                halve_and_walk(spaces, axes, rounds, trials)
             else:
                 self._all_spaces(search, spaces, axes, trials)
             self._warn(trials)
