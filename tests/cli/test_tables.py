@@ -337,6 +337,32 @@ def test_unknown_cells_and_columns_that_look_like_labels_are_named(tmp_path):
     assert "look like labels" not in said.stderr
 
 
+def test_a_table_that_only_marks_the_labels_that_apply(tmp_path):
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((120, 3))
+    marks = np.where(X > 0.2, "x", "")
+    lines = [",".join([*map(str, x), *m]) for x, m in zip(X, marks, strict=True)]
+    text = "a,b,c,sea,sky,sand\n" + "\n".join(lines)
+    (tmp_path / "marked.csv").write_text(text, encoding="utf-8")
+    (tmp_path / "ones.csv").write_text(text.replace("x", "1"), encoding="utf-8")
+    command = ["--labels", "sea,sky,sand", "-m", str(tmp_path / "m.lemll"), *FAST]
+    said = CliRunner().invoke(app, ["fit", str(tmp_path / "ones.csv"), *command])
+    wanted = "the known cells of these labels are all the same: sea, sky, sand; if the file only"
+    assert wanted in said.output
+    for name in ("marked.csv", "ones.csv"):
+        file = str(tmp_path / name)
+        said = CliRunner().invoke(app, ["fit", file, *command, "--untagged", "none"])
+        assert said.exit_code == 0, said.output
+        assert "all the same" not in said.output
+        measured = CliRunner().invoke(app, ["evaluate", str(tmp_path / "m.lemll"), file, "--json"])
+        (score,) = [
+            score
+            for score in json.loads(measured.stdout)["scores"]
+            if score["measure"] == "average_precision"
+        ]
+        assert score["value"] > 0.9
+
+
 def test_info_counts_the_empty_cells_of_labels(tmp_path):
     write_numbers(tmp_path / "plants.csv")
     write_parquet(tmp_path / "stations.parquet")

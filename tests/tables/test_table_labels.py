@@ -71,7 +71,7 @@ def test_label_columns(no, yes):
     ("cells", "message"),
     [
         ([1, -1, 1], "row 2 of label column 'sea' must be 0/1, .*got '-1'"),
-        (["x", None, "x"], "or empty if unknown, got 'x'; if it holds tags, use --tags sea"),
+        (["x", None, "x"], "got 'x'; if it holds tags, .* with one sign such as x, use --untagged"),
         ([0.5, 1.0, 0.0], "got '0.5'"),
         (["yes", "0", "1"], "label column 'sea' mixes 0, 1, yes; write all its cells in one way"),
         ([None, None, None], "label column 'sea' is empty; leave it out of --labels"),
@@ -103,13 +103,30 @@ def test_doubtful_tags(cells, message):
         ({}, "say where the labels are: --tags COL .*--labels a,b,c .*lemll info FILE"),
         ({"tags": "a", "labels": ("b",)}, "say where the labels are"),
         ({"tags": "a", "sep": ""}, "--sep must not be empty"),
-        ({"labels": ("a",), "sep": ";"}, "--sep and --untagged belong to --tags"),
+        ({"labels": ("a",), "sep": ";"}, "--sep belongs to --tags; leave it out with --labels"),
         ({"tags": "a", "untagged": "no"}, "--untagged must be none or unknown, got 'no'"),
     ],
 )
 def test_specifications(options, message):
     with pytest.raises(LemllError, match=message):
         LabelSpec(**options)
+
+
+@pytest.mark.parametrize("mark", ["x", "1", 1.0, "yes", "Ja", "✓", True])
+def test_a_file_may_only_mark_the_labels_that_apply(mark):
+    frame = table(sea=[mark, None, "  "], sky=[None, mark, mark])
+    spec = LabelSpec(labels=("sea", "sky"), untagged="none")
+    np.testing.assert_array_equal(split_table(frame, spec).Y, [[1, 0], [0, 1], [0, 1]])
+
+
+def test_marks_with_both_values_or_two_signs():
+    spec = LabelSpec(labels=("sea",), untagged="none")
+    found = split_table(table(sea=["no", None, "yes"], width=[1, 2, 3]), spec)
+    np.testing.assert_array_equal(found.Y, [[0], [0], [1]])
+    # A column of 0 and empty cells marks nothing, and 0 does not mean that the label applies.
+    np.testing.assert_array_equal(split_table(table(sea=["0", None]), spec).Y, [[0], [0]])
+    with pytest.raises(LemllError, match="row 1 of label column 'sea' must be 0/1"):
+        split_table(table(sea=["x", "o", None]), spec)
 
 
 def test_a_specification_survives_json():

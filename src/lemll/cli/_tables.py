@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from lemll._types import Settings
+from lemll._types import FloatArray, Settings
 from lemll.cli._console import safe_text
 from lemll.datasets import names_its_labels
 from lemll.exceptions import LemllError
@@ -72,7 +72,8 @@ Untagged = Annotated[
     str | None,
     typer.Option(
         "--untagged",
-        help="What an empty cell of tags means: none (no tag applies) or unknown.",
+        help="What an empty cell means: none (no tag applies) or unknown (the default for label "
+        "columns).",
         metavar="none|unknown",
     ),
 ]
@@ -205,12 +206,17 @@ def say_notes(table: Table) -> None:
 
 def say_labels(table: Table, spec: LabelSpec, *, ids: str | None, ignore: Sequence[str]) -> None:
     """Say how many labels are unknown, and which features look like labels."""
-    Y, _ = read_truth(table, spec)
+    Y, names = read_truth(table, spec)
     unknown = np.isnan(Y)
     if unknown.any():
         say(
             f"{int(unknown.sum())} of {Y.size} cells of labels are unknown; "
             f"{int(unknown.all(axis=1).sum())} of {len(Y)} rows have no known label"
+        )
+    if spec.labels and (only := [name for name, y in zip(names, Y.T, strict=True) if _one(y)]):
+        say(
+            f"the known cells of these labels are all the same: {', '.join(only[:_MOST_OTHERS])}; "
+            "if the file only marks the labels that apply, pass --untagged none"
         )
     if not spec.labels:
         return
@@ -225,6 +231,12 @@ def say_labels(table: Table, spec: LabelSpec, *, ids: str | None, ignore: Sequen
                 f"these columns look like labels and are used as features: {', '.join(others)}; "
                 "name them in --ignore if new rows lack them"
             )
+
+
+def _one(y: FloatArray) -> bool:
+    """Tell whether the known cells of a label with unknown cells are all relevant."""
+    unknown = np.isnan(y)
+    return bool(unknown.any() and (y[~unknown] == 1).all())
 
 
 def _has_two(cells: Any) -> bool:

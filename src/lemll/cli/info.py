@@ -128,7 +128,7 @@ def _print_columns(console: Console, table: Table, found: Survey) -> None:
         if empty:
             console.print(
                 f"{empty} of {cells.size} cells of these columns are empty: nobody looked there. "
-                "Write 0 where a label does not apply.",
+                "If an empty cell means that the label does not apply, pass --untagged none.",
                 soft_wrap=True,
             )
     if not labels:

@@ -42,7 +42,9 @@ class LabelSpec:
     sep : str or None
         What separates the tags in a cell; None means a semicolon, or lists in the cells.
     untagged : {"none", "unknown"} or None
-        The meaning of an empty cell of tags: no tag applies, or nobody looked. None refuses it.
+        The meaning of an empty cell: no tag applies ("none"), or nobody looked. None refuses empty
+        cells of tags; in label columns it means "unknown". With "none", any single mark such as x
+        in a label column means that the label applies.
     labels : tuple of str
         The columns of the labels, one per label, if there is no column of tags.
     """
@@ -60,8 +62,8 @@ class LabelSpec:
             )
         if self.untagged not in (None, "none", "unknown"):
             raise LemllError(f"--untagged must be none or unknown, got {self.untagged!r}")
-        if self.tags is None and (self.sep is not None or self.untagged is not None):
-            raise LemllError("--sep and --untagged belong to --tags; leave them out with --labels")
+        if self.tags is None and self.sep is not None:
+            raise LemllError("--sep belongs to --tags; leave it out with --labels")
         if self.sep == "":
             raise LemllError("--sep must not be empty; give the sign between tags, such as ';'")
 
@@ -175,7 +177,7 @@ def _column(table: Table, name: str, option: str) -> list[object]:
 def read_truth(table: Table, spec: LabelSpec) -> tuple[FloatArray, tuple[str, ...]]:
     """Return the labels of a table as 0/1 with NaN in unknown cells, and their names."""
     if spec.tags is None:
-        return _label_columns(table, spec.labels), spec.labels
+        return _label_columns(table, spec), spec.labels
     rows = _tag_lists(table, spec, spec.tags)
     names = tuple(sorted({tag for row in rows if row is not None for tag in row}))
     if not names:
@@ -193,7 +195,7 @@ def truth_of(
 ) -> tuple[FloatArray, tuple[str, ...]]:
     """Return the labels of new rows for known labels, and the tags that are not known."""
     if spec.tags is None:
-        return _label_columns(table, spec.labels), ()
+        return _label_columns(table, spec), ()
     rows = _tag_lists(table, spec, spec.tags)
     other = sorted({tag for row in rows if row is not None for tag in row} - set(names))
     return _as_matrix(rows, names), tuple(other)
@@ -280,21 +282,27 @@ def _parse_list(table: Table, name: str, number: int, text: str) -> list[str]:
     return [str(tag) for tag in found]
 
 
-def _label_columns(table: Table, names: Sequence[str]) -> FloatArray:
+def _label_columns(table: Table, spec: LabelSpec) -> FloatArray:
+    names = spec.labels
     if len(set(names)) < len(names):
         raise LemllError(f"--labels names a column twice: {', '.join(names)}")
-    return np.column_stack([_label_column(table, name) for name in names])
+    only_marks = spec.untagged == "none"
+    return np.column_stack([_label_column(table, name, only_marks) for name in names])
 
 
-def _label_column(table: Table, name: str) -> FloatArray:
+def _label_column(table: Table, name: str, only_marks: bool) -> FloatArray:
+    """Read 0/1; an empty cell is unknown, or 0 if the file only marks the labels that apply."""
     cells = _column(table, name, "--labels")
-    texts = [None if is_missing(cell) else _plain(cell) for cell in cells]
+    blank = [is_missing(cell) or not str(cell).strip() for cell in cells]
+    texts = [None if empty else _plain(cell) for empty, cell in zip(blank, cells, strict=True)]
     known = {text for text in texts if text is not None}
     if not known:
         raise LemllError(
             f"{table.source}: label column {name!r} is empty; leave it out of --labels"
         )
     pair = next((pair for pair in _PAIRS if known <= set(pair)), None)
+    if pair is None and only_marks and len(known) == 1:
+        pair = ("", known.pop())
     if pair is None:
         allowed = {text for pair in _PAIRS for text in pair}
         row, odd = next(
@@ -309,9 +317,10 @@ def _label_column(table: Table, name: str) -> FloatArray:
             )
         raise LemllError(
             f"{table.source}: row {row + 1} of label column {name!r} must be 0/1, true/false, "
-            f"yes/no, or empty if unknown, got {odd!r}; if it holds tags, use --tags {name}"
+            f"yes/no, or empty if unknown, got {odd!r}; if it holds tags, use --tags {name}; if it "
+            "only marks rows with one sign such as x, use --untagged none"
         )
-    values = {None: np.nan, pair[0]: 0.0, pair[1]: 1.0}
+    values = {None: 0.0 if only_marks else np.nan, pair[0]: 0.0, pair[1]: 1.0}
     return np.array([values[text] for text in texts])
 
 
