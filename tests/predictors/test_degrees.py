@@ -50,6 +50,8 @@ def test_degrees_of_0_and_1_are_labels(model, data):
     np.testing.assert_array_equal(outputs(by_degrees, X), outputs(by_labels, X))
 
 
+# Some rows of the random mask have no degree at all.
+@pytest.mark.filterwarnings("ignore:MSVRClassifier does not learn from:UserWarning")
 @pytest.mark.parametrize("model", ABLE, ids=str)
 def test_values_of_unknown_degrees_never_matter(model, data):
     X, _, D = data
@@ -156,3 +158,12 @@ def test_a_failed_fit_keeps_the_model(data):
         with pytest.raises(ValueError, match="got 1.4"):
             model.fit_degrees(X[:, :3], D + 1.4 * (D < 0.01))
         np.testing.assert_array_equal(outputs(model, X), before)
+
+
+def test_rows_without_a_degree_are_named_by_learners_that_cannot_use_them():
+    rng = np.random.RandomState(0)
+    X, D = rng.standard_normal((30, 4)), rng.uniform(size=(30, 3))
+    D[:5] = np.nan
+    with pytest.warns(UserWarning, match="MSVRClassifier does not learn from 5 of 30 rows"):
+        MSVRClassifier().fit_degrees(X, D)
+    LEMLL().fit_degrees(X, D)  # a warning would be an error in the tests

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from lemll._labels import check_same_rows, code_degrees
 from lemll._types import Features, FloatArray, LabelArray, MatrixLike, Settings
-from lemll._validation import all_or_nothing
+from lemll._validation import UNOBSERVED, all_or_nothing
 from lemll.predictors._base import MultilabelClassifier
 from lemll.predictors.calibrated import CalibratedProbabilities, calibrate
 
@@ -79,4 +79,8 @@ class DegreeClassifier(CalibratedProbabilities, MultilabelClassifier):
         check_consistent_length(X, D)
         self._fit_degrees(X, D, weight)
         self._store(coding, np.zeros(D.shape[1]))
+        relevant = (D > 0.5).astype(np.int8)
+        Y = relevant if weight is None else np.where(weight > 0, relevant, UNOBSERVED)
+        self._note_tags(Y)
+        self._warn_unused(Y)
         return self
