@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from scipy import sparse
 from scipy.special import expit
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_memory
 from threadpoolctl import threadpool_limits
@@ -330,7 +331,11 @@ def _learn(
     folds: Sequence[tuple[IndexArray, IndexArray]],
 ) -> Learned:
     """Let a member learn without a time limit, from arguments that a cache can distinguish."""
-    return member.learn(BlendTask(X, Y, weight, folds, lambda: float("inf")))
+    found = member.learn(BlendTask(X, Y, weight, folds, lambda: float("inf")))
+    # A fitted forest may take a gigabyte; to fit it again is better than to keep it.
+    if isinstance(found.recipe, BaseEstimator):
+        return found._replace(recipe=clone(found.recipe))
+    return found
 
 
 def _mostly_zero(X: Features) -> bool:

@@ -297,7 +297,7 @@ class ForestMember:
 
     def fit(self, task: BlendTask, recipe: MultilabelForest) -> Scorer:
         """Fit the forest, if it was not already fitted to all rows for its out-of-bag scores."""
-        if self.trees == "random" and task.weight is None:
+        if hasattr(recipe, "oob_proba_"):
             return _Bounded(recipe._score)
         return _Bounded(task.fit(clone(recipe), task.X, np.arange(len(task.Y))))
 
