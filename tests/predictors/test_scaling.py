@@ -152,6 +152,16 @@ def test_each_round_keeps_the_best_third_of_the_spaces():
     assert final.seen == [9, 8]
 
 
+def test_a_round_that_cannot_judge_keeps_all_spaces():
+    spaces = [Space("linear", -np.inf, False), Space("linear", 1.0, False)]
+    first, final = ScoredSpaces(), ScoredSpaces()
+    halve_and_walk(spaces[:1] * 3 + spaces[1:], [[1.0], [1.0], [1.0]], [first], final)
+    assert final.seen == [1.0, -np.inf]
+    first, final = ScoredSpaces(), ScoredSpaces()
+    halve_and_walk(spaces[:1] * 3, [[1.0], [1.0], [1.0]], [first], final)
+    assert final.seen == [-np.inf] * 3
+
+
 @pytest.mark.parametrize(
     ("model", "text"),
     [

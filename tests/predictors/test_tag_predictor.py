@@ -259,3 +259,13 @@ def test_a_memory_is_not_used_with_a_time_budget(digits, tmp_path):
     X, Y, *_ = digits
     TagPredictor(**FAST, memory=str(tmp_path), max_seconds=60).fit(X, Y)
     assert not list(tmp_path.iterdir())
+
+
+def test_few_rows_of_which_the_first_folds_can_judge_none():
+    # Only the last rows have a relevant label and another one.
+    X = np.random.RandomState(0).standard_normal((6, 3))
+    Y = np.array([[1, 1], [0, 0], [1, 1], [0, 0], [1, 0], [0, 1]])
+    for seed in range(5):
+        rows = np.random.RandomState(seed).permutation(6)
+        model = TagPredictor(n_estimators=5, cv=3).fit(X[rows], Y[rows])
+        assert np.isfinite(model.predict_proba(X)).all()

@@ -96,6 +96,9 @@ def halve_and_walk(
             if scores and trials.out_of_time():
                 break
             scores.append(_evaluate(few_rows, space, points))
+        # The measure may judge none of so few rows; then this round cannot tell the spaces apart.
+        if not np.isfinite(scores).any():
+            continue
         order = np.argsort(-np.array(scores), kind="stable")
         kept = [kept[i] for i in order[: math.ceil(len(kept) / _FACTOR)]]
     for space in kept:

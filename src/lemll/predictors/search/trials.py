@@ -127,13 +127,13 @@ class Trials:
         scores = self._score(self._paths, points, keep=keep and self._may_keep(space))
         self.tried.extend((space, point) for point in points)
         self.scores.extend(scores)
-        best = self.means()[-len(points) :].max()
-        self._best_score = float(np.fmax(self._best_score, best))  # fmax ignores NaN
         values = np.array([entry.values for entry in scores])
         # A measure is defined on the same folds for all combinations.
         sums = np.where(np.isnan(values), 0.0, values).sum(axis=1)
         counts = (~np.isnan(values)).sum(axis=1)
-        return np.where(counts > 0, sums / np.maximum(counts, 1), -np.inf)
+        found = np.where(counts > 0, sums / np.maximum(counts, 1), -np.inf)
+        self._best_score = float(np.fmax(self._best_score, found[:, 0].max()))  # fmax ignores NaN
+        return found
 
     def refine(self, places: Sequence[int], tol: float) -> None:
         """Score some of the tried combinations again, solved to another certified gap.
