@@ -10,19 +10,13 @@ from lemll.paper.prediction import (
     paper_prediction,
     printed_prediction,
 )
-from lemll.paper.prediction_cells import (
-    Repetition,
-    choices,
-    collect,
-    lacking,
-    read_protocols,
-    repeat,
-)
+from lemll.paper.prediction_cells import read_protocols
 from lemll.paper.prediction_report import (
     PredictionReport,
     make_cells_report,
     make_prediction_report,
 )
+from lemll.paper.prediction_runs import Repetition, choices, collect, lacking, repeat
 from lemll.paper.ranks import Ranks
 from lemll.paper.reconstruction import (
     QUICK_RECONSTRUCTION,
