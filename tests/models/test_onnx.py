@@ -29,6 +29,7 @@ LEARNERS = [
     LEMLL(kernel="poly", scale="maxabs"),
     LEMLL(kernel="poly", degree=2, coef0=0.0, scale="standard"),
     LEMLL(kernel="cosine"),
+    LEMLL(kernel="rbf", scale="standard", approximation="nystroem", n_components=20),
     MSVRClassifier(kernel="sigmoid", kernel_gamma=1e-6, coef0=0.0, scale="standard", alpha=1e-6),
     MSVRClassifier(probability=True, scale="auto"),
     LEMLLCV(**ONE, betas=(1.0,), gammas=(1.0,), kernel="rbf", scale="standard",

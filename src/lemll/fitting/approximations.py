@@ -4,6 +4,8 @@ Nystroem features use m landmark rows l_j: with :math:`K_{mm} = Q \Lambda Q^\top
 :math:`z(x) = \Lambda^{-1/2} Q^\top (k(l_j, x))_j`. Fourier features approximate the Gaussian kernel
 by :math:`\sqrt{2/m}\,(\cos \omega_j^\top x, \sin \omega_j^\top x)` with m/2 random frequencies.
 With such features Eq. (9) is a linear problem: its time and memory grow with n, not with n^2.
+For the Gaussian kernel, Nystroem features approximate only what its first-order part leaves
+(`lemll.fitting.first_order`), and the landmarks are means of clusters of rows.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from scipy.linalg import eigh
 
 from lemll._types import Array, Features, FloatArray
 from lemll._validation import check_memory, check_whole
+from lemll.fitting.first_order import FirstOrderKernel, cluster_means
 from lemll.fitting.kernels import Kernel, row_parts
 from lemll.solvers import solver_bytes
 
@@ -27,6 +30,9 @@ APPROXIMATIONS = ("nystroem", "fourier")
 SMALLEST_EIGENVALUE = 1e-10
 # Up to this many rows, the gap to the exact kernel is computed from all kernel values.
 MOST_EXACT_GAP_ROWS = 20_000
+# The first-order part of the Gaussian kernel has one feature per column. It is used up to this many
+# columns per landmark, so that `n_components` limits the memory of any rows.
+COLUMNS_PER_LANDMARK = 2
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,7 @@ class MappedRows:
 
     Attributes
     ----------
-    kernel : Kernel or FourierFeatures
+    kernel : Kernel, FirstOrderKernel or FourierFeatures
         What a fitted model evaluates for new rows.
     features : ndarray of shape (n_samples, n_components)
         The features of the training rows.
@@ -64,16 +70,23 @@ class MappedRows:
         The landmark rows of Nystroem.
     transform : ndarray of shape (n_landmarks, n_components), or None
         Turns kernel values of the landmarks into features.
+    exact : Kernel or None
+        The kernel that Nystroem features approximate.
     """
 
-    kernel: Kernel | FourierFeatures
+    kernel: Kernel | FirstOrderKernel | FourierFeatures
     features: Array
     landmarks: Features = None
     transform: FloatArray | None = None
+    exact: Kernel | None = None
 
     def coefficients(self, coef: FloatArray) -> FloatArray:
         """Return the coefficients of what `kernel` evaluates, of shape (n_labels, n_values)."""
-        return coef if self.transform is None else coef @ self.transform.T
+        if self.transform is None:
+            return coef
+        # The transform belongs to the last features; those before it are values of the kernel.
+        first = coef.shape[1] - self.transform.shape[1]
+        return np.hstack([coef[:, :first], coef[:, first:] @ self.transform.T])
 
 
 def approximate(
@@ -97,7 +110,7 @@ def approximate(
     approximation : {"nystroem", "fourier"}
         The kind of features.
     n_components : int
-        Number of features.
+        Number of waves or landmarks.
     n_labels : int
         Number of labels that are solved together, for the estimate of the memory.
     seed : int
@@ -124,11 +137,19 @@ def approximate(
             f"approximation='fourier' needs kernel='rbf', got {kernel.name!r}; use 'nystroem'."
         )
     dtype = np.dtype(precision)
+    # For all rows as landmarks, the first-order part would add nothing.
+    split = (
+        approximation == "nystroem"
+        and kernel.name == "rbf"
+        and n_components < X.shape[0]
+        and X.shape[1] <= COLUMNS_PER_LANDMARK * n_components
+    )
+    width = n_components + (X.shape[1] + 1 if split else 0)
     # An array of this shape that takes no memory: the estimate uses only its shape.
-    shaped = np.broadcast_to(np.zeros((), dtype), (X.shape[0], n_components))
+    shaped = np.broadcast_to(np.zeros((), dtype), (X.shape[0], width))
     check_memory(
         shaped.nbytes + solver_bytes(shaped, n_labels, precision=precision),
-        f"Fitting {X.shape[0]} rows, {n_components} features of a kernel and {n_labels} labels",
+        f"Fitting {X.shape[0]} rows, {width} features of a kernel and {n_labels} labels",
         "lower n_components, fit fewer rows, or use precision='float32'",
     )
     generator = np.random.default_rng(seed)
@@ -138,18 +159,40 @@ def approximate(
         return MappedRows(
             fourier, _mapped(fourier, X, None, None, width=2 * frequencies.shape[1], dtype=dtype)
         )
-    chosen = generator.permutation(X.shape[0])[:n_components]
-    landmarks = X[np.sort(chosen)]
-    values, vectors = eigh(_symmetric(kernel.values(landmarks, landmarks)), check_finite=False)
+    return _nystroem(kernel, X, n_components, generator, dtype=dtype, split=split)
+
+
+def _nystroem(
+    kernel: Kernel,
+    X: Features,
+    n_landmarks: int,
+    generator: np.random.Generator,
+    *,
+    dtype: np.dtype[Any],
+    split: bool,
+) -> MappedRows:
+    """Return the features of landmarks, after those of the first-order part if `split`."""
+    evaluated: Kernel | FirstOrderKernel = kernel
+    if split:
+        mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+        evaluated = FirstOrderKernel(kernel.gamma, mean)
+    if kernel.name == "rbf" and n_landmarks < X.shape[0]:
+        landmarks: Features = cluster_means(X, n_landmarks, generator)
+    else:
+        landmarks = X[np.sort(generator.permutation(X.shape[0])[:n_landmarks])]
+    own = evaluated.values(landmarks, landmarks)[:, -landmarks.shape[0] :]
+    values, vectors = eigh(_symmetric(own), check_finite=False)
     if not kernel.surely_positive and values[0] < -1e-8 * max(values[-1], 0.0):
         raise ValueError(
             f"the kernel must be positive semi-definite, but its smallest eigenvalue on "
             f"{len(values)} rows is {values[0]:.4g}; use another kernel or other parameters."
         )
-    kept = values > SMALLEST_EIGENVALUE * values[-1]
+    # The remainder is a difference of values up to 1, so its rounding errors are relative to 1.
+    kept = values > SMALLEST_EIGENVALUE * max(values[-1], 1.0 if split else 0.0)
     transform = np.ascontiguousarray(vectors[:, kept] / np.sqrt(values[kept]))
-    features = _mapped(kernel, X, landmarks, transform, width=transform.shape[1], dtype=dtype)
-    return MappedRows(kernel, features, landmarks, transform)
+    width = transform.shape[1] + (X.shape[1] + 1 if split else 0)
+    features = _mapped(evaluated, X, landmarks, transform, width=width, dtype=dtype)
+    return MappedRows(evaluated, features, landmarks, transform, kernel)
 
 
 def _symmetric(K: FloatArray) -> FloatArray:
@@ -172,7 +215,7 @@ def _frequencies(generator: np.random.Generator, n_features: int, count: int) ->
 
 
 def _mapped(
-    kernel: Kernel | FourierFeatures,
+    kernel: Kernel | FirstOrderKernel | FourierFeatures,
     X: Features,
     landmarks: Features,
     transform: FloatArray | None,
@@ -183,7 +226,12 @@ def _mapped(
     features = np.empty((X.shape[0], width), dtype)
     for part in row_parts(X.shape[0], width):
         values = kernel.values(X[part], landmarks)
-        features[part] = values if transform is None else values @ transform
+        if transform is None:
+            features[part] = values
+            continue
+        first = width - transform.shape[1]
+        features[part, :first] = values[:, :first]
+        features[part, first:] = values[:, first:] @ transform
     return features
 
 
@@ -209,10 +257,10 @@ def kernel_excess(mapped: MappedRows, X: Features, half_dual: FloatArray) -> flo
         The value itself for up to 20,000 rows. For more rows the upper bound
         :math:`(\sum_i \|h_i\| \sqrt{E_{ii}})^2`, which needs only the diagonal.
     """
-    assert isinstance(mapped.kernel, Kernel)
+    assert mapped.exact is not None
     if X.shape[0] <= MOST_EXACT_GAP_ROWS:
         exact = sum(
-            float(np.vdot(half_dual[part], mapped.kernel.values(X[part], X) @ half_dual))
+            float(np.vdot(half_dual[part], mapped.exact.values(X[part], X) @ half_dual))
             for part in row_parts(*(X.shape[0],) * 2)
         )
         shared = mapped.features.T @ half_dual
@@ -220,7 +268,7 @@ def kernel_excess(mapped: MappedRows, X: Features, half_dual: FloatArray) -> flo
     lengths = np.sqrt(np.einsum("ij,ij->i", half_dual, half_dual))
     total = 0.0
     for part in row_parts(X.shape[0], mapped.features.shape[1]):
-        own = _diagonal(mapped.kernel, X[part])
+        own = _diagonal(mapped.exact, X[part])
         z = np.asarray(mapped.features[part], dtype=np.float64)
         left = np.maximum(own - np.einsum("ij,ij->i", z, z), 0.0)
         total += float(lengths[part] @ np.sqrt(left))

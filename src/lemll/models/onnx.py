@@ -188,13 +188,16 @@ def _log_odds(graph: _Graph, learner: Estimator, scores: str) -> str:
 def _kernel_values(graph: _Graph, learner: Estimator, rows: str) -> str:
     """Add the kernel values of the rows with the training rows, as `lemll.fitting` defines them."""
     kernel = learner.kernel_
-    if kernel.name not in _KERNELS:
+    first_order = kernel.name == "first-order rbf"
+    if not first_order and kernel.name not in _KERNELS:
         raise LemllError(
             f"the kernel {kernel.name!r} cannot be written as ONNX; use {', '.join(_KERNELS)} or "
             "'linear'"
         )
     others = learner.X_fit_.toarray() if is_sparse(learner.X_fit_) else learner.X_fit_
     others = np.asarray(others, dtype=np.float64)
+    if first_order:
+        return _first_order(graph, kernel, rows, others)
     if kernel.name == "cosine":
         lengths = np.sqrt(np.square(others).sum(axis=1, keepdims=True))
         others = others / np.where(lengths == 0, 1, lengths)
@@ -206,14 +209,35 @@ def _kernel_values(graph: _Graph, learner: Estimator, rows: str) -> str:
     if kernel.name == "cosine":
         return products
     if kernel.name == "rbf":
-        own = graph.add("Add", graph.squares(rows), graph.constant(_squares(others)[None]))
-        distance = graph.add("Sub", own, graph.times(products, 2.0))
-        positive = graph.add("Max", distance, graph.constant(np.zeros((1, 1))))
-        return graph.add("Exp", graph.times(positive, -kernel.gamma))
+        return _radial(graph, kernel.gamma, rows, products, others)
     if kernel.name == "sigmoid":
         shifted = graph.plus(graph.times(products, kernel.gamma), kernel.coef0)
         return graph.add("Tanh", shifted)
     return _polynomial(graph, kernel, rows, products, others)
+
+
+def _radial(graph: _Graph, gamma: float, rows: str, products: str, others: FloatArray) -> str:
+    """Add the Gaussian kernel of rows and others, from their products."""
+    own = graph.add("Add", graph.squares(rows), graph.constant(_squares(others)[None]))
+    distance = graph.add("Sub", own, graph.times(products, 2.0))
+    positive = graph.add("Max", distance, graph.constant(np.zeros((1, 1))))
+    return graph.add("Exp", graph.times(positive, -gamma))
+
+
+def _first_order(graph: _Graph, kernel: Any, rows: str, others: FloatArray) -> str:
+    """Add the first-order features and the remainder, as `FirstOrderKernel.values` does."""
+    g = kernel.gamma
+    rows = graph.add("Sub", rows, graph.constant(kernel.centre[None]))
+    others = others - kernel.centre
+    height = graph.add("Exp", graph.times(graph.squares(rows), -g))
+    heights = graph.add("Mul", height, graph.constant(np.exp(-g * _squares(others))[None]))
+    products = graph.add("MatMul", rows, graph.constant(others.T))
+    line = graph.plus(graph.times(products, 2 * g), 1.0)
+    remainder = graph.add(
+        "Sub", _radial(graph, g, rows, products, others), graph.add("Mul", heights, line)
+    )
+    scaled = graph.times(graph.add("Mul", rows, height), float(np.sqrt(2 * g)))
+    return graph.add("Concat", height, scaled, remainder, axis=1)
 
 
 def _squares(rows: FloatArray) -> FloatArray:

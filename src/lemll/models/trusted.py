@@ -15,6 +15,7 @@ TRUSTED: frozenset[str] = frozenset(
         "lemll.enhancers.ml2.ML2Enhancer",
         "lemll.enhancers.mlfe.MLFEEnhancer",
         "lemll.fitting.approximations.FourierFeatures",
+        "lemll.fitting.first_order.FirstOrderKernel",
         "lemll.fitting.kernels.Kernel",
         "lemll.fitting.scaling._Scaling",
         "lemll.fitting.scaling._unchanged",

@@ -70,12 +70,15 @@ class LEMLL(ScalesColumns, DegreeClassifier):
     coef0 : float, default=1.0
         Constant c of the polynomial and the sigmoid kernel.
     approximation : {"nystroem", "fourier"} or None, default=None
-        Replace the kernel by `n_components` features, so that time and memory grow with the
-        number of rows and not with its square. "nystroem" compares rows with randomly chosen
-        training rows. "fourier" uses random waves; it needs the "rbf" kernel. The certificate
-        `optimality_` then holds for the approximate kernel; `kernel_gap_` for the exact one.
+        Replace the kernel by explicit features, so that time and memory grow with the number of
+        rows and not with its square. "nystroem" compares rows with landmarks: means of clusters
+        of training rows for the "rbf" kernel, randomly chosen rows for other kernels. For "rbf",
+        the first-order part of the kernel about the mean row is kept exactly, with one feature
+        per column of X, if there are at most 2 `n_components` columns. "fourier" uses random
+        waves; it needs the "rbf" kernel. The certificate `optimality_` then holds for the
+        approximate kernel; `kernel_gap_` for the exact one.
     n_components : int, default=1000
-        Number of features of the approximation. Nystroem uses at most as many as there are rows.
+        Number of landmarks or waves. Nystroem uses at most as many landmarks as there are rows.
     random_state : int, default=0
         Seed of the approximation.
     scale : {"none", "standard", "maxabs", "auto"}, default="none"
@@ -140,7 +143,8 @@ class LEMLL(ScalesColumns, DegreeClassifier):
     dual_coef_ : ndarray of shape (n_labels, n_samples)
         Replaces `coef_` if a kernel is used: the coefficients a of the outputs
         :math:`\sum_j a_j k(x_j, x)+b`. Each row sums to zero. With an approximation: the
-        coefficients of the landmark rows, or of the waves; then rows do not sum to zero.
+        coefficients of the first-order features and the landmarks, or of the waves; then rows do
+        not sum to zero.
     X_fit_ : ndarray or csr_array
         A copy of the training rows; of the landmarks for Nystroem features. Set only for a kernel
         that is not precomputed, and not for Fourier features.
