@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from scipy import sparse
 
 from lemll import LEMLL, _validation
 from lemll.exceptions import NotEnoughMemoryError
+from lemll.fitting.equation9 import fit_bytes
 from lemll.objective import LemllPoint, blocks, duality_gap, duality_gap_by_blocks
 from lemll.predictors import _base
 from lemll.solvers import solver_bytes
@@ -196,6 +198,25 @@ def test_too_little_memory_is_refused_with_what_to_change(monkeypatch):
         LEMLL().fit(X, Y)
     with pytest.raises(NotEnoughMemoryError, match="lower n_components"):
         LEMLL(kernel="rbf", approximation="fourier").fit(X, Y)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_the_estimate_for_blocks_of_labels_is_near_the_peak(precision):
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((1500, 200), density=0.02, format="csr", rng=rng).astype(precision)
+    Y = sparse.random_array((1500, 400), density=0.05, format="csr", rng=rng) > 0
+    graph = reconstruction_weights(X, 5)
+    options = {"label_block": 20, "precision": precision, "graph": graph, "tol": 0.1}
+    LEMLL(**options).fit(X, Y[:, :20])  # imports and caches what is not of the fit
+    tracemalloc.start()
+    try:
+        LEMLL(**options).fit(X, Y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    estimate = fit_bytes(X, 20, kept_labels=400, precision=precision)
+    labels = 1500 * 400  # int8, made before the estimate
+    assert peak - labels <= estimate <= 1.5 * peak
 
 
 def test_float32_needs_less_memory():

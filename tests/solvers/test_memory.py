@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
+import weakref
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from lemll.solvers import CentredKernel, kernel_bytes, solve_joint, solver_bytes
+from lemll.solvers import (
+    CentredKernel,
+    GridPoint,
+    JointProblem,
+    kernel_bytes,
+    solve_joint,
+    solve_path,
+    solver_bytes,
+)
 from lemll.solvers.linear.features import CentredFeatures
 
 ONES = {"alpha": 1.0, "beta": 1.0, "gamma": 1.0, "epsilon": 0.1}
@@ -84,3 +94,24 @@ def test_the_estimate_of_a_kernel_is_above_the_peak_but_not_far(n, n_labels):
     X = np.random.default_rng(0).standard_normal((n, 5))
     peak = peak_of_a_solve(X, n_labels, lambda X: CentredKernel(X @ X.T, overwrite=True))
     assert peak <= kernel_bytes(n, n_labels) <= 1.5 * peak
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("path", [False, True])
+def test_nothing_stays_in_memory_without_the_garbage_collector(path, precision, make_problem):
+    # A cycle of references would keep the arrays of one block of labels while the next is solved.
+    problem = JointProblem(*make_problem())
+    operators = weakref.ref(problem.operators(precision))
+    gc.disable()
+    try:
+        if path:
+            points = [GridPoint(1.0, 1.0, 1.0), GridPoint(2.0, 1.0, 1.0)]
+            for _ in solve_path(problem, points, precision=precision):
+                pass
+            del _
+        else:
+            problem.solve(**ONES, precision=precision)
+        del problem
+        assert operators() is None
+    finally:
+        gc.enable()

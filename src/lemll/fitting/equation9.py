@@ -22,7 +22,7 @@ from lemll.topology import (
     neighbor_graph,
 )
 
-__all__ = ["check_fits", "fit_equation9", "local_graph", "make_graph"]
+__all__ = ["check_fits", "fit_bytes", "fit_equation9", "local_graph", "make_graph"]
 
 
 def fit_equation9(
@@ -236,13 +236,38 @@ def check_fits(
     check_magnitude(X)
     if kernel is not None:
         return
-    needed = solver_bytes(X, n_labels, precision=precision)
+    needed = fit_bytes(X, n_labels, kept_labels=kept_labels, precision=precision)
     remedy = "fit fewer rows, features or labels at a time, or use a machine with more memory"
-    if kept_labels > n_labels:
-        # U and Theta of all labels stay in memory while a block is solved.
-        needed += kept_labels * (np.dtype(precision).itemsize * X.shape[0] + 8 * X.shape[1])
-    elif kept_labels > 1:
+    if 1 < kept_labels <= n_labels:
         remedy = f"set label_block below {n_labels} to solve fewer labels at a time, or {remedy}"
     if kept_labels and precision == "float64":
         remedy = f"use precision='float32', {remedy}"
     check_memory(needed, f"Fitting {X.shape[0]} rows with {n_labels} labels", remedy)
+
+
+def fit_bytes(
+    X: Features, n_labels: int, *, kept_labels: int = 0, precision: str = "float64"
+) -> int:
+    """Estimate the peak memory of a linear fit, without X, the 0/1 labels and the graph.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Features.
+    n_labels : int
+        Number of labels that are solved together.
+    kept_labels : int, default=0
+        Number of all labels, if they are solved in blocks.
+    precision : {"float64", "float32"}, default="float64"
+        Precision of the search.
+
+    Returns
+    -------
+    int
+        Bytes.
+    """
+    needed = solver_bytes(X, n_labels, precision=precision)
+    if kept_labels > n_labels:
+        # U and Theta of all labels stay in memory while a block is solved.
+        needed += kept_labels * (np.dtype(precision).itemsize * X.shape[0] + 8 * X.shape[1])
+    return needed

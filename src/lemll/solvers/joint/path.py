@@ -159,7 +159,8 @@ class _Solver:
         self._point = Point(operators, Weights(1.0, 1.0, 1.0, epsilon), problem.start())
         self._span = SolutionSpan(self._point)
         self._span.add(self._point, self._point.products())
-        self._exact = self if precision == "float64" else None
+        self._is_exact = precision == "float64"
+        self._exact: _Solver | None = None
 
     def solve(self, weights: Weights) -> LemllSolution:
         """Solve one point; if float32 cannot reach the tolerance, continue in float64."""
@@ -173,7 +174,7 @@ class _Solver:
             # Without an iteration, the point is only a combination of kept solutions. Adding it
             # would not enlarge the span.
             self._span.add(point, point.products())
-        if status == "stalled" and self._exact is not self:
+        if status == "stalled" and not self._is_exact:
             if self._exact is None:
                 self._exact = _Solver(
                     self._problem, self._epsilon, self._tol, self._max_iter, "float64"

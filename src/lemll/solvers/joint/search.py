@@ -369,7 +369,9 @@ class ChebyshevSeries:
     """
 
     def __init__(self, operators: LabelOperators, beta: float, gamma: float) -> None:
-        self._operators = operators
+        # Not the operators: they hold the series, and a cycle of references would keep the features
+        # and the labels in memory after the solver has returned.
+        self._smoothness = operators.smoothness
         # Of shape (n_samples, 1), or (n_samples, n_labels) if the cells have weights.
         shift: Any = np.full((len(operators.Y), 1), 1 + beta)
         if operators.cell_weight is not None:
@@ -415,10 +417,9 @@ class ChebyshevSeries:
 
     def _scaled_roughness(self, step: Array) -> Array:
         """Return ``gamma D^-1 M step``."""
-        smoothness = self._operators.smoothness
         if self._scaled_adjoint is not None:
-            return np.asarray(self._scaled_adjoint @ smoothness.residual(step))
-        rough = smoothness @ step
+            return np.asarray(self._scaled_adjoint @ self._smoothness.residual(step))
+        rough = self._smoothness @ step
         rough *= self._gamma
         rough *= self._inverse_diagonal
         return np.asarray(rough)
