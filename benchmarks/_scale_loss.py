@@ -14,6 +14,7 @@ from lemll.metrics import average_precision
 DATA = ("bibtex", "corel16k-s1", "tmc2007")
 MOST_LOST = 0.002
 SIZES = (1000, 4000)
+BLOCKS = (10, 20, 50)
 
 
 class Halves(NamedTuple):
@@ -42,8 +43,8 @@ def cases(exact: float, kernel: float) -> list[tuple[str, float, dict[str, Any]]
     found: list[tuple[str, float, dict[str, Any]]] = [
         ("approximate neighbours", exact, {"neighbors": "approximate"}),
         ("float32", exact, {"precision": "float32"}),
-        ("blocks of 10 labels", exact, {"label_block": 10}),
     ]
+    found += [(f"blocks of {size} labels", exact, {"label_block": size}) for size in BLOCKS]
     for size in SIZES:
         for kind in ("nystroem", "fourier"):
             options = {"kernel": "rbf", "approximation": kind, "n_components": size}
