@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+import importlib
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from lemll.cli.app import app
-from lemll.datasets import binarize_distribution
-from lemll.enhancers import BlendEnhancer, KMEnhancer
+from lemll.datasets import binarize_distribution, make_artificial
+from lemll.enhancers import (
+    BlendEnhancer,
+    KMEnhancer,
+    LEMLLEnhancer,
+    LESCEnhancer,
+    LogicalEnhancer,
+)
 from lemll.exceptions import ProtocolError, StoreError
-from lemll.experiments import load_source
-from lemll.metrics import chebyshev
+from lemll.experiments import get_method, load_source
+from lemll.experiments.protocols.methods import PAPER_GRID
+from lemll.metrics import chebyshev, clark
 from lemll.paper import make_enhancement_report, run_enhancement
-from lemll.paper.enhancement import (
+from lemll.paper.enhancement import enhancement_protocol, measure_fitted
+from lemll.paper.enhancement_cells import (
     N_DRAWS,
+    ORACLE_GRID,
+    ORACLE_SCALE,
+    OTHERS_FILE,
     EnhancementKey,
-    enhancement_protocol,
+    MeasuredRegime,
     read_enhancement,
     regimes,
+    write_enhancement,
 )
+from lemll.paper.enhancement_oracle import GRIDS, best_of_grid, calibrated
 
 PLAN = """
 experiment = "reconstruction"
@@ -51,8 +69,8 @@ def _folder(ran, tmp_path):
 
 def test_every_regime_is_measured_on_the_rows_that_nobody_rated(folder):
     rows = {row.key: row.metrics for row in read_enhancement(folder)}
-    # Three methods in five regimes, and the mean of the rated rows in three, at two thresholds.
-    assert len(rows) == 2 * (3 * 5 + 3)
+    # Three methods in six regimes, and the mean of the rated rows in three, at two thresholds.
+    assert len(rows) == 2 * (3 * 6 + 3)
     protocol = enhancement_protocol(folder)
     data = load_source(protocol.datasets[0])[0]
     Y = binarize_distribution(data.D, 0.5)
@@ -81,33 +99,201 @@ def test_the_truth_in_view_is_not_the_truth_itself(folder):
     for method in ("KM", "Blend"):
         oracle, rated = (
             rows[EnhancementKey("artificial", 0.5, method, regime)]["chebyshev"]
-            for regime in ("oracle", "20 rated rows")
+            for regime in (ORACLE_SCALE, "20 rated rows")
         )
         assert 0.001 < oracle < 1.02 * rated
 
 
+def test_the_best_published_setting_is_never_worse_than_the_own_one(folder):
+    rows = {row.key: row for row in read_enhancement(folder)}
+    for threshold in (0.3, 0.5):
+        for method in ("Uniform", "KM", "Blend"):
+            scale, grid = (
+                rows[EnhancementKey("artificial", threshold, method, regime)]
+                for regime in (ORACLE_SCALE, ORACLE_GRID)
+            )
+            assert grid.metrics["chebyshev"] <= scale.metrics["chebyshev"]
+            # Uniform and Blend have no grid; KM cannot give degrees to irrelevant labels.
+            assert (grid.metrics == scale.metrics) == (method != "KM")
+            assert bool(grid.setting) == (method == "KM")
+    summary = make_enhancement_report(folder).summary()
+    assert "| KM | 0 / 2 |" in summary
+    assert "use the true distributions of all rows" in summary
+    assert "### oracle grid (truth)" in summary
+
+
+@pytest.mark.parametrize("name", ["GLLE", "KM"])
+def test_the_search_over_settings_equals_trying_all_of_them(name):
+    data = make_artificial(150, random_state=0)
+    Y = binarize_distribution(data.D, 0.4)
+    everything = np.arange(len(data.D))
+    enhancer = get_method("enhancer", name).make()
+    choice = best_of_grid(enhancer, GRIDS[name], data.X, Y, data.D)
+    found = {}
+    for values in itertools.product(*GRIDS[name].values()):
+        setting = dict(zip(GRIDS[name], values, strict=True))
+        other = get_method("enhancer", name).make().set_params(**setting).fit(data.X, Y)
+        calibrated(other, everything, data.D)
+        recovered = other.distribution(other.numerical_labels_)
+        found[chebyshev(data.D, recovered)] = setting
+    assert chebyshev(data.D, choice.distribution) == pytest.approx(min(found), abs=1e-12)
+    assert choice.setting.items() <= found[min(found)].items()
+    # The enhancer that was passed is as before.
+    assert enhancer.get_params() == get_method("enhancer", name).make().get_params()
+
+
+def test_the_settings_are_those_of_the_papers():
+    for name, grid in GRIDS.items():
+        assert set(grid) <= set(get_method("enhancer", name).make().get_params())
+    assert all(set(values) <= set(PAPER_GRID) for values in GRIDS["LEMLL"].values())
+    # Beyond the last beta of the grid, the representation does not change any more.
+    data = make_artificial(100, random_state=0)
+    Y = binarize_distribution(data.D, 0.5)
+    last = max(GRIDS["LESC"]["beta"])
+    one, two = (
+        LESCEnhancer(1.0, noise="rows", beta=beta).fit(data.X, Y).numerical_labels_
+        for beta in (last, 1000.0)
+    )
+    np.testing.assert_allclose(one, two, rtol=1e-12)
+
+
+def test_the_scale_of_one_draw_does_not_stay_for_the_next():
+    data = make_artificial(150, random_state=0)
+    Y = binarize_distribution(data.D, 0.5)
+    single = np.flatnonzero(Y.sum(axis=1) == 1)[:5]
+    several = np.flatnonzero(Y.sum(axis=1) > 1)[:5]
+    enhancer = KMEnhancer().fit(data.X, Y)
+    plain = enhancer.label_distribution_
+    calibrated(enhancer, several, data.D)
+    assert enhancer.scale_ != 1
+    # Rows with one label have no scale, so KM stays as it was fitted.
+    np.testing.assert_array_equal(calibrated(enhancer, single, data.D), plain)
+
+
+def test_thresholds_share_a_graph_and_nothing_else(tmp_path):
+    plan = PLAN.replace("[methods.KM]", "[methods.LEMLL]").replace("[methods.Blend]", "")
+    plan = plan.replace('"Blend"', '"LEMLL"')
+    (tmp_path / "plan.toml").write_text(plan, encoding="utf-8")
+    cells = list(run_enhancement(tmp_path, methods=["LEMLL"], datasets=["artificial"]))
+    assert [cell.setting.threshold for cell in cells] == [0.3, 0.5]
+    rows = {row.key: row.metrics for row in read_enhancement(tmp_path)}
+    data = load_source(enhancement_protocol(tmp_path).datasets[0])[0]
+    for threshold in (0.3, 0.5):
+        enhancer = get_method("enhancer", "LEMLL").make()
+        assert isinstance(enhancer, LEMLLEnhancer)
+        enhancer.fit(data.X, binarize_distribution(data.D, threshold))
+        key = EnhancementKey("artificial", threshold, "LEMLL", "no truth")
+        plain = chebyshev(data.D, enhancer.label_distribution_)
+        assert rows[key]["chebyshev"] == pytest.approx(plain, abs=1e-6)
+
+
+def test_only_missing_regimes_are_run(folder):
+    path = folder / "cells.csv"
+    before = path.read_text(encoding="utf-8")
+    # A wrong figure shows that this row is not run again.
+    lines = [
+        f"artificial,0.3,KM,no truth,9,9,9.000,{line.rpartition(',')[2]}"
+        if line.startswith("artificial,0.3,KM,no truth,")
+        else line
+        for line in before.splitlines(keepends=True)
+    ]
+    kept = [line for line in lines if not line.startswith(f"artificial,0.3,KM,{ORACLE_GRID},")]
+    path.write_text("".join(kept), encoding="utf-8")
+    assert list(run_enhancement(folder, methods=["Blend"])) == []
+    (cell,) = run_enhancement(folder, methods=["KM"])
+    assert (cell.method.label, cell.setting.threshold) == ("KM", 0.3)
+    rows = {row.key: row for row in read_enhancement(folder)}
+    assert rows[EnhancementKey("artificial", 0.3, "KM", "no truth")].metrics["chebyshev"] == 9
+    key = EnhancementKey("artificial", 0.3, "KM", ORACLE_GRID)
+    (line,) = [line for line in before.splitlines() if line.startswith(",".join(map(str, key)))]
+    assert f",{rows[key].metrics['chebyshev']:.6f}," in line
+    assert line.endswith(rows[key].setting)
+
+
 def test_a_run_continues_where_it_stopped(folder):
-    before = (folder / "cells.csv").read_bytes()
+    before = (folder / "cells.csv").read_text(encoding="utf-8")
+    whole = [replace(row, seconds=0.0) for row in read_enhancement(folder)]
     assert list(run_enhancement(folder)) == []
-    lines = before.decode().splitlines(keepends=True)
+    assert (folder / "cells.csv").read_text(encoding="utf-8") == before
+    lines = before.splitlines(keepends=True)
     kept = [line for line in lines if not line.startswith("artificial,0.3,KM,")]
     (folder / "cells.csv").write_text("".join(kept), encoding="utf-8")
     (cell,) = run_enhancement(folder)
     assert (cell.method.label, cell.setting.threshold) == ("KM", 0.3)
-    again = [line.rpartition(",")[0] for line in (folder / "cells.csv").read_text().splitlines()]
-    assert again == [line.rpartition(",")[0] for line in before.decode().splitlines()]
+    assert [replace(row, seconds=0.0) for row in read_enhancement(folder)] == whole
 
 
 def test_the_report_ranks_counts_and_names_the_sets_that_were_not_chosen_on(folder):
     report = make_enhancement_report(folder)
     summary = report.summary()
-    assert "6 of 6 planned fits are done, each measured in 5 regimes" in summary
+    assert "6 of 6 planned fits are done, each measured in 6 regimes" in summary
     for regime in regimes()[1:]:
         assert f"- {regime}: Blend has the best average rank" in summary
     assert "| 10 rated rows | others | 2 / 2 | 2 / 2 |" in summary
     assert "| 10 rated rows | Blend | 2 / 2 |  | 2 / 2 |" in summary
     assert "pairs of methods change their order (Kendall" in summary
     assert report.table.panels[0].entries["artificial", "Blend"].complete
+
+
+def _others(folder, method="PyLDL GLLE"):
+    """Write rows of another library that are twice as far from the truth as KM's."""
+    rows = [
+        MeasuredRegime(
+            row.key._replace(method=method),
+            {"chebyshev": 2 * row.metrics["chebyshev"], "cosine": row.metrics["cosine"] / 2},
+            40.0,
+        )
+        for row in read_enhancement(folder)
+        if row.key.method == "KM" and row.key.regime != ORACLE_GRID
+    ]
+    write_enhancement(folder, OTHERS_FILE, rows, ("chebyshev", "cosine"))
+
+
+def test_other_libraries_are_in_the_report_and_do_not_change_ours(folder):
+    without = make_enhancement_report(folder)
+    assert "Beside other libraries" not in without.summary()
+    _others(folder, "PyLDL KM")
+    report = make_enhancement_report(folder)
+    summary = report.summary()
+    values = {row.key: row for row in report.rows}
+    theirs, ours = (
+        np.mean(
+            [
+                values[EnhancementKey("artificial", threshold, name, "10 rated rows")].metrics[
+                    "chebyshev"
+                ]
+                for threshold in (0.3, 0.5)
+            ]
+        )
+        for name in ("PyLDL KM", "KM")
+    )
+    assert theirs == pytest.approx(2 * ours)
+    assert "| PyLDL KM | KM | 1 | 2 | 80.00 |" in summary
+    assert f"| {theirs:.4f} / {ours:.4f} |" in summary
+    assert "- 10 rated rows: Blend 1.00, " in summary
+    assert summary.count("PyLDL KM 4.") + summary.count("PyLDL KM 5.") > 0
+    ours_alone = [row for row in report.rows if row.key.method != "PyLDL KM"]
+    assert tuple(ours_alone) == without.rows
+    _others(folder, "KM")
+    with pytest.raises(StoreError, match="rows of KM, which the protocol also has"):
+        make_enhancement_report(folder)
+
+
+def test_degrees_of_a_softmax_calibrate_as_the_numbers_before_it(monkeypatch):
+    # The script is not part of the package.
+    monkeypatch.syspath_prepend(Path(__file__).parents[2])
+    benchmark = importlib.import_module("benchmarks.enhancement_pyldl")
+    data = make_artificial(150, random_state=0)
+    Y = binarize_distribution(data.D, 0.4)
+    ours = LogicalEnhancer(normalization="softmax").fit(data.X, Y)
+    theirs = benchmark.Degrees(ours.label_distribution_).fit(data.X, Y)
+    names = ("chebyshev", "clark", "kl_divergence")
+    found = [dict(measure_fitted(enhancer, data.D, names)) for enhancer in (ours, theirs)]
+    assert list(found[0]) == list(regimes()[:-1])
+    for regime, values in found[0].items():
+        assert found[1][regime] == pytest.approx(values, rel=1e-6)
+    plain = clark(data.D, ours.fit(data.X, Y).label_distribution_)
+    assert found[1]["no truth"]["clark"] == pytest.approx(plain)
 
 
 @pytest.mark.slow
@@ -121,6 +307,9 @@ def test_the_command_runs_and_writes(folder, tmp_path):
     done = CliRunner().invoke(app, [*command, "--run"])
     assert done.exit_code == 0, done.output
     assert "done: KM on artificial, threshold 0.3" in done.output
+    wrong = CliRunner().invoke(app, [*command, "artificial"])
+    assert wrong.exit_code == 2
+    assert "select what runs; add --run" in " ".join(wrong.output.split())
     for name in ("summary.md", "tables.md", "ranks.csv", "report.html"):
         assert "Blend" in (out / name).read_text(encoding="utf-8")
 
@@ -130,9 +319,13 @@ def test_refusals(folder):
     with pytest.raises(StoreError, match="the first line must be dataset,threshold,method,regime"):
         read_enhancement(folder)
     header = "dataset,threshold,method,regime,chebyshev,seconds\n"
-    (folder / "cells.csv").write_text(header + "a,x,KM,oracle,1,1\n", encoding="utf-8")
+    (folder / "cells.csv").write_text(header + "a,x,KM,no truth,1,1\n", encoding="utf-8")
     with pytest.raises(StoreError, match="line 2: could not convert string to float: 'x'"):
         read_enhancement(folder)
+    with pytest.raises(ProtocolError, match="no data sets Nothing; choose from artificial"):
+        next(run_enhancement(folder, datasets=["Nothing"]))
+    with pytest.raises(ProtocolError, match="no methods GLLE; choose from Uniform; KM; Blend"):
+        next(run_enhancement(folder, methods=["GLLE"]))
     prediction = 'experiment = "prediction"\ndatasets = ["digit-tags"]\nmethods = ["BR"]\n'
     (folder / "plan.toml").write_text(prediction, encoding="utf-8")
     with pytest.raises(ProtocolError, match="must hold one protocol, and it must be a reconstr"):

@@ -232,6 +232,9 @@ def best(
 
 @app.command()
 def enhancement(
+    datasets: Annotated[
+        list[str] | None, typer.Argument(help="With --run: run only these data sets.")
+    ] = None,
     *,
     source: Annotated[
         Path,
@@ -241,12 +244,18 @@ def enhancement(
     run: Annotated[
         bool, typer.Option("--run", help="First run the cells that cells.csv lacks.")
     ] = False,
+    methods: Annotated[
+        list[str] | None, typer.Option("--method", help="With --run: run only this; repeatable.")
+    ] = None,
     jobs: Jobs = 1,
 ) -> None:
     """Compare all enhancers: no truth, a few rated rows, the truth in view."""
     console = make_console()
     template_environment()
-    for cell in run_enhancement(source, n_jobs=jobs) if run else ():
+    if (datasets or methods) and not run:
+        raise typer.BadParameter("data sets and methods select what runs; add --run.")
+    chosen = {"datasets": datasets or (), "methods": methods or ()}
+    for cell in run_enhancement(source, **chosen, n_jobs=jobs) if run else ():
         console.print(f"done: {cell}", markup=False, soft_wrap=True)
     _print_ours(console, make_enhancement_report(source), output or source, "Label enhancement")
 

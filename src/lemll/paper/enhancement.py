@@ -1,84 +1,46 @@
 """All enhancers in three regimes: no truth, a few rated rows, and the truth in view.
 
 A folder holds one protocol (``*.toml``, a reconstruction), which names data sets, thresholds and
-methods, and ``cells.csv`` with one row per data set, threshold, method and regime.
+methods, and ``cells.csv`` with one row per data set, threshold, method and regime. Rows of methods
+that lemll does not have may be in ``others.csv``, which has the same columns.
 """
 
 from __future__ import annotations
 
-import csv
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from statistics import fmean
+from typing import Any
 
 import joblib
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from lemll._types import Array, FloatArray
+from lemll._types import Array, Features, FloatArray
 from lemll.datasets import binarize_distribution
-from lemll.enhancers import BlendEnhancer
-from lemll.exceptions import ProtocolError, StoreError
-from lemll.experiments import Cell, Protocol, csv_text, load_source, write_texts
+from lemll.exceptions import ProtocolError
+from lemll.experiments import Cell, Protocol, load_source
 from lemll.metrics import METRICS
+from lemll.paper.enhancement_cells import (
+    N_DRAWS,
+    N_RATED,
+    NO_TRUTH,
+    ORACLE_GRID,
+    ORACLE_SCALE,
+    RATED_MEAN,
+    EnhancementKey,
+    MeasuredRegime,
+    read_enhancement,
+    regimes,
+    write_enhancement,
+)
+from lemll.paper.enhancement_oracle import GRIDS, best_of_grid, calibrated, with_truth
 from lemll.paper.prediction_cells import CELLS_FILE, read_protocols
 
-__all__ = [
-    "N_DRAWS",
-    "N_RATED",
-    "RATED_MEAN",
-    "EnhancementKey",
-    "MeasuredRegime",
-    "enhancement_protocol",
-    "measure_enhancement",
-    "read_enhancement",
-    "regimes",
-    "run_enhancement",
-]
-
-N_RATED = (5, 10, 20)
-# Each draw rates other rows. All methods see the same draws.
-N_DRAWS = 10
-NO_TRUTH, ORACLE = "no truth", "oracle"
-# The trivial baseline of rated rows: their mean is the distribution of every other row.
-RATED_MEAN = "Rated mean"
-_FIXED = ("dataset", "threshold", "method", "regime")
-
-
-def regimes() -> tuple[str, ...]:
-    """Return the names of the regimes: no truth, rated rows, the truth in view."""
-    return (NO_TRUTH, *(f"{number} rated rows" for number in N_RATED), ORACLE)
-
-
-class EnhancementKey(NamedTuple):
-    """What identifies a row of the table."""
-
-    dataset: str
-    threshold: float
-    method: str
-    regime: str
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredRegime:
-    """One row of the table.
-
-    Attributes
-    ----------
-    key : EnhancementKey
-        Data set, threshold, label of the method, regime.
-    metrics : dict of str to float
-        The measures on the rows that are not rated; means over the draws.
-    seconds : float
-        CPU time of the fit, on one thread.
-    """
-
-    key: EnhancementKey
-    metrics: dict[str, float]
-    seconds: float
+__all__ = ["enhancement_protocol", "measure_fitted", "run_enhancement"]
 
 
 def enhancement_protocol(folder: Path) -> Protocol:
@@ -100,159 +62,195 @@ def enhancement_protocol(folder: Path) -> Protocol:
     return protocol
 
 
-def run_enhancement(folder: Path, *, n_jobs: int = 1) -> Iterator[Cell]:
-    """Run the cells that the table of a folder lacks; write the table after each.
+def run_enhancement(
+    folder: Path,
+    *,
+    datasets: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    n_jobs: int = 1,
+) -> Iterator[Cell]:
+    """Run the cells that the table of a folder lacks; write the table after each method.
 
     Parameters
     ----------
     folder : Path
         The folder.
+    datasets : sequence of str, default=()
+        Names of data sets of the protocol. By default all.
+    methods : sequence of str, default=()
+        Labels of methods of the protocol. By default all.
     n_jobs : int, default=1
-        Number of cells to run at the same time.
+        Number of methods to run at the same time.
 
     Yields
     ------
     Cell
-        The cell that has just ended.
+        A cell that has ended.
     """
     protocol = enhancement_protocol(folder)
+    _refuse_unknown("data sets", datasets, [source.name for source in protocol.datasets])
+    _refuse_unknown("methods", methods, [spec.label for spec in protocol.methods])
+    part = (protocol.on_datasets(datasets) if datasets else None) or protocol
     rows = {row.key: row for row in read_enhancement(folder)}
-    done = {key[:3] for key in rows}
-    todo = [
-        cell
-        for cell in protocol.cells()
-        if (cell.source.name, cell.setting.threshold, cell.method.label) not in done
-    ]
+    todo: dict[tuple[str, str], list[tuple[Cell, list[str]]]] = {}
+    for cell in part.cells():
+        label = cell.method.label
+        place = cell.source.name, float(cell.setting.threshold or 0.0), label
+        missing = [name for name in regimes() if EnhancementKey(*place, name) not in rows]
+        if missing and (not methods or label in methods):
+            todo.setdefault((cell.source.name, label), []).append((cell, missing))
     parallel = joblib.Parallel(n_jobs, return_as="generator_unordered", pre_dispatch=n_jobs)
-    for cell, found in parallel(joblib.delayed(_measured)(protocol, cell) for cell in todo):
+    tasks = (joblib.delayed(_measured)(protocol, cells) for cells in todo.values())
+    for cells, found in parallel(tasks):
         rows |= {row.key: row for row in found}
-        _write(folder, rows.values(), protocol.metrics)
-        yield cell
+        write_enhancement(folder, CELLS_FILE, rows.values(), protocol.metrics)
+        yield from cells
 
 
-def _measured(protocol: Protocol, cell: Cell) -> tuple[Cell, list[MeasuredRegime]]:
+def _refuse_unknown(what: str, given: Sequence[str], known: Sequence[str]) -> None:
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise ProtocolError(
+            f"the protocol has no {what} {', '.join(unknown)}; choose from {'; '.join(known)}."
+        )
+
+
+def _measured(
+    protocol: Protocol, cells: Sequence[tuple[Cell, Collection[str]]]
+) -> tuple[list[Cell], list[MeasuredRegime]]:
+    """Measure a method on a data set at several thresholds, which share the graph of the rows."""
+    rows: list[MeasuredRegime] = []
     with threadpool_limits(1), warnings.catch_warnings():
         # Labels without relevant rows, scales at the end of the range: both are results here.
         warnings.simplefilter("ignore", UserWarning)
-        return cell, list(measure_enhancement(protocol, cell))
+        first = cells[0][0]
+        dataset = load_source(first.source)[0]
+        D = np.asarray(dataset.D)
+        enhancer = protocol.estimator(first.method)
+        start = time.process_time()
+        if "graph" in enhancer.get_params():
+            enhancer.set_params(graph=enhancer.make_graph(dataset.X, D.shape[1]))
+        shared = time.process_time() - start
+        for cell, missing in cells:
+            rows += _measure_cell(protocol, cell, enhancer, shared, missing)
+    return [cell for cell, _ in cells], rows
 
 
-def measure_enhancement(protocol: Protocol, cell: Cell) -> Iterator[MeasuredRegime]:
-    """Fit one enhancer to one data set at one threshold, and measure it in all regimes.
+def _measure_cell(
+    protocol: Protocol, cell: Cell, enhancer: Any, shared: float, missing: Collection[str]
+) -> Iterator[MeasuredRegime]:
+    """Fit an enhancer and measure it; the first method also yields the mean of the rated rows."""
+    dataset = load_source(cell.source)[0]
+    D, threshold = np.asarray(dataset.D), float(cell.setting.threshold or 0.0)
+    Y = binarize_distribution(D, threshold)
+    start = time.process_time()
+    enhancer.fit(dataset.X, Y)
+    seconds = shared + time.process_time() - start
+
+    def row(method: str, regime: str, metrics: dict[str, float]) -> MeasuredRegime:
+        key = EnhancementKey(cell.source.name, threshold, method, regime)
+        return MeasuredRegime(key, metrics, seconds)
+
+    for regime, metrics in measure_fitted(enhancer, D, protocol.metrics, missing):
+        yield row(cell.method.label, regime, metrics)
+    if cell.method.label == protocol.methods[0].label:
+        for number in N_RATED:
+            regime = f"{number} rated rows"
+            yield row(RATED_MEAN, regime, _over_draws(_mean_of_rated, number, D, protocol.metrics))
+    if ORACLE_GRID in missing:
+        yield _measure_grid(protocol, cell, enhancer, (dataset.X, Y, D), seconds)
+
+
+def _measure_grid(
+    protocol: Protocol,
+    cell: Cell,
+    enhancer: Any,
+    data: tuple[Features, Array, FloatArray],
+    seconds: float,
+) -> MeasuredRegime:
+    """Measure the best setting of a method's grid; without a grid, the method with the best scale.
+
+    `seconds` are those of the fit.
+    """
+    X, Y, D = data
+    grid = GRIDS.get(cell.method.method)
+    start = time.process_time()
+    if grid is None:
+        recovered, setting = with_truth(enhancer, D), ""
+    else:
+        choice = best_of_grid(enhancer, grid, X, Y, D)
+        recovered, setting = choice.distribution, _shown(choice.setting)
+        seconds = time.process_time() - start
+    key = EnhancementKey(
+        cell.source.name, float(cell.setting.threshold or 0.0), cell.method.label, ORACLE_GRID
+    )
+    metrics = _measure(D, recovered, np.arange(len(D)), protocol.metrics)
+    return MeasuredRegime(key, metrics, seconds, setting)
+
+
+def _shown(setting: Mapping[str, Any]) -> str:
+    values = {
+        name: f"{value:.6g}" if isinstance(value, float) else str(value)
+        for name, value in setting.items()
+    }
+    return " ".join(f"{name}={value}" for name, value in values.items())
+
+
+def measure_fitted(
+    enhancer: Any, D: FloatArray, metrics: Sequence[str], wanted: Collection[str] | None = None
+) -> Iterator[tuple[str, dict[str, float]]]:
+    """Measure a fitted enhancer in the regimes that need no other fit.
 
     Parameters
     ----------
-    protocol : Protocol
-        A reconstruction.
-    cell : Cell
-        One of its cells.
+    enhancer : BaseEnhancer
+        A fitted enhancer. It is calibrated.
+    D : ndarray of shape (n_samples, n_labels)
+        The true distributions.
+    metrics : sequence of str
+        Names of measures.
+    wanted : collection of str, optional
+        Names of regimes. By default all but `ORACLE_GRID`.
 
     Yields
     ------
-    MeasuredRegime
-        One per regime. The first method of the protocol also yields the baseline `RATED_MEAN`.
+    regime : str
+        Its name.
+    values : dict of str to float
+        The measures; with rated rows, the means over the draws.
     """
-    dataset = load_source(cell.source)[0]
-    D, threshold = np.asarray(dataset.D), float(cell.setting.threshold or 0.0)
-    enhancer = protocol.estimator(cell.method)
-    start = time.process_time()
-    enhancer.fit(dataset.X, binarize_distribution(D, threshold))
-    seconds = time.process_time() - start
-    baseline = cell.method.label == protocol.methods[0].label
-
-    def row(method: str, regime: str, values: FloatArray) -> MeasuredRegime:
-        key = EnhancementKey(cell.source.name, threshold, method, regime)
-        metrics = dict(zip(protocol.metrics, map(float, values), strict=True))
-        return MeasuredRegime(key, metrics, seconds)
-
+    names = regimes()[:-1] if wanted is None else wanted
     everything = np.arange(len(D))
-    label = cell.method.label
-    yield row(label, NO_TRUTH, _measure(D, enhancer.label_distribution_, everything, protocol))
+    if NO_TRUTH in names:
+        yield NO_TRUTH, _measure(D, enhancer.label_distribution_, everything, metrics)
     for number in N_RATED:
-        regime = f"{number} rated rows"
-        found, means = [], []
-        for seed in range(N_DRAWS):
-            rated = np.random.RandomState(seed).choice(len(D), number, replace=False)
-            others = np.setdiff1d(everything, rated)
-            recovered = _calibrated(enhancer, rated, D)
-            found.append(_measure(D, recovered, others, protocol))
-            mean = np.broadcast_to(D[rated].mean(axis=0), D.shape)
-            means.append(_measure(D, mean, others, protocol))
-        yield row(label, regime, np.mean(found, axis=0))
-        if baseline:
-            yield row(RATED_MEAN, regime, np.mean(means, axis=0))
-    yield row(label, ORACLE, _measure(D, _with_truth(enhancer, D), everything, protocol))
+        if f"{number} rated rows" in names:
+            found = _over_draws(partial(calibrated, enhancer), number, D, metrics)
+            yield f"{number} rated rows", found
+    if ORACLE_SCALE in names:
+        yield ORACLE_SCALE, _measure(D, with_truth(enhancer, D), everything, metrics)
 
 
-def _measure(D: FloatArray, recovered: FloatArray, rows: Array, protocol: Protocol) -> FloatArray:
-    return np.array([METRICS[name](D[rows], recovered[rows]) for name in protocol.metrics])
+def _over_draws(
+    recover: Callable[[Array, FloatArray], FloatArray],
+    number: int,
+    D: FloatArray,
+    metrics: Sequence[str],
+) -> dict[str, float]:
+    """Return the mean measures on the rows that are not rated, over the draws of rated rows."""
+    found = []
+    for seed in range(N_DRAWS):
+        rated = np.random.RandomState(seed).choice(len(D), number, replace=False)
+        others = np.setdiff1d(np.arange(len(D)), rated)
+        found.append(_measure(D, recover(rated, D), others, metrics))
+    return {name: fmean(values[name] for values in found) for name in metrics}
 
 
-def _calibrated(enhancer: Any, rated: Array, D: FloatArray) -> FloatArray:
-    """Calibrate by rated rows; a method whose distributions have no scale stays as it is."""
-    try:
-        enhancer.calibrate(rated, D[rated], n_bootstrap=1, random_state=0)
-    except ValueError as error:
-        if "scale changes nothing" not in str(error):
-            raise
-        return np.asarray(enhancer.distribution(enhancer.numerical_labels_))
-    return np.asarray(enhancer.label_distribution_)
+def _mean_of_rated(rated: Array, D: FloatArray) -> FloatArray:
+    return np.broadcast_to(D[rated].mean(axis=0), D.shape)
 
 
-def _with_truth(enhancer: Any, D: FloatArray) -> FloatArray:
-    """Return the distributions with the scale, or the weights, that fit all rows best."""
-    everything = np.arange(len(D))
-    if isinstance(enhancer, BlendEnhancer):
-        enhancer.calibrate(everything, D)
-        assert enhancer.blend_ is not None
-        return enhancer.blend_.distribution(enhancer.sources_)
-    _calibrated(enhancer, everything, D)
-    # The rated rows hold the truth now, so compute the distributions again.
-    return np.asarray(enhancer.distribution(enhancer.numerical_labels_))
-
-
-def read_enhancement(folder: Path) -> list[MeasuredRegime]:
-    """Read the table of a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder.
-
-    Returns
-    -------
-    list of MeasuredRegime
-        Empty if there is no table yet.
-    """
-    path = folder / CELLS_FILE
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as stream:
-        reader = csv.DictReader(stream)
-        names = [name for name in reader.fieldnames or () if name in METRICS]
-        if not names or not {*_FIXED, "seconds"} <= set(reader.fieldnames or ()):
-            raise StoreError(
-                f"{path}: the first line must be {','.join(_FIXED)},MEASURES,seconds, "
-                f"got {','.join(reader.fieldnames or ())[:80]}."
-            )
-        try:
-            return [
-                MeasuredRegime(
-                    EnhancementKey(
-                        row["dataset"], float(row["threshold"]), row["method"], row["regime"]
-                    ),
-                    {name: float(row[name]) for name in names},
-                    float(row["seconds"]),
-                )
-                for row in reader
-            ]
-        except (TypeError, ValueError) as error:
-            raise StoreError(f"{path}, line {reader.line_num}: {error}.") from error
-
-
-def _write(folder: Path, rows: Iterable[MeasuredRegime], metrics: Sequence[str]) -> None:
-    lines: list[Sequence[object]] = [[*_FIXED, *metrics, "seconds"]]
-    for row in sorted(rows, key=lambda row: row.key):
-        shown = [f"{row.metrics[name]:.6f}" for name in metrics]
-        lines.append([*row.key, *shown, f"{row.seconds:.3f}"])
-    write_texts(folder, {CELLS_FILE: csv_text(lines)})
+def _measure(
+    D: FloatArray, recovered: FloatArray, rows: Array, metrics: Sequence[str]
+) -> dict[str, float]:
+    return {name: float(METRICS[name](D[rows], recovered[rows])) for name in metrics}

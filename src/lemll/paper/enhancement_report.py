@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-import numpy as np
-from scipy.stats import kendalltau, rankdata
+from scipy.stats import kendalltau
 
-from lemll._types import FloatArray
 from lemll.comparison import ComparisonTable, critical_difference
 from lemll.exceptions import StoreError
 from lemll.experiments import csv_text, write_texts
 from lemll.metrics import METRICS
-from lemll.paper.enhancement import (
+from lemll.paper.enhancement import enhancement_protocol
+from lemll.paper.enhancement_cells import (
     N_DRAWS,
     N_RATED,
+    OTHERS_FILE,
     RATED_MEAN,
     EnhancementKey,
     MeasuredRegime,
-    enhancement_protocol,
     read_enhancement,
     regimes,
 )
+from lemll.paper.enhancement_ranks import OURS, average_ranks, mean_ranks, ratios_of, values_of
+from lemll.paper.enhancement_sections import grid_lines, others_lines
 from lemll.paper.prediction_cells import CELLS_FILE
 
 __all__ = ["DEVELOPED_ON", "EnhancementReport", "make_enhancement_report"]
@@ -36,10 +36,7 @@ DEVELOPED_ON = (
     "SJAFFE", "Natural_Scene", "Yeast_alpha", "Yeast_cdc", "Yeast_cold", "Yeast_spo5",
     "Yeast_spoem",
 )  # fmt: skip
-# A method takes part in the ranks if it has at least this share of the data sets and thresholds.
-_SHARE = 0.75
 _BASELINES = ("Uniform", "Logical", RATED_MEAN)
-_OURS = "Blend"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +46,19 @@ class EnhancementReport:
     Attributes
     ----------
     rows : tuple of MeasuredRegime
-        All rows of the table.
+        All rows of the table, and those of other libraries.
     metrics : tuple of str
         The measures, in the order of the protocol.
     settings : str
         What was planned and what is done.
+    others : tuple of str
+        The methods of other libraries.
     """
 
     rows: tuple[MeasuredRegime, ...]
     metrics: tuple[str, ...]
     settings: str
+    others: tuple[str, ...] = ()
 
     @property
     def table(self) -> ComparisonTable:
@@ -71,7 +71,7 @@ class EnhancementReport:
             for row in kept
         }
         return ComparisonTable.from_values(
-            values, control=_OURS, notes=(self.settings,), condition=regime
+            values, control=OURS, notes=(self.settings,), condition=regime
         )
 
     def best(self) -> str:
@@ -84,7 +84,7 @@ class EnhancementReport:
         """
         lines = []
         for regime in regimes():
-            means = _mean_ranks(self.rows, regime, self.metrics)
+            means = mean_ranks(self.rows, regime, self.metrics)
             if means:
                 first, second = sorted(means, key=lambda name: means[name])[:2]
                 lines.append(
@@ -109,6 +109,11 @@ class EnhancementReport:
         lines += [*self._blend_lines(), ""]
         lines += ["## Who beats the baselines", "", _BASELINE_TEXT, "", *self._baseline_lines(), ""]
         lines += ["## How the order changes between regimes", "", *self._order_lines(), ""]
+        lines += ["## What the settings of the oracle add", "", _GRID_TEXT, ""]
+        lines += [*grid_lines(self.rows), ""]
+        if self.others:
+            lines += ["## Beside other libraries", "", _OTHERS_TEXT, ""]
+            lines += [*others_lines(self.rows, self.others, self.metrics), ""]
         lines += ["## CPU seconds of a fit", "", *self._seconds_lines(), ""]
         return "\n".join(lines)
 
@@ -133,7 +138,7 @@ class EnhancementReport:
         return write_texts(folder, texts)
 
     def _rank_lines(self, regime: str) -> list[str]:
-        by_measure = {name: _ranks(self.rows, regime, name) for name in self.metrics}
+        by_measure = {name: average_ranks(self.rows, regime, name) for name in self.metrics}
         methods = list(next(iter(by_measure.values()))[0])
         if not methods:
             return ["No data set is complete."]
@@ -158,7 +163,7 @@ class EnhancementReport:
             for title, names in (("chosen on", True), ("others", False)):
                 ratios = {
                     key: ratio
-                    for key, ratio in _ratios(self.rows, regime).items()
+                    for key, ratio in ratios_of(self.rows, regime).items()
                     if (key[0] in DEVELOPED_ON) == names
                 }
                 if not ratios:
@@ -175,7 +180,7 @@ class EnhancementReport:
     def _baseline_lines(self) -> list[str]:
         lines = ["| regime | method | " + " | ".join(_BASELINES) + " |", "|---" * 5 + "|"]
         for regime in regimes():
-            values = _values(self.rows, regime, "chebyshev")
+            values = values_of(self.rows, regime, "chebyshev")
             methods = list(dict.fromkeys(method for _, method in values))
             for method in methods:
                 counts = []
@@ -192,10 +197,11 @@ class EnhancementReport:
         return lines
 
     def _order_lines(self) -> list[str]:
-        means = {regime: _mean_ranks(self.rows, regime, self.metrics) for regime in regimes()}
+        means = {regime: mean_ranks(self.rows, regime, self.metrics) for regime in regimes()}
         lines = []
         names = [regime for regime in regimes() if means[regime]]
-        for first, second in itertools.pairwise(names):
+        ends = [(names[0], names[-1])] if len(names) > 2 else []
+        for first, second in [*itertools.pairwise(names), *ends]:
             shared = [name for name in means[first] if name in means[second]]
             one, two = ([means[regime][name] for name in shared] for regime in (first, second))
             swapped = sum(
@@ -227,7 +233,7 @@ class EnhancementReport:
         lines: list[Sequence[object]] = [["regime", "measure", "data_sets", "method", "rank"]]
         for regime in regimes():
             for name in self.metrics:
-                found, n_sets = _ranks(self.rows, regime, name)
+                found, n_sets = average_ranks(self.rows, regime, name)
                 lines += [[regime, name, n_sets, m, f"{rank:.4f}"] for m, rank in found.items()]
         return csv_text(lines)
 
@@ -245,6 +251,17 @@ _BLEND_TEXT = (
 _BASELINE_TEXT = (
     "Number of data sets and thresholds on which the Chebyshev distance is below that of the "
     "uniform distribution, of the logical labels, and of the mean of the rated rows."
+)
+_GRID_TEXT = (
+    "Each method has the setting, of those that its authors or other publications used, that has "
+    "the smallest Chebyshev distance from the truth (`GRIDS` in `lemll/paper/enhancement_oracle.py`"
+    " lists them). No user can do this. Methods without such settings have only the best scale."
+)
+_OTHERS_TEXT = (
+    "Other libraries, with their default parameters. The same code calibrates the degrees that "
+    "they return, with the same draws of rated rows. The seconds are the sums over the fits; "
+    "Chebyshev distances are means, theirs / ours. Below the table: average ranks over all "
+    "measures, on the data sets and thresholds that the other libraries have."
 )
 
 
@@ -273,6 +290,14 @@ def make_enhancement_report(folder: Path) -> EnhancementReport:
     rows = [
         row for row in read_enhancement(folder) if row.key[:2] in known and row.key.method in labels
     ]
+    foreign = [row for row in read_enhancement(folder, OTHERS_FILE) if row.key[:2] in known]
+    others = tuple(sorted({row.key.method for row in foreign}))
+    clash = sorted(set(others) & set(labels))
+    if clash:
+        raise StoreError(
+            f"{folder / OTHERS_FILE} has rows of {', '.join(clash)}, which the protocol also has; "
+            "give the methods of other libraries other names."
+        )
     if not rows:
         raise StoreError(
             f"{folder / CELLS_FILE} has no finished cell of the protocol beside it; run it (--run)."
@@ -283,66 +308,16 @@ def make_enhancement_report(folder: Path) -> EnhancementReport:
         f"{len(regimes())} regimes. No truth: the default parameters. Rated rows: "
         f"{', '.join(map(str, N_RATED))} random rows are known, the means of {N_DRAWS} draws, "
         "measured on the other rows; every method is calibrated by the same code with the same "
-        "draws (Blend weighs its sources, the others have a scale). Oracle: the scale, or the "
-        "weights of Blend, that fit all rows; this uses the truth and is not a method."
+        "draws (Blend weighs its sources, the others have a scale). The two oracle regimes use "
+        "the true distributions of all rows, so they are not methods. Oracle scale: the scale, or "
+        "the weights of Blend, that fit all rows. Oracle grid: also the best of the published "
+        "settings, chosen by the Chebyshev distance from the truth."
     )
-    order = {name: number for number, name in enumerate(labels)}
+    order = {name: number for number, name in enumerate([*labels, *others])}
     sets = {source.name: number for number, source in enumerate(protocol.datasets)}
 
     def place(key: EnhancementKey) -> tuple[int, float, int]:
         return sets[key.dataset], key.threshold, order[key.method]
 
-    ordered = tuple(sorted(rows, key=lambda row: place(row.key)))
-    return EnhancementReport(ordered, protocol.metrics, settings)
-
-
-Place = tuple[str, float]
-
-
-def _values(
-    rows: Sequence[MeasuredRegime], regime: str, metric: str
-) -> dict[tuple[Place, str], float]:
-    """Return losses by (data set, threshold) and method; similarities are negated."""
-    sign = -1 if METRICS[metric].greater_is_better else 1
-    return {
-        ((row.key.dataset, row.key.threshold), row.key.method): sign * row.metrics[metric]
-        for row in rows
-        if row.key.regime == regime
-    }
-
-
-def _ranks(
-    rows: Sequence[MeasuredRegime], regime: str, metric: str
-) -> tuple[dict[str, float], int]:
-    """Return the average ranks over the complete data sets, and the number of these sets."""
-    values = _values(rows, regime, metric)
-    places = list(dict.fromkeys(place for place, _ in values))
-    counts = Counter(method for _, method in values)
-    methods = [method for method, count in counts.items() if count >= _SHARE * len(places)]
-    by_set: dict[str, list[FloatArray]] = {}
-    for place in places:
-        found = [values.get((place, method), np.nan) for method in methods]
-        if not np.isnan(found).any():
-            by_set.setdefault(place[0], []).append(rankdata(found))
-    if not by_set:
-        return {}, 0
-    means = np.mean([np.mean(ranks, axis=0) for ranks in by_set.values()], axis=0)
-    return dict(zip(methods, means.tolist(), strict=True)), len(by_set)
-
-
-def _mean_ranks(
-    rows: Sequence[MeasuredRegime], regime: str, metrics: Sequence[str]
-) -> dict[str, float]:
-    found = [_ranks(rows, regime, metric)[0] for metric in metrics]
-    return {method: fmean(ranks[method] for ranks in found) for method in found[0]}
-
-
-def _ratios(rows: Sequence[MeasuredRegime], regime: str) -> dict[Place, float]:
-    """Return the Chebyshev distance of the blend, divided by that of the best other method."""
-    values = _values(rows, regime, "chebyshev")
-    ratios = {}
-    for (place, method), value in values.items():
-        others = [v for (where, name), v in values.items() if where == place and name != method]
-        if method == _OURS and others:
-            ratios[place] = value / min(others)
-    return ratios
+    ordered = tuple(sorted([*rows, *foreign], key=lambda row: place(row.key)))
+    return EnhancementReport(ordered, protocol.metrics, settings, others)

@@ -1,0 +1,135 @@
+"""Parts of the report on enhancers: settings chosen with the truth, and other libraries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from statistics import fmean
+
+import numpy as np
+
+from lemll.paper.enhancement_cells import ORACLE_GRID, ORACLE_SCALE, MeasuredRegime, regimes
+from lemll.paper.enhancement_ranks import OURS, mean_ranks, values_of
+
+__all__ = ["grid_lines", "others_lines"]
+
+# The methods of other libraries that lemll also has, under our names. The others have none, so
+# Blend stands beside them.
+_COUNTERPARTS = {
+    "PyLDL FCM": "FCM", "PyLDL KM": "KM", "PyLDL LP": "RELIAB", "PyLDL ML": "ML2",
+    "PyLDL GLLE": "GLLE",
+}  # fmt: skip
+
+
+def grid_lines(rows: Sequence[MeasuredRegime]) -> list[str]:
+    """Tell how much the best published setting adds to the best scale.
+
+    Parameters
+    ----------
+    rows : sequence of MeasuredRegime
+        Rows of the table.
+
+    Returns
+    -------
+    list of str
+        A table in Markdown, with the methods for which the search changed a setting.
+    """
+    lines = [
+        "| method | own parameters are best in | most frequent other setting | mean ratio of "
+        "Chebyshev to that with the best scale alone | smallest ratio | CPU seconds of a "
+        "search |",
+        "|---" * 6 + "|",
+    ]
+    plain = values_of(rows, ORACLE_SCALE, "chebyshev")
+    for method in dict.fromkeys(row.key.method for row in rows):
+        found = {
+            (row.key.dataset, row.key.threshold): row
+            for row in rows
+            if row.key.method == method and row.key.regime == ORACLE_GRID
+        }
+        ratios = [
+            row.metrics["chebyshev"] / plain[place, method]
+            for place, row in found.items()
+            if plain.get((place, method))
+        ]
+        others = Counter(row.setting for row in found.values() if row.setting)
+        if not ratios or not others:
+            continue
+        # Of settings that are chosen equally often, the first in the alphabet.
+        often, count = min(others.items(), key=lambda item: (-item[1], item[0]))
+        seconds = fmean(row.seconds for row in found.values())
+        lines.append(
+            f"| {method} | {len(found) - others.total()} / {len(found)} | {often} ({count}) "
+            f"| {fmean(ratios):.3f} | {min(ratios):.3f} | {seconds:.1f} |"
+        )
+    return lines
+
+
+def others_lines(
+    rows: Sequence[MeasuredRegime], others: Sequence[str], metrics: Sequence[str]
+) -> list[str]:
+    """Compare methods of other libraries with ours: CPU time, distances and ranks.
+
+    Parameters
+    ----------
+    rows : sequence of MeasuredRegime
+        Rows of the table.
+    others : sequence of str
+        The methods of other libraries.
+    metrics : sequence of str
+        The measures of the ranks.
+
+    Returns
+    -------
+    list of str
+        A table and a list in Markdown.
+    """
+    shown = [regimes()[0], regimes()[2], ORACLE_SCALE]
+    values = {regime: values_of(rows, regime, "chebyshev") for regime in shown}
+    seconds = {
+        (row.key[:2], row.key.method): row.seconds for row in rows if row.key.regime == regimes()[0]
+    }
+    lines = [
+        "| method | beside | data sets | fits | its CPU seconds | ours | ratio of CPU | "
+        + " | ".join(f"Chebyshev, {regime}" for regime in shown)
+        + " |",
+        "|---" * (7 + len(shown)) + "|",
+    ]
+    for method in others:
+        ours = _COUNTERPARTS.get(method, OURS)
+        places = [
+            place
+            for place, name in seconds
+            if name == method
+            and all((place, m) in values[r] for m in (method, ours) for r in shown)
+        ]
+        if not places:
+            continue
+        theirs, our = (sum(seconds[place, m] for place in places) for m in (method, ours))
+        ratios = [
+            f"{fmean(values[r][p, method] for p in places):.4f} / "
+            f"{fmean(values[r][p, ours] for p in places):.4f}"
+            for r in shown
+        ]
+        lines.append(
+            f"| {method} | {ours} | {len({place[0] for place in places})} | {len(places)} "
+            f"| {theirs:.2f} | {our:.2f} | {theirs / our if our else np.inf:.1f} "
+            f"| {' | '.join(ratios)} |"
+        )
+    return [*lines, "", *_shared_rank_lines(rows, others, metrics)]
+
+
+def _shared_rank_lines(
+    rows: Sequence[MeasuredRegime], others: Sequence[str], metrics: Sequence[str]
+) -> list[str]:
+    """Rank all methods where those of the other libraries are done."""
+    done = {row.key[:2] for row in rows if row.key.method in others}
+    rows = [row for row in rows if row.key[:2] in done]
+    lines = []
+    # The other libraries have no grid.
+    for regime in regimes()[:-1]:
+        means = mean_ranks(rows, regime, metrics)
+        names = sorted(means, key=lambda name: means[name])
+        ranked = ", ".join(f"{name} {means[name]:.2f}" for name in names)
+        lines += [f"- {regime}: {ranked}"] if names else []
+    return lines
