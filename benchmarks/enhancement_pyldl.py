@@ -2,12 +2,12 @@
 
     python -m benchmarks.enhancement_pyldl [DATA_SET ...] [--methods NAME ...] [--cap SECONDS]
 
-PyLDL (python-ldl 0.1.0) runs in its own environment, as in `bench_enhancers`, one process per data
-set and method, on one thread, with its default parameters and the seed 0. lemll calibrates and
+PyLDL (python-ldl 0.1.0) runs in its own environment, as in `bench_enhancers`, one process per
+method, on one thread, with its default parameters and the seed 0. lemll calibrates and
 measures the degrees that it returns: with ``normalization="sum"`` the scale is a power of them. If
 they come from a softmax, as they do in PyLDL, this is the same as a scale before the softmax. What
-is in the file is not run again. A fit that takes more than the cap is left out, and so are the
-other thresholds of its data set.
+is in the file is not run again. A fit that takes more than the cap stops the method, so give the
+data sets in the order of their size.
 """
 
 from __future__ import annotations
@@ -38,28 +38,28 @@ from lemll.paper.enhancement_cells import (
 
 FOLDER = Path(__file__).parents[1] / "results" / "enhancement"
 METHODS = ("FCM", "KM", "LP", "ML", "GLLE", "LEVI", "LIBLE", "ConLE")
-SMALL = ("SJAFFE", "Natural_Scene", "SBU_3DFE", "Yeast_spoem", "Yeast_alpha")
+SMALL = ("SJAFFE", "Yeast_spoem", "Natural_Scene", "SBU_3DFE", "Yeast_alpha")
 CAP = 120
+Job = tuple[str, float]
 
-# One result per line, so that what is done before the cap counts.
+# The import costs more than most fits, so one process does all fits of a method. It prints one
+# line per result, so that what is done before the cap counts.
 THEIRS = """
-import json, resource, sys, time
+import json, resource, time
 import numpy as np
 import keras
 from pyldl.algorithms import {name}
-data = np.load({path!r})
-X = data["X"]
-for threshold in {thresholds!r}:
-    Y = data[f"Y{{threshold:g}}"].astype(np.float32)
+for path, key, out in {jobs!r}:
+    data = np.load(path)
+    X, Y = data["X"], data[key].astype(np.float32)
     used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
-    resource.setrlimit(resource.RLIMIT_CPU, (int(used) + {cap} + 1, int(used) + {cap} + 9))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(used) + {cap} + 1, -1))
     keras.utils.set_random_seed(0)
     cpu = time.process_time()
     D = {name}().fit(X, Y).transform()
     cpu = time.process_time() - cpu
-    out = {out!r} + f"_{{threshold:g}}.npy"
     np.save(out, np.asarray(D, dtype=np.float64))
-    print(json.dumps([threshold, cpu, out]), flush=True)
+    print(json.dumps([out, cpu]), flush=True)
 """
 
 
@@ -85,51 +85,66 @@ class Degrees(BaseEnhancer):
         return np.asarray(self.degrees, dtype=np.float64)
 
 
-def theirs(
-    python: str, name: str, dataset: str, thresholds: Sequence[float], cap: int
-) -> list[tuple[float, float, Any]]:
-    """Run a method of PyLDL in one process; return thresholds, CPU seconds and degrees."""
-    OUTPUT.mkdir(exist_ok=True)
-    path = OUTPUT / f"{dataset}_thresholds.npz"
-    data = load_dataset(dataset)
-    X = data.X.toarray() if hasattr(data.X, "toarray") else data.X
-    labels = {f"Y{t:g}": binarize_distribution(np.asarray(data.D), t) for t in thresholds}
-    np.savez(path, X=X, **labels)
+def theirs(python: str, name: str, jobs: Sequence[Job], cap: int) -> Iterator[tuple[Job, float]]:
+    """Run a method of PyLDL in one process; yield what it has done and its CPU seconds."""
     one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     environment = os.environ | one | {"KERAS_BACKEND": "torch"}
     environment.pop("PYTHONPATH", None)
-    code = THEIRS.format(
-        name=name, path=str(path), out=str(OUTPUT / f"pyldl_{name}_{dataset}"), cap=cap,
-        thresholds=list(thresholds),
-    )  # fmt: skip
-    ended = subprocess.run(
-        [python, "-c", code], capture_output=True, text=True, env=environment, check=False
-    )
-    if ended.returncode > 0:
-        print(f"PyLDL {name} on {dataset} failed: {ended.stderr.strip().splitlines()[-1]}")
-    elif ended.returncode < 0:
-        print(f"PyLDL {name} on {dataset} took more than {cap} CPU seconds", flush=True)
-    found = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("[")]
-    return [(threshold, cpu, np.load(out)) for threshold, cpu, out in found]
+    tasks = [(str(_stored(dataset)), f"{t:g}", str(_out(name, dataset, t))) for dataset, t in jobs]
+    code = THEIRS.format(name=name, jobs=tasks, cap=cap)
+    by_out = {task[2]: job for task, job in zip(tasks, jobs, strict=True)}
+    last = ""
+    with subprocess.Popen(
+        [python, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env=environment,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        for line in process.stdout:
+            last = line.strip() or last
+            if line.startswith('["'):
+                out, cpu = json.loads(line)
+                yield by_out[out], cpu
+    if process.returncode > 0:
+        print(f"PyLDL {name} failed: {last}", flush=True)
+    elif process.returncode < 0:
+        print(f"PyLDL {name} was stopped: a fit took more than {cap} CPU seconds", flush=True)
+
+
+def _out(name: str, dataset: str, threshold: float) -> Path:
+    return OUTPUT / f"pyldl_{name}_{dataset}_{threshold:g}.npy"
+
+
+def _stored(dataset: str) -> Path:
+    """Write the features and the labels of all thresholds for the other environment."""
+    OUTPUT.mkdir(exist_ok=True)
+    path = OUTPUT / f"{dataset}_thresholds.npz"
+    if not path.exists():
+        data = load_dataset(dataset)
+        X = data.X.toarray() if hasattr(data.X, "toarray") else data.X
+        thresholds = enhancement_protocol(FOLDER).thresholds
+        labels = {f"{t:g}": binarize_distribution(np.asarray(data.D), t) for t in thresholds}
+        np.savez(path, X=X, **labels)
+    return path
 
 
 def measured(
-    name: str, dataset: str, found: Sequence[tuple[float, float, Any]], metrics: Sequence[str]
+    name: str, job: Job, seconds: float, metrics: Sequence[str]
 ) -> Iterator[MeasuredRegime]:
     """Calibrate and measure degrees by the code of the comparison."""
+    dataset, threshold = job
+    degrees = np.load(_out(name, dataset, threshold))
+    if not np.isfinite(degrees).all() or (degrees < 0).any():
+        print(f"PyLDL {name} on {dataset}, {threshold:g}: its degrees are not a distribution")
+        return
     data = load_dataset(dataset)
     D = np.asarray(data.D)
-    for threshold, seconds, degrees in found:
-        if not np.isfinite(degrees).all() or (degrees < 0).any():
-            print(f"PyLDL {name} on {dataset}, {threshold:g}: its degrees are not a distribution")
-            continue
-        with warnings.catch_warnings():
-            # Scales at the end of the range are results here.
-            warnings.simplefilter("ignore", UserWarning)
-            fitted = Degrees(degrees).fit(data.X, binarize_distribution(D, threshold))
-            for regime, values in measure_fitted(fitted, D, metrics):
-                key = EnhancementKey(dataset, threshold, f"PyLDL {name}", regime)
-                yield MeasuredRegime(key, values, seconds)
+    with warnings.catch_warnings():
+        # Scales at the end of the range are results here.
+        warnings.simplefilter("ignore", UserWarning)
+        fitted = Degrees(degrees).fit(data.X, binarize_distribution(D, threshold))
+        for regime, values in measure_fitted(fitted, D, metrics):
+            key = EnhancementKey(dataset, threshold, f"PyLDL {name}", regime)
+            yield MeasuredRegime(key, values, seconds)
 
 
 def main() -> None:
@@ -137,22 +152,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("datasets", nargs="*", default=SMALL)
     parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
+    parser.add_argument("--thresholds", nargs="+", type=float, help="by default all")
     parser.add_argument("--cap", type=int, default=CAP, help="largest CPU seconds of a fit")
     given = parser.parse_args()
     data_dir()
     protocol = enhancement_protocol(FOLDER)
     python = side_python("pyldl", "LEMLL_PYLDL_PYTHON", REQUIREMENTS)
     rows = {row.key: row for row in read_enhancement(FOLDER, OTHERS_FILE)}
+    done = {(row.key.dataset, row.key.threshold, row.key.method) for row in rows.values()}
     for name in given.methods:
-        for dataset in given.datasets:
-            mine = dataset, f"PyLDL {name}"
-            done = {key.threshold for key in rows if (key.dataset, key.method) == mine}
-            todo = [t for t in protocol.thresholds if t not in done]
-            found = theirs(python, name, dataset, todo, given.cap) if todo else []
-            rows |= {row.key: row for row in measured(name, dataset, found, protocol.metrics)}
+        jobs = [
+            (dataset, threshold)
+            for dataset in given.datasets
+            for threshold in given.thresholds or protocol.thresholds
+            if (dataset, threshold, f"PyLDL {name}") not in done
+        ]
+        for job, seconds in theirs(python, name, jobs, given.cap) if jobs else ():
+            rows |= {row.key: row for row in measured(name, job, seconds, protocol.metrics)}
             write_enhancement(FOLDER, OTHERS_FILE, rows.values(), protocol.metrics)
-            seconds = [round(cpu, 2) for _, cpu, _ in found]
-            print(f"PyLDL {name} on {dataset}: {seconds} CPU seconds", flush=True)
+            print(f"PyLDL {name} on {job[0]}, {job[1]:g}: {seconds:.2f} CPU seconds", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +13,13 @@ from scipy.stats import kendalltau
 
 from lemll.comparison import ComparisonTable, critical_difference
 from lemll.exceptions import StoreError
-from lemll.experiments import csv_text, write_texts
+from lemll.experiments import Protocol, csv_text, write_texts
 from lemll.metrics import METRICS
 from lemll.paper.enhancement import enhancement_protocol
 from lemll.paper.enhancement_cells import (
     N_DRAWS,
     N_RATED,
+    ORACLE_GRID,
     OTHERS_FILE,
     RATED_MEAN,
     EnhancementKey,
@@ -25,6 +27,7 @@ from lemll.paper.enhancement_cells import (
     read_enhancement,
     regimes,
 )
+from lemll.paper.enhancement_oracle import GRIDS
 from lemll.paper.enhancement_ranks import OURS, average_ranks, mean_ranks, ratios_of, values_of
 from lemll.paper.enhancement_sections import grid_lines, others_lines
 from lemll.paper.prediction_cells import CELLS_FILE
@@ -302,16 +305,18 @@ def make_enhancement_report(folder: Path) -> EnhancementReport:
         raise StoreError(
             f"{folder / CELLS_FILE} has no finished cell of the protocol beside it; run it (--run)."
         )
-    done = {row.key[:3] for row in rows} & planned
+    counts = Counter(row.key[:3] for row in rows)
+    done = [key for key in planned if counts[key] == len(regimes())]
     settings = (
-        f"{len(done)} of {len(planned)} planned fits are done, each measured in "
+        f"{len(done)} of {len(planned)} planned fits are done in all "
         f"{len(regimes())} regimes. No truth: the default parameters. Rated rows: "
         f"{', '.join(map(str, N_RATED))} random rows are known, the means of {N_DRAWS} draws, "
         "measured on the other rows; every method is calibrated by the same code with the same "
         "draws (Blend weighs its sources, the others have a scale). The two oracle regimes use "
         "the true distributions of all rows, so they are not methods. Oracle scale: the scale, or "
         "the weights of Blend, that fit all rows. Oracle grid: also the best of the published "
-        "settings, chosen by the Chebyshev distance from the truth."
+        "settings, chosen by the Chebyshev distance from the truth, on data sets and thresholds "
+        "where all methods that have such settings are searched."
     )
     order = {name: number for number, name in enumerate([*labels, *others])}
     sets = {source.name: number for number, source in enumerate(protocol.datasets)}
@@ -319,5 +324,22 @@ def make_enhancement_report(folder: Path) -> EnhancementReport:
     def place(key: EnhancementKey) -> tuple[int, float, int]:
         return sets[key.dataset], key.threshold, order[key.method]
 
-    ordered = tuple(sorted([*rows, *foreign], key=lambda row: place(row.key)))
+    shown = [*_searched_everywhere(rows, protocol), *foreign]
+    ordered = tuple(sorted(shown, key=lambda row: place(row.key)))
     return EnhancementReport(ordered, protocol.metrics, settings, others)
+
+
+def _searched_everywhere(
+    rows: Sequence[MeasuredRegime], protocol: Protocol
+) -> list[MeasuredRegime]:
+    """Drop the regime with settings where a method that has some is not searched yet."""
+    wanted = {spec.label for spec in protocol.methods if spec.method in GRIDS}
+    found: dict[tuple[str, float], set[str]] = {}
+    for row in rows:
+        if row.key.regime == ORACLE_GRID:
+            found.setdefault((row.key.dataset, row.key.threshold), set()).add(row.key.method)
+    return [
+        row
+        for row in rows
+        if row.key.regime != ORACLE_GRID or wanted <= found[row.key.dataset, row.key.threshold]
+    ]
