@@ -145,3 +145,12 @@ def test_a_cluster_without_rows_keeps_its_mean():
     X = np.repeat([[0.0, 1.0], [2.0, 3.0]], 20, axis=0)
     means = cluster_means(X, 15, np.random.default_rng(0))
     np.testing.assert_array_equal(np.unique(means.round(12), axis=0), [[0, 1], [2, 3]])
+
+
+def test_landmarks_of_wide_rows_stay_sparse():
+    X = sparse.random_array((60, 1_000_000), density=2e-5, format="csr", rng=0)
+    Y = (np.random.RandomState(0).rand(60, 3) < 0.4).astype(int)
+    model = LEMLL(kernel="rbf", approximation="nystroem", n_components=20).fit(X, Y)
+    # As dense rows, the landmarks would take 160 MB.
+    assert sparse.issparse(model.X_fit_)
+    assert model.X_fit_.shape == (20, 1_000_000)

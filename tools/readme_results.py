@@ -29,7 +29,7 @@ def results_table() -> str:
     first = shown[SHOWN[0]]
     order = sorted(learners, key=lambda name: float(first[header.index(name)] or "inf"))
     made = [
-        f"Average ranks on {sets} data sets (1 is best; empty: no probabilities):",
+        f"Average ranks on random halves of {sets} data sets (1 is best; empty: no probabilities):",
         "",
         f"| learner | {' | '.join(shown)} |",
         "|---" * (len(shown) + 1) + "|",

@@ -27,7 +27,7 @@ PLAN = """
 experiment = "prediction"
 datasets = [{datasets}]
 control = "TagPredictor"
-metrics = ["average_precision", "ranking_loss", "macro_f1", "log_loss"]
+metrics = ["average_precision", "ranking_loss", "macro_f1", "micro_f1", "log_loss"]
 [splits]
 n_splits = 2
 [methods.TagPredictor]
@@ -66,6 +66,7 @@ def measured(key: CellKey) -> MeasuredCell:
         "average_precision": found,
         "ranking_loss": 1 - found,
         "macro_f1": f1,
+        "micro_f1": found,
         # LEMLL has no probabilities.
         "log_loss": None if key.method == "LEMLL" else 1 - found,
     }
@@ -133,13 +134,13 @@ def test_f1_is_that_of_the_variant_with_thresholds(folder):
     # The variant has .3 everywhere. BR has .2 + .01 place + .001 split, LEMLL .1 less.
     assert (row["TagPredictor"], row["BR"], row["LEMLL"]) == ("1.00", "2.00", "3.00")
     assert "TagPredictor (F1)" not in row
-    assert "has thresholds for this measure" in report.settings
+    assert "has thresholds for this measure (the methods TagPredictor (F1) and" in report.settings
 
 
 def test_the_sentence_counts_the_measures_with_the_best_rank(folder):
     begin, _, measures = make_best_report(folder).best().partition(": ")
-    assert begin == "TagPredictor has the best average rank by 4 of 4 measures"
-    expected = {"Average precision", "Ranking loss", "Macro F1", "Log loss"}
+    assert begin == "TagPredictor has the best average rank by 5 of 5 measures"
+    expected = {"Average precision", "Ranking loss", "Macro F1", "Micro F1", "Log loss"}
     assert set(measures.rstrip(".").split(", ")) == expected
     worse = [
         dataclasses.replace(cell, metrics={**cell.metrics, "average_precision": 0.1})
@@ -149,7 +150,7 @@ def test_the_sentence_counts_the_measures_with_the_best_rank(folder):
     ]
     write_cells(folder, worse)
     sentence = make_best_report(folder).best()
-    assert sentence.startswith("TagPredictor has the best average rank by 3 of 4 measures: ")
+    assert sentence.startswith("TagPredictor has the best average rank by 4 of 5 measures: ")
     assert "Average precision" not in sentence
 
 
@@ -320,9 +321,11 @@ def test_the_control_is_beside_the_printed_figures_of_the_field(
 
 def test_the_published_figures_of_the_field_are_complete():
     cells = published_field()
+    assert len(cells) == 2100
     assert len({cell.method for cell in cells}) == 28
     assert len({cell.dataset for cell in cells}) == 13
     assert all(0 <= cell.value <= 1 for cell in cells)
-    assert {cell.metric for cell in cells} <= set(METRICS)
+    assert len({cell.metric for cell in cells} & set(METRICS)) == 6
+    assert not [c for c in cells if c.metric == "one_error" and c.method in ("LP", "CC", "SSM")]
     # Runs that did not end are left out, not counted as zero.
     assert not [c for c in cells if c.metric == "average_precision" and c.value == 0]

@@ -28,7 +28,7 @@ from lemll.exceptions import ModelFileError
 from lemll.models import TableModel, fit_table, read_metadata
 from lemll.models.files import _checksum
 from lemll.models.trusted import TRUSTED
-from lemll.predictors.blend.members import _unit_or_scaled
+from lemll.predictors.blend.members import _row_maps
 from lemll.tables import Table, read_table
 
 LEARNERS = [
@@ -102,7 +102,7 @@ def test_a_pipeline_of_texts_comes_back(learner, tmp_path):
 
 def test_every_scaling_of_a_blend_comes_back(tmp_path):
     X = sparse.random(30, 5, density=0.5, random_state=0, format="csr")
-    for number, rows in enumerate(_unit_or_scaled(X)):
+    for number, rows in enumerate(_row_maps(X)):
         model = BinaryRelevance().fit(X, (X.toarray() > 0)[:, :2].astype(int))
         model.scaling = rows
         lemll.save(model, tmp_path / f"{number}.lemll")

@@ -125,8 +125,17 @@ def test_marks_with_both_values_or_two_signs():
     np.testing.assert_array_equal(found.Y, [[0], [0], [1]])
     # A column of 0 and empty cells marks nothing, and 0 does not mean that the label applies.
     np.testing.assert_array_equal(split_table(table(sea=["0", None]), spec).Y, [[0], [0]])
-    with pytest.raises(LemllError, match="row 1 of label column 'sea' must be 0/1"):
+    with pytest.raises(LemllError, match="'sea' must have one sign, such as x.*got 'o', 'x'; mend"):
         split_table(table(sea=["x", "o", None]), spec)
+    for sign in ("-", -1, "none", "Nein"):
+        with pytest.raises(LemllError, match="must have one sign, such as x"):
+            split_table(table(sea=[sign, None]), spec)
+
+
+def test_new_rows_need_no_mark_of_a_label():
+    spec = LabelSpec(labels=("sea", "sky"), untagged="none")
+    Y, _ = truth_of(table(sea=[None, None], sky=["x", None]), spec, ("sea", "sky"))
+    np.testing.assert_array_equal(Y, [[0, 1], [0, 0]])
 
 
 def test_a_specification_survives_json():

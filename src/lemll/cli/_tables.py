@@ -205,7 +205,7 @@ def say_notes(table: Table) -> None:
 
 
 def say_labels(table: Table, spec: LabelSpec, *, ids: str | None, ignore: Sequence[str]) -> None:
-    """Say how many labels are unknown, and which features look like labels."""
+    """Say which labels are unknown or only mark rows, and which features look like labels."""
     Y, names = read_truth(table, spec)
     unknown = np.isnan(Y)
     if unknown.any():
@@ -213,13 +213,16 @@ def say_labels(table: Table, spec: LabelSpec, *, ids: str | None, ignore: Sequen
             f"{int(unknown.sum())} of {Y.size} cells of labels are unknown; "
             f"{int(unknown.all(axis=1).sum())} of {len(Y)} rows have no known label"
         )
-    if spec.labels and (only := [name for name, y in zip(names, Y.T, strict=True) if _one(y)]):
-        say(
-            f"the known cells of these labels are all the same: {', '.join(only[:_MOST_OTHERS])}; "
-            "if the file only marks the labels that apply, pass --untagged none"
-        )
     if not spec.labels:
         return
+    marked = [name for name, y in zip(names, Y.T, strict=True) if _only_relevant(y)]
+    if marked and spec.untagged is None:
+        more = f" and {len(marked) - _SHOWN_LABELS} more" if len(marked) > _SHOWN_LABELS else ""
+        say(
+            f"all known cells of these labels say that the label applies: "
+            f"{', '.join(marked[:_SHOWN_LABELS])}{more}; if the file only marks the labels that "
+            "apply, pass --untagged none"
+        )
     used = {*spec.labels, *ignore, ids}
     # A survey of a wide table takes long, and labels have two values.
     two = [name for name, cells in table.frame.items() if name not in used and _has_two(cells)]
@@ -233,7 +236,7 @@ def say_labels(table: Table, spec: LabelSpec, *, ids: str | None, ignore: Sequen
             )
 
 
-def _one(y: FloatArray) -> bool:
+def _only_relevant(y: FloatArray) -> bool:
     """Tell whether the known cells of a label with unknown cells are all relevant."""
     unknown = np.isnan(y)
     return bool(unknown.any() and (y[~unknown] == 1).all())

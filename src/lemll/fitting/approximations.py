@@ -4,8 +4,8 @@ Nystroem features use m landmark rows l_j: with :math:`K_{mm} = Q \Lambda Q^\top
 :math:`z(x) = \Lambda^{-1/2} Q^\top (k(l_j, x))_j`. Fourier features approximate the Gaussian kernel
 by :math:`\sqrt{2/m}\,(\cos \omega_j^\top x, \sin \omega_j^\top x)` with m/2 random frequencies.
 With such features Eq. (9) is a linear problem: its time and memory grow with n, not with n^2.
-For the Gaussian kernel, Nystroem features approximate only what its first-order part leaves
-(`lemll.fitting.first_order`), and the landmarks are means of clusters of rows.
+For the Gaussian kernel of rows with few columns, Nystroem features approximate only what its
+first-order part leaves (`lemll.fitting.first_order`), and the landmarks are means of clusters.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ APPROXIMATIONS = ("nystroem", "fourier")
 SMALLEST_EIGENVALUE = 1e-10
 # Up to this many rows, the gap to the exact kernel is computed from all kernel values.
 MOST_EXACT_GAP_ROWS = 20_000
-# The first-order part of the Gaussian kernel has one feature per column. It is used up to this many
-# columns per landmark, so that `n_components` limits the memory of any rows.
+# The first-order part of the Gaussian kernel has one feature per column, and means of clusters are
+# dense rows. Both are used up to this many columns per landmark, so that `n_components` limits the
+# memory.
 COLUMNS_PER_LANDMARK = 2
 
 
@@ -176,9 +177,10 @@ def _nystroem(
     if split:
         mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
         evaluated = FirstOrderKernel(kernel.gamma, mean)
-    if kernel.name == "rbf" and n_landmarks < X.shape[0]:
+    if split:
         landmarks: Features = cluster_means(X, n_landmarks, generator)
     else:
+        # Means of wide sparse rows would be dense.
         landmarks = X[np.sort(generator.permutation(X.shape[0])[:n_landmarks])]
     own = evaluated.values(landmarks, landmarks)[:, -landmarks.shape[0] :]
     values, vectors = eigh(_symmetric(own), check_finite=False)

@@ -156,7 +156,8 @@ def make_best_report(folder: Path) -> BestReport:
 
 
 def _control_of(panel: Panel) -> str:
-    return _VARIANTS.get(panel.metric.name, _CONTROL)
+    variant = _VARIANTS.get(panel.metric.name, _CONTROL)
+    return variant if variant in panel.methods else _CONTROL
 
 
 def _of_control(panel: Panel) -> Panel | None:

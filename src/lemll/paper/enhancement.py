@@ -33,6 +33,7 @@ from lemll.paper.enhancement_cells import (
     RATED_MEAN,
     EnhancementKey,
     MeasuredRegime,
+    rated_regime,
     read_enhancement,
     regimes,
     write_enhancement,
@@ -97,6 +98,10 @@ def run_enhancement(
         label = cell.method.label
         place = cell.source.name, float(cell.setting.threshold or 0.0), label
         missing = [name for name in regimes() if EnhancementKey(*place, name) not in rows]
+        # The first method also gives the mean of the rated rows.
+        if label == protocol.methods[0].label:
+            baseline = EnhancementKey(*place[:2], RATED_MEAN, rated_regime(N_RATED[0]))
+            missing = missing or [rated_regime(N_RATED[0])] * (baseline not in rows)
         if missing and (not methods or label in methods):
             todo.setdefault((cell.source.name, label), []).append((cell, missing))
     parallel = joblib.Parallel(n_jobs, return_as="generator_unordered", pre_dispatch=n_jobs)
@@ -155,7 +160,7 @@ def _measure_cell(
         yield row(cell.method.label, regime, metrics)
     if cell.method.label == protocol.methods[0].label:
         for number in N_RATED:
-            regime = f"{number} rated rows"
+            regime = rated_regime(number)
             yield row(RATED_MEAN, regime, _over_draws(_mean_of_rated, number, D, protocol.metrics))
     if ORACLE_GRID in missing:
         yield _measure_grid(protocol, cell, enhancer, (dataset.X, Y, D), seconds)
@@ -204,7 +209,7 @@ def measure_fitted(
     Parameters
     ----------
     enhancer : BaseEnhancer
-        A fitted enhancer. It is calibrated.
+        A fitted enhancer that is not calibrated yet. This function calibrates it.
     D : ndarray of shape (n_samples, n_labels)
         The true distributions.
     metrics : sequence of str
@@ -224,9 +229,9 @@ def measure_fitted(
     if NO_TRUTH in names:
         yield NO_TRUTH, _measure(D, enhancer.label_distribution_, everything, metrics)
     for number in N_RATED:
-        if f"{number} rated rows" in names:
+        if rated_regime(number) in names:
             found = _over_draws(partial(calibrated, enhancer), number, D, metrics)
-            yield f"{number} rated rows", found
+            yield rated_regime(number), found
     if ORACLE_SCALE in names:
         yield ORACLE_SCALE, _measure(D, with_truth(enhancer, D), everything, metrics)
 

@@ -23,6 +23,7 @@ __all__ = [
     "RATED_MEAN",
     "EnhancementKey",
     "MeasuredRegime",
+    "rated_regime",
     "read_enhancement",
     "regimes",
     "write_enhancement",
@@ -43,8 +44,12 @@ _FIXED = ("dataset", "threshold", "method", "regime")
 
 def regimes() -> tuple[str, ...]:
     """Return the names of the regimes: no truth, rated rows, the truth in view."""
-    rated = (f"{number} rated rows" for number in N_RATED)
-    return (NO_TRUTH, *rated, ORACLE_SCALE, ORACLE_GRID)
+    return (NO_TRUTH, *map(rated_regime, N_RATED), ORACLE_SCALE, ORACLE_GRID)
+
+
+def rated_regime(number: int) -> str:
+    """Return the name of the regime with a number of rated rows."""
+    return f"{number} rated rows"
 
 
 class EnhancementKey(NamedTuple):

@@ -37,7 +37,8 @@ GRIDS: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "KM": {"kernel": ("linear", "rbf"), "normalization": ("sum", "sigmoid", "softmax")},
     "FCM": {"n_clusters": (3, 50), "normalization": ("sum", "softmax")},
 }
-# While settings are compared, this number of rows fits the scale. The winner uses all rows.
+# While settings are compared, at least this many rows, evenly spaced, fit the scale. The winner
+# uses all rows.
 _SCALE_ROWS = 500
 
 
@@ -67,7 +68,8 @@ def best_of_grid(
     Parameters
     ----------
     enhancer : BaseEnhancer
-        A fitted enhancer. The settings change its parameters. Its own ones also take part.
+        A fitted enhancer, which is calibrated here. Copies of it get the settings. Its own
+        parameters also take part.
     grid : mapping of str to tuple
         The values of each parameter.
     X : ndarray or csr_array of shape (n_samples, n_features)

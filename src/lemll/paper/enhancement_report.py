@@ -22,7 +22,6 @@ from lemll.paper.enhancement_cells import (
     ORACLE_GRID,
     OTHERS_FILE,
     RATED_MEAN,
-    EnhancementKey,
     MeasuredRegime,
     read_enhancement,
     regimes,
@@ -54,14 +53,14 @@ class EnhancementReport:
         The measures, in the order of the protocol.
     settings : str
         What was planned and what is done.
-    others : tuple of str
-        The methods of other libraries.
+    others : tuple of MeasuredRegime
+        Rows of methods of other libraries. They take part only in a section of their own.
     """
 
     rows: tuple[MeasuredRegime, ...]
     metrics: tuple[str, ...]
     settings: str
-    others: tuple[str, ...] = ()
+    others: tuple[MeasuredRegime, ...] = ()
 
     @property
     def table(self) -> ComparisonTable:
@@ -262,9 +261,11 @@ _GRID_TEXT = (
 )
 _OTHERS_TEXT = (
     "Other libraries, with their default parameters. The same code calibrates the degrees that "
-    "they return, with the same draws of rated rows. The seconds are the sums over the fits; "
-    "Chebyshev distances are means, theirs / ours. Below the table: average ranks over all "
-    "measures, on the data sets and thresholds that the other libraries have."
+    "they return, with the same draws of rated rows. The seconds are the sums over the fits; they "
+    "were not measured side by side (`python -m benchmarks enhancers` does that). Chebyshev "
+    "distances are means, theirs / ours. Below the table: average ranks over all measures, on the "
+    "data sets and thresholds that the other libraries have, of the methods that have three "
+    "quarters of them."
 )
 
 
@@ -293,9 +294,9 @@ def make_enhancement_report(folder: Path) -> EnhancementReport:
     rows = [
         row for row in read_enhancement(folder) if row.key[:2] in known and row.key.method in labels
     ]
-    foreign = [row for row in read_enhancement(folder, OTHERS_FILE) if row.key[:2] in known]
-    others = tuple(sorted({row.key.method for row in foreign}))
-    clash = sorted(set(others) & set(labels))
+    others = [row for row in read_enhancement(folder, OTHERS_FILE) if row.key[:2] in known]
+    foreign = sorted({row.key.method for row in others})
+    clash = sorted(set(foreign) & set(labels))
     if clash:
         raise StoreError(
             f"{folder / OTHERS_FILE} has rows of {', '.join(clash)}, which the protocol also has; "
@@ -305,7 +306,7 @@ def make_enhancement_report(folder: Path) -> EnhancementReport:
         raise StoreError(
             f"{folder / CELLS_FILE} has no finished cell of the protocol beside it; run it (--run)."
         )
-    counts = Counter(row.key[:3] for row in rows)
+    counts = Counter(row.key[:3] for row in rows if row.key.regime in regimes())
     done = [key for key in planned if counts[key] == len(regimes())]
     settings = (
         f"{len(done)} of {len(planned)} planned fits are done in all "
@@ -318,15 +319,19 @@ def make_enhancement_report(folder: Path) -> EnhancementReport:
         "settings, chosen by the Chebyshev distance from the truth, on data sets and thresholds "
         "where all methods that have such settings are searched."
     )
-    order = {name: number for number, name in enumerate([*labels, *others])}
+    order = {name: number for number, name in enumerate([*labels, *foreign])}
     sets = {source.name: number for number, source in enumerate(protocol.datasets)}
 
-    def place(key: EnhancementKey) -> tuple[int, float, int]:
-        return sets[key.dataset], key.threshold, order[key.method]
+    def ordered(rows: Sequence[MeasuredRegime]) -> tuple[MeasuredRegime, ...]:
+        return tuple(
+            sorted(
+                rows,
+                key=lambda row: (sets[row.key.dataset], row.key.threshold, order[row.key.method]),
+            )
+        )
 
-    shown = [*_searched_everywhere(rows, protocol), *foreign]
-    ordered = tuple(sorted(shown, key=lambda row: place(row.key)))
-    return EnhancementReport(ordered, protocol.metrics, settings, others)
+    shown = ordered(_searched_everywhere(rows, protocol))
+    return EnhancementReport(shown, protocol.metrics, settings, ordered(others))
 
 
 def _searched_everywhere(

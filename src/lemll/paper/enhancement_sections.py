@@ -6,9 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
 
-import numpy as np
-
-from lemll.paper.enhancement_cells import ORACLE_GRID, ORACLE_SCALE, MeasuredRegime, regimes
+from lemll.paper.enhancement_cells import (
+    NO_TRUTH,
+    ORACLE_GRID,
+    ORACLE_SCALE,
+    MeasuredRegime,
+    rated_regime,
+    regimes,
+)
 from lemll.paper.enhancement_ranks import OURS, mean_ranks, values_of
 
 __all__ = ["grid_lines", "others_lines"]
@@ -66,16 +71,16 @@ def grid_lines(rows: Sequence[MeasuredRegime]) -> list[str]:
 
 
 def others_lines(
-    rows: Sequence[MeasuredRegime], others: Sequence[str], metrics: Sequence[str]
+    rows: Sequence[MeasuredRegime], others: Sequence[MeasuredRegime], metrics: Sequence[str]
 ) -> list[str]:
     """Compare methods of other libraries with ours: CPU time, distances and ranks.
 
     Parameters
     ----------
     rows : sequence of MeasuredRegime
-        Rows of the table.
-    others : sequence of str
-        The methods of other libraries.
+        Rows of our methods.
+    others : sequence of MeasuredRegime
+        Rows of methods of other libraries.
     metrics : sequence of str
         The measures of the ranks.
 
@@ -84,18 +89,19 @@ def others_lines(
     list of str
         A table and a list in Markdown.
     """
-    shown = [regimes()[0], regimes()[2], ORACLE_SCALE]
-    values = {regime: values_of(rows, regime, "chebyshev") for regime in shown}
+    shown = [NO_TRUTH, rated_regime(10), ORACLE_SCALE]
+    together = [*rows, *others]
+    values = {regime: values_of(together, regime, "chebyshev") for regime in shown}
     seconds = {
-        (row.key[:2], row.key.method): row.seconds for row in rows if row.key.regime == regimes()[0]
+        (row.key[:2], row.key.method): row.seconds for row in together if row.key.regime == NO_TRUTH
     }
     lines = [
-        "| method | beside | data sets | fits | its CPU seconds | ours | ratio of CPU | "
+        "| method | beside | data sets | fits | its CPU seconds | ours | "
         + " | ".join(f"Chebyshev, {regime}" for regime in shown)
         + " |",
-        "|---" * (7 + len(shown)) + "|",
+        "|---" * (6 + len(shown)) + "|",
     ]
-    for method in others:
+    for method in dict.fromkeys(row.key.method for row in others):
         ours = _COUNTERPARTS.get(method, OURS)
         places = [
             place
@@ -113,18 +119,17 @@ def others_lines(
         ]
         lines.append(
             f"| {method} | {ours} | {len({place[0] for place in places})} | {len(places)} "
-            f"| {theirs:.2f} | {our:.2f} | {theirs / our if our else np.inf:.1f} "
-            f"| {' | '.join(ratios)} |"
+            f"| {theirs:.2f} | {our:.2f} | {' | '.join(ratios)} |"
         )
     return [*lines, "", *_shared_rank_lines(rows, others, metrics)]
 
 
 def _shared_rank_lines(
-    rows: Sequence[MeasuredRegime], others: Sequence[str], metrics: Sequence[str]
+    rows: Sequence[MeasuredRegime], others: Sequence[MeasuredRegime], metrics: Sequence[str]
 ) -> list[str]:
     """Rank all methods where those of the other libraries are done."""
-    done = {row.key[:2] for row in rows if row.key.method in others}
-    rows = [row for row in rows if row.key[:2] in done]
+    done = {row.key[:2] for row in others}
+    rows = [*(row for row in rows if row.key[:2] in done), *others]
     lines = []
     # The other libraries have no grid.
     for regime in regimes()[:-1]:

@@ -271,7 +271,11 @@ def seconds_lines(cells: Sequence[MeasuredCell]) -> list[str]:
             seconds = [cell.seconds for cell in cells if cell.key[:2] == (dataset, method)]
             row.append(f"{fmean(seconds):.1f} ({len(seconds)})" if seconds else "")
         lines.append(f"| {dataset} | {' | '.join(row)} |")
-    return ["Mean seconds of a cell, with its tuning (number of cells done).", "", *lines]
+    note = (
+        "Mean seconds of a cell, with its tuning (number of cells done). Variants of a method on "
+        "the same rows may share what does not depend on the variant; the first one takes the time."
+    )
+    return [note, "", *lines]
 
 
 def make_prediction_report(protocol: Protocol, store: Store) -> PredictionReport:

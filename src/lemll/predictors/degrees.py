@@ -79,8 +79,8 @@ class DegreeClassifier(CalibratedProbabilities, MultilabelClassifier):
         check_consistent_length(X, D)
         self._fit_degrees(X, D, weight)
         self._store(coding, np.zeros(D.shape[1]))
-        relevant = (D > 0.5).astype(np.int8)
-        Y = relevant if weight is None else np.where(weight > 0, relevant, UNOBSERVED)
-        self._note_tags(Y)
-        self._warn_unused(Y)
+        # The advice of `predict`, other thresholds, needs labels 0/1.
+        self._mostly_tagged = False
+        if weight is not None:
+            self._warn_unused(np.where(weight > 0, 0, UNOBSERVED))
         return self

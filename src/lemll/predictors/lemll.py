@@ -71,12 +71,12 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         Constant c of the polynomial and the sigmoid kernel.
     approximation : {"nystroem", "fourier"} or None, default=None
         Replace the kernel by explicit features, so that time and memory grow with the number of
-        rows and not with its square. "nystroem" compares rows with landmarks: means of clusters
-        of training rows for the "rbf" kernel, randomly chosen rows for other kernels. For "rbf",
-        the first-order part of the kernel about the mean row is kept exactly, with one feature
-        per column of X, if there are at most 2 `n_components` columns. "fourier" uses random
-        waves; it needs the "rbf" kernel. The certificate `optimality_` then holds for the
-        approximate kernel; `kernel_gap_` for the exact one.
+        rows and not with its square. "nystroem" compares rows with landmarks, which are randomly
+        chosen training rows. For the "rbf" kernel, at most 2 `n_components` columns and fewer
+        landmarks than rows, the landmarks are means of clusters of rows, and the first-order part
+        of the kernel about the mean row is kept exactly, with one feature per column. "fourier"
+        uses random waves; it needs the "rbf" kernel. The certificate `optimality_` then holds for
+        the approximate kernel; `kernel_gap_` for the exact one.
     n_components : int, default=1000
         Number of landmarks or waves. Nystroem uses at most as many landmarks as there are rows.
     random_state : int, default=0

@@ -126,8 +126,10 @@ class TagPredictor(ProbabilityClassifier):
     random_state : int, RandomState or None, default=0
         Seed of the trees. The default gives the same model for the same data.
     memory : None, str or object with the interface of joblib.Memory, default=None
-        Cache of the out-of-fold scores of the members. Most of them do not depend on `optimize`,
-        so a second measure costs only the final fits. It is not used with `max_seconds`.
+        Cache of the out-of-fold scores of the members. With thresholds for another measure ("f1",
+        "micro_f1") a second fit to the same rows costs only the final fits. Fitted forests are not
+        kept, so a fit with a cache fits the random forest once more. It is not used with
+        `max_seconds`.
     callback : callable, optional
         Called with a `BlendProgress` (step, done, expected, elapsed) before each step.
 
@@ -238,7 +240,7 @@ class TagPredictor(ProbabilityClassifier):
         # With a time budget, what a member learns depends on the time, so it cannot be kept.
         if self.memory is None or self.max_seconds is not None:
             return member.learn(task)
-        keep: Callable[..., Learned] = check_memory(self.memory).cache(_learn)
+        keep: Callable[..., Learned] = check_memory(self.memory).cache(_learn_member)
         return keep(member, task.X, task.Y, task.weight, task.folds)
 
     def _members(self, partial: bool) -> dict[str, Member]:
@@ -323,7 +325,7 @@ class TagPredictor(ProbabilityClassifier):
         return np.zeros(n_labels)
 
 
-def _learn(
+def _learn_member(
     member: Member,
     X: Features,
     Y: LabelArray,

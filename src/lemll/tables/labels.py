@@ -28,6 +28,8 @@ _PAIRS = (
     ("n", "y"),
     ("f", "t"),
 )
+# A single sign in a column marks the rows to which a label applies. These would mean the opposite.
+_NEGATIVE = ("-", "-1", "none", "nein", "non", "off", "nan", "null")
 _CANDIDATES = "lemll info FILE shows which columns look like labels"
 
 
@@ -296,13 +298,15 @@ def _label_column(table: Table, name: str, only_marks: bool) -> FloatArray:
     blank = [is_missing(cell) or not str(cell).strip() for cell in cells]
     texts = [None if empty else _plain(cell) for empty, cell in zip(blank, cells, strict=True)]
     known = {text for text in texts if text is not None}
+    if not known and only_marks:
+        return np.zeros(len(texts))
     if not known:
         raise LemllError(
             f"{table.source}: label column {name!r} is empty; leave it out of --labels"
         )
     pair = next((pair for pair in _PAIRS if known <= set(pair)), None)
-    if pair is None and only_marks and len(known) == 1:
-        pair = ("", known.pop())
+    if pair is None and only_marks:
+        pair = ("", _single_mark(table, name, known))
     if pair is None:
         allowed = {text for pair in _PAIRS for text in pair}
         row, odd = next(
@@ -322,6 +326,19 @@ def _label_column(table: Table, name: str, only_marks: bool) -> FloatArray:
         )
     values = {None: 0.0 if only_marks else np.nan, pair[0]: 0.0, pair[1]: 1.0}
     return np.array([values[text] for text in texts])
+
+
+def _single_mark(table: Table, name: str, known: set[str]) -> str:
+    """Return the sign of the rows to which a label applies."""
+    mark = min(known)
+    if len(known) == 1 and mark not in _NEGATIVE:
+        return mark
+    shown = ", ".join(repr(text) for text in sorted(known)[:5])
+    raise LemllError(
+        f"{table.source}: label column {name!r} must have one sign, such as x, in the rows to "
+        f"which the label applies, or 0/1, true/false or yes/no, got {shown}; mend the column, or "
+        "leave --untagged none out if empty cells are unknown"
+    )
 
 
 def _plain(cell: object) -> str:

@@ -211,8 +211,9 @@ class LogisticMember:
 
     def learn(self, task: BlendTask) -> Learned:
         """Try the strengths, from strong to weak, until the log loss of unseen rows has turned."""
-        best = (np.inf, np.zeros(task.Y.shape), _unit_or_scaled(task.X)[0], 1.0)
-        for rows in _unit_or_scaled(task.X):
+        candidates = _row_maps(task.X)
+        best = (np.inf, np.zeros(task.Y.shape), candidates[0], 1.0)
+        for rows in candidates:
             X = rows(task.X)
             lowest = np.inf
             for C in _STRENGTHS:
@@ -235,7 +236,7 @@ class LogisticMember:
         return _Prepared(rows, _Bounded(model))
 
 
-def _unit_or_scaled(X: Features) -> list[_RowMap]:
+def _row_maps(X: Features) -> list[_RowMap]:
     """Return the features to try: scaled columns and, for sparse features, rows of length 1."""
     scaled = fit_scaling("auto", X)
     return [scaled, unit_rows()] if is_sparse(X) else [scaled]

@@ -25,8 +25,7 @@ _WIDTH_STEPS = 3
 # The first round compares the spaces on two folds of at most this many rows.
 _FIRST_ROWS = 600
 _FEW_FOLDS = 2
-# The next round has this many times the rows, and one space in so many takes part in it. A space
-# costs more than three times as much with three times the rows, so a round costs about the same.
+# The next round has this many times the rows, and one third of the spaces take part in it.
 _FACTOR = 3
 
 
@@ -89,7 +88,7 @@ def halve_and_walk(
     points = [GridPoint(a, betas[len(betas) // 2], gammas[len(gammas) // 2]) for a in ends]
     kept = list(spaces)
     for few_rows in rounds:
-        if len(kept) == 1:
+        if len(kept) == 1 or trials.out_of_time():
             break
         scores: list[float] = []
         for space in kept:
@@ -105,6 +104,7 @@ def halve_and_walk(
         if trials.tried and trials.out_of_time():
             break
         _evaluate(trials, space, points)
+        trials.best()  # fails at once if no fold can be judged
     _walk(trials)
 
 

@@ -231,6 +231,7 @@ class PathCV(CalibratedProbabilities):
                     is_over=trials.out_of_time,
                 )
             trials.forget()
+            trials.best()  # fails at once if no fold can be judged
 
     def _final(self, trials: Trials) -> int:
         """Return the index of the best combination, after solving it to `tol_final`.

@@ -132,7 +132,9 @@ class Trials:
         sums = np.where(np.isnan(values), 0.0, values).sum(axis=1)
         counts = (~np.isnan(values)).sum(axis=1)
         found = np.where(counts > 0, sums / np.maximum(counts, 1), -np.inf)
-        self._best_score = float(np.fmax(self._best_score, found[:, 0].max()))  # fmax ignores NaN
+        # fmax ignores NaN, which stays until a fold can be judged.
+        best = found[:, 0].max()
+        self._best_score = float(np.fmax(self._best_score, best if np.isfinite(best) else np.nan))
         return found
 
     def refine(self, places: Sequence[int], tol: float) -> None:
