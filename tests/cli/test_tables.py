@@ -345,6 +345,9 @@ def test_a_table_that_only_marks_the_labels_that_apply(tmp_path):
     text = "a,b,c,sea,sky,sand\n" + "\n".join(lines)
     (tmp_path / "marked.csv").write_text(text, encoding="utf-8")
     (tmp_path / "ones.csv").write_text(text.replace("x", "1"), encoding="utf-8")
+    said = CliRunner().invoke(app, ["info", str(tmp_path / "marked.csv")])
+    assert "may be labels that only mark rows (3; one sign or empty): sea, sky, sand" in said.output
+    assert "--labels sea,sky,sand --untagged none" in said.output.split("next: ")[1]
     command = ["--labels", "sea,sky,sand", "-m", str(tmp_path / "m.lemll"), *FAST]
     said = CliRunner().invoke(app, ["fit", str(tmp_path / "ones.csv"), *command])
     wanted = "all known cells of these labels say that the label applies: sea, sky, sand; if the"
@@ -354,6 +357,7 @@ def test_a_table_that_only_marks_the_labels_that_apply(tmp_path):
         said = CliRunner().invoke(app, ["fit", file, *command, "--untagged", "none"])
         assert said.exit_code == 0, said.output
         assert "all known cells" not in said.output
+        assert "no row has these labels" not in said.output
         measured = CliRunner().invoke(app, ["evaluate", str(tmp_path / "m.lemll"), file, "--json"])
         (score,) = [
             score
@@ -361,6 +365,15 @@ def test_a_table_that_only_marks_the_labels_that_apply(tmp_path):
             if score["measure"] == "average_precision"
         ]
         assert score["value"] > 0.9
+
+
+def test_a_label_that_no_row_has_is_named(tmp_path):
+    lines = [f"{i % 7},{i % 2},0,{'' if i % 3 else 0}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("a,sea,sky,sand\n" + "\n".join(lines), encoding="utf-8")
+    command = ["fit", str(tmp_path / "t.csv"), "--labels", "sea,sky,sand"]
+    said = CliRunner().invoke(app, [*command, "-m", str(tmp_path / "m.lemll"), *FAST])
+    text = "no row has these labels, so they are never predicted: sky, sand; leave them out"
+    assert text in said.output
 
 
 def test_info_counts_the_empty_cells_of_labels(tmp_path):

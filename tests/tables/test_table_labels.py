@@ -125,7 +125,9 @@ def test_marks_with_both_values_or_two_signs():
     np.testing.assert_array_equal(found.Y, [[0], [0], [1]])
     # A column of 0 and empty cells marks nothing, and 0 does not mean that the label applies.
     np.testing.assert_array_equal(split_table(table(sea=["0", None]), spec).Y, [[0], [0]])
-    with pytest.raises(LemllError, match="'sea' must have one sign, such as x.*got 'o', 'x'; mend"):
+    with pytest.raises(
+        LemllError, match="'sea' must have one sign, such as x.*got 'o', 'x'; write"
+    ):
         split_table(table(sea=["x", "o", None]), spec)
     for sign in ("-", -1, "none", "Nein"):
         with pytest.raises(LemllError, match="must have one sign, such as x"):

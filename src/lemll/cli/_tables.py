@@ -215,13 +215,19 @@ def say_labels(table: Table, spec: LabelSpec, *, ids: str | None, ignore: Sequen
         )
     if not spec.labels:
         return
+    never = [
+        name for name, y in zip(names, Y.T, strict=True) if (y == 0).any() and not (y == 1).any()
+    ]
+    if never:
+        say(
+            f"no row has these labels, so they are never predicted: {_listed(never)}; leave them "
+            "out"
+        )
     marked = [name for name, y in zip(names, Y.T, strict=True) if _only_relevant(y)]
     if marked and spec.untagged is None:
-        more = f" and {len(marked) - _SHOWN_LABELS} more" if len(marked) > _SHOWN_LABELS else ""
         say(
-            f"all known cells of these labels say that the label applies: "
-            f"{', '.join(marked[:_SHOWN_LABELS])}{more}; if the file only marks the labels that "
-            "apply, pass --untagged none"
+            f"all known cells of these labels say that the label applies: {_listed(marked)}; if "
+            "the file only marks the labels that apply, pass --untagged none"
         )
     used = {*spec.labels, *ignore, ids}
     # A survey of a wide table takes long, and labels have two values.
@@ -234,6 +240,11 @@ def say_labels(table: Table, spec: LabelSpec, *, ids: str | None, ignore: Sequen
                 f"these columns look like labels and are used as features: {', '.join(others)}; "
                 "name them in --ignore if new rows lack them"
             )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN_LABELS
+    return ", ".join(names[:_SHOWN_LABELS]) + (f" and {more} more" if more > 0 else "")
 
 
 def _only_relevant(y: FloatArray) -> bool:

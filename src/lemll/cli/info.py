@@ -74,7 +74,7 @@ def info(
     options = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
     table = read_data(file, [], options)
     found = survey(table)
-    command = _next_command(file, found)
+    command = _next_command(file, table, found)
     if as_json:
         print_json(
             {
@@ -85,6 +85,7 @@ def info(
                 "look_like_labels": found.label_columns,
                 "look_like_tags": found.tag_columns,
                 "look_like_ids": found.id_columns,
+                "look_like_marks": found.mark_columns,
                 "next": command,
             }
         )
@@ -98,7 +99,7 @@ def info(
 
 
 def _print_columns(console: Console, table: Table, found: Survey) -> None:
-    labels = {*found.label_columns, *found.tag_columns}
+    labels = {*found.label_columns, *found.tag_columns, *found.mark_columns}
     for kind, title in _KINDS.items():
         columns = [c for c in found.columns if c.kind == kind and c.name not in labels]
         if not columns:
@@ -131,6 +132,12 @@ def _print_columns(console: Console, table: Table, found: Survey) -> None:
                 "If an empty cell means that the label does not apply, pass --untagged none.",
                 soft_wrap=True,
             )
+    if found.mark_columns:
+        console.print(
+            f"may be labels that only mark rows ({len(found.mark_columns)}; one sign or empty): "
+            f"{_shortened(found.mark_columns)}; pass them with --labels and --untagged none",
+            soft_wrap=True,
+        )
     if not labels:
         console.print("no column looks like labels: name them with --tags or --labels")
 
@@ -140,7 +147,7 @@ def _shortened(names: list[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f", and {more} more" if more > 0 else "")
 
 
-def _next_command(file: Path, found: Survey) -> str:
+def _next_command(file: Path, table: Table, found: Survey) -> str:
     """Return a command that would fit a model, if the guesses are right."""
     words = ["lemll", "fit", str(file)]
     if found.tag_columns:
@@ -148,6 +155,11 @@ def _next_command(file: Path, found: Survey) -> str:
         names = sorted(found.tag_columns, key=lambda name: name.strip().lower() not in _TAG_NAMES)
         name, sign = names[0], found.tag_columns[names[0]]
         words += ["--tags", name] + (["--sep", sign] if sign not in (";", "list") else [])
+        # The line on this column says what the other choice means.
+        empty = any(map(is_missing, table.frame[name]))
+        words += ["--untagged", "unknown"] if empty else []
+    elif found.mark_columns and not found.label_columns:
+        words += ["--labels", ",".join(found.mark_columns), "--untagged", "none"]
     else:
         words += ["--labels", ",".join(found.label_columns) or "A,B,C"]
     words += ["--id", found.id_columns[0]] if found.id_columns else []

@@ -96,8 +96,9 @@ class Assessment(NamedTuple):
 
     @property
     def mostly_untagged(self) -> bool:
-        """Whether most rows get no label."""
-        return self.n_untagged > self.n_rows / 2
+        """Whether most rows get no label, and less than half as many get one as have one."""
+        n_predicted = self.n_rows - self.n_untagged
+        return self.n_untagged > self.n_rows / 2 and n_predicted < self.n_tagged / 2
 
     @property
     def learned(self) -> bool:

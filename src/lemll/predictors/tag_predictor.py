@@ -223,7 +223,8 @@ class TagPredictor(ProbabilityClassifier):
             learned: dict[str, Learned] = {}
             for name, member in members.items():
                 if learned and clock.seconds_left() <= 0:
-                    break
+                    clock.report(f"{name}: left out, because the time is used up")
+                    continue
                 clock.report(f"{name}: out-of-fold scores")
                 learned[name] = self._learned(member, task)
             self._blend(learned, Y, weight)
@@ -253,15 +254,13 @@ class TagPredictor(ProbabilityClassifier):
         n_jobs = check_n_jobs(self.n_jobs)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         scoring = self.optimize if self.optimize in _RANKINGS else "average_precision"
-        members: dict[str, Member] = {
-            "logistic": LogisticMember(),
-            "extra trees": ForestMember("extra", n_estimators, n_jobs, seed),
-            "LEMLL": LemllMember(scoring),
-        }
-        # A random forest gets its scores from the trees that did not see a row. With unknown cells
-        # there are none, and the forests per label are slow.
+        members: dict[str, Member] = {"logistic": LogisticMember()}
+        # A random forest gets its scores from the trees that did not see a row, so one forest is
+        # enough. With unknown cells there are none, and the forests per label are slow.
         if not partial:
             members["random forest"] = ForestMember("random", n_estimators, n_jobs, seed)
+        members["extra trees"] = ForestMember("extra", n_estimators, n_jobs, seed)
+        members["LEMLL"] = LemllMember(scoring)
         return members
 
     def _folds(self, X: Features, Y: LabelArray) -> list[Any]:

@@ -336,8 +336,8 @@ def _single_mark(table: Table, name: str, known: set[str]) -> str:
     shown = ", ".join(repr(text) for text in sorted(known)[:5])
     raise LemllError(
         f"{table.source}: label column {name!r} must have one sign, such as x, in the rows to "
-        f"which the label applies, or 0/1, true/false or yes/no, got {shown}; mend the column, or "
-        "leave --untagged none out if empty cells are unknown"
+        f"which the label applies, or 0/1, true/false or yes/no, got {shown}; write it in one "
+        "of these ways"
     )
 
 

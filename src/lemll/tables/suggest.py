@@ -19,6 +19,7 @@ _SIGNS = (";", "|", ",")
 # Tags repeat: on average each of them occurs in at least this number of rows.
 _FEWEST_USES = 2
 _LONGEST_TAG = 40
+_LONGEST_MARK = 5
 
 
 class Survey(NamedTuple):
@@ -34,12 +35,15 @@ class Survey(NamedTuple):
         Columns that look like tags, each with what separates them ("list" for lists).
     id_columns : list of str
         Columns whose values all differ and which are no features.
+    mark_columns : list of str
+        Columns with one short sign, such as x, in some rows, and empty cells in the others.
     """
 
     columns: list[Column]
     label_columns: list[str]
     tag_columns: dict[str, str]
     id_columns: list[str]
+    mark_columns: list[str]
 
 
 def survey(table: Table) -> Survey:
@@ -64,7 +68,7 @@ def survey(table: Table) -> Survey:
     ['sea']
     """
     columns = inspect_columns(table.frame)
-    labels, tags, ids = [], {}, []
+    labels, tags, ids, marks = [], {}, [], []
     for column in columns:
         cells = table.frame[column.name]
         sign = _separator(cells)
@@ -72,9 +76,11 @@ def survey(table: Table) -> Survey:
             tags[column.name] = sign
         elif _is_label(table, column.name):
             labels.append(column.name)
+        elif _only_marks(cells):
+            marks.append(column.name)
         elif column.kind == "ignored" and _all_differ(cells):
             ids.append(column.name)
-    return Survey(columns, labels, tags, ids)
+    return Survey(columns, labels, tags, ids, marks)
 
 
 def _is_label(table: Table, name: str) -> bool:
@@ -83,6 +89,13 @@ def _is_label(table: Table, name: str) -> bool:
     except LemllError:
         return False
     return True
+
+
+def _only_marks(cells: MatrixLike) -> bool:
+    """Tell whether a column has one short sign in some rows and nothing in the others."""
+    texts = ["" if is_missing(cell) else str(cell).strip() for cell in cells]
+    signs = set(texts) - {""}
+    return "" in texts and len(signs) == 1 and len(min(signs)) <= _LONGEST_MARK
 
 
 def _all_differ(cells: MatrixLike) -> bool:
