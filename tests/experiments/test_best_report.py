@@ -154,6 +154,25 @@ def test_the_sentence_counts_the_measures_with_the_best_rank(folder):
     assert "Average precision" not in sentence
 
 
+def test_micro_f1_is_that_of_its_own_variant(tmp_path):
+    variant = (
+        '[methods."TagPredictor (micro F1)"]\nmethod = "TagPredictor"\noptimize = "micro_f1"\n'
+    )
+    plan = PLAN.replace("{datasets}", ", ".join(f'"{name}"' for name in SETS))
+    (tmp_path / "plan.toml").write_text(plan + variant, encoding="utf-8")
+    # Without its own thresholds the control would be the last.
+    micro = {"TagPredictor": 0.1, "TagPredictor (F1)": 0.2, "TagPredictor (micro F1)": 0.9}
+    cells = [measured(key) for key in planned_cells(read_protocols(tmp_path))]
+    cells = [
+        dataclasses.replace(
+            cell, metrics={**cell.metrics, "micro_f1": micro.get(cell.key.method, 0.5)}
+        )
+        for cell in cells
+    ]
+    write_cells(tmp_path, cells)
+    assert "Micro F1" in make_best_report(tmp_path).best()
+
+
 def test_a_control_that_is_never_the_best_says_none(folder):
     bad = {"average_precision": 0.0, "ranking_loss": 1.0, "macro_f1": 0.0, "log_loss": 9.0}
     cells = [

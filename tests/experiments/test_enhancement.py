@@ -229,6 +229,18 @@ def test_a_run_continues_where_it_stopped(folder):
     assert [replace(row, seconds=0.0) for row in read_enhancement(folder)] == whole
 
 
+def test_missing_means_of_the_rated_rows_are_run(folder):
+    path = folder / "cells.csv"
+    whole = [replace(row, seconds=0.0) for row in read_enhancement(folder)]
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    gone = "artificial,0.5,Rated mean,20 rated rows,"
+    path.write_text("".join(x for x in lines if not x.startswith(gone)), encoding="utf-8")
+    assert len(read_enhancement(folder)) == len(whole) - 1
+    (cell,) = run_enhancement(folder)
+    assert cell.setting.threshold == 0.5
+    assert [replace(row, seconds=0.0) for row in read_enhancement(folder)] == whole
+
+
 def test_the_report_ranks_counts_and_names_the_sets_that_were_not_chosen_on(folder):
     report = make_enhancement_report(folder)
     summary = report.summary()

@@ -99,10 +99,9 @@ def run_enhancement(
         place = cell.source.name, float(cell.setting.threshold or 0.0), label
         missing = [name for name in regimes() if EnhancementKey(*place, name) not in rows]
         # The first method also gives the mean of the rated rows.
-        if label == protocol.methods[0].label:
-            baseline = EnhancementKey(*place[:2], RATED_MEAN, rated_regime(N_RATED[0]))
-            missing = missing or [rated_regime(N_RATED[0])] * (baseline not in rows)
-        if missing and (not methods or label in methods):
+        baseline = [EnhancementKey(*place[:2], RATED_MEAN, rated_regime(n)) for n in N_RATED]
+        lacks_mean = label == protocol.methods[0].label and not rows.keys() >= set(baseline)
+        if (missing or lacks_mean) and (not methods or label in methods):
             todo.setdefault((cell.source.name, label), []).append((cell, missing))
     parallel = joblib.Parallel(n_jobs, return_as="generator_unordered", pre_dispatch=n_jobs)
     tasks = (joblib.delayed(_measured)(protocol, cells) for cells in todo.values())
@@ -215,7 +214,7 @@ def measure_fitted(
     metrics : sequence of str
         Names of measures.
     wanted : collection of str, optional
-        Names of regimes. By default all but `ORACLE_GRID`.
+        Names of regimes. By default all except `ORACLE_GRID`.
 
     Yields
     ------
