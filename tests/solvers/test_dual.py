@@ -58,7 +58,7 @@ def test_on_the_way_it_is_near_the_truth(make_problem):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_reconciling_leaves_of_the_force_what_it_says(form, make_problem):
+def test_reconciling_leaves_the_ridge_part_of_the_force(form, make_problem):
     d, features = FORMS[form]
     X, Y, W = make_problem(3, d=d)
     Xc = X - X.mean(axis=0)
@@ -75,9 +75,12 @@ def test_reconciling_leaves_of_the_force_what_it_says(form, make_problem):
     theta = V[:-1] if model.n_rows - 1 == d else Xc.T @ V[:-1]
     force, image = model.force(2.0, V, half_dual)
     assert np.vdot(force, image) == pytest.approx(np.square(2 * theta - Xc.T @ half_dual).sum())
-    change, square = model.reconcile(2.0, force)
+    change = model.reconcile(2.0, force)
     left = 2 * theta - Xc.T @ (half_dual + change)
-    assert square == pytest.approx(np.square(left).sum())
+    # With S = share Xc'Xc + alpha I, alpha S^-1 f is left.
+    system = 0.6 * Xc.T @ Xc + 2.0 * np.eye(d)
+    expected = 2.0 * np.linalg.solve(system, 2 * theta - Xc.T @ half_dual)
+    np.testing.assert_allclose(left, expected, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(change.mean(axis=0), 0, atol=1e-12)
 
 

@@ -18,8 +18,12 @@ FORMS = {
 }
 
 
+@pytest.mark.parametrize("spectrum_pays", [1, 1000])
 @pytest.mark.parametrize("form", FORMS)
-def test_every_alpha_is_the_optimum_that_a_solve_of_its_own_finds(form, make_problem):
+def test_every_alpha_is_the_optimum_that_a_solve_of_its_own_finds(
+    form, spectrum_pays, make_problem, monkeypatch
+):
+    monkeypatch.setattr("lemll.solvers.linear.models.SPECTRUM_PAYS", spectrum_pays)
     d, features = FORMS[form]
     X, Y, _ = make_problem(0, d=d)
     steps = list(solve_msvr_path(features(X), Y, ALPHAS, epsilon=0.2))

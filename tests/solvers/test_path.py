@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 from lemll.objective import duality_gap
 from lemll.solvers import CentredKernel, GridPoint, JointProblem, solve_joint, solve_path
 from lemll.solvers.joint.path import path_order
-from lemll.solvers.linear.models import Cholesky, Spectrum
+from lemll.solvers.linear import models
+from lemll.solvers.linear.features import LARGE_GRAM
+from lemll.solvers.linear.models import SPECTRUM_PAYS, Cholesky, Spectrum
 
 GRID = [GridPoint(*point) for point in itertools.product((1 / 64, 1.0, 64.0), repeat=3)]
 
@@ -25,6 +28,14 @@ FORMS = {
 }
 
 
+@pytest.fixture(name="factorise", params=["one by one", "all at once"])
+def _factorise(request, monkeypatch):
+    """Let a path of any length use one factorisation per point, or one decomposition for all."""
+    pays = {"one by one": 1000, "all at once": 1}[request.param]
+    monkeypatch.setattr(models, "SPECTRUM_PAYS", pays)
+
+
+@pytest.mark.usefixtures("factorise")
 @pytest.mark.parametrize("form", FORMS)
 def test_every_point_is_the_optimum_that_a_solve_of_its_own_finds(form, make_problem):
     d, features = FORMS[form]
@@ -80,6 +91,7 @@ def test_what_a_user_writes_into_a_solution_does_not_reach_the_next(
     assert objectives == untouched
 
 
+@pytest.mark.usefixtures("factorise")
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 def test_a_loose_path_is_certified_all_the_same(precision, make_problem):
     X, Y, W = make_problem(1)
@@ -88,6 +100,70 @@ def test_a_loose_path_is_certified_all_the_same(precision, make_problem):
         assert solution.converged
         proof = duality_gap(X, Y, W, solution.point, **weights, half_dual=solution.half_dual)
         assert proof.relative <= 1e-3 * (1 + 1e-9)
+
+
+@pytest.mark.usefixtures("factorise")
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+def test_a_rounded_system_proves_no_more_than_is_true(scale, make_problem):
+    # X has rank 6 of 20 and alpha is far below the rounding errors of its Gram matrix.
+    X, Y, W = make_problem(6, n=60, d=20)
+    X = scale * (X[:, :6] @ np.random.default_rng(6).standard_normal((6, 20)))
+    points = [GridPoint(a, b, 1.0) for a in (1e-5, 1.0, 1e5) for b in (0.25, 4.0)]
+    for index, solution in solve_path(JointProblem(X, Y, W), points, tol=1e-6):
+        weights = points[index]._asdict() | {"epsilon": 0.1}
+        proof = duality_gap(X, Y, W, solution.point, **weights, half_dual=solution.half_dual)
+        assert proof.relative <= max(1e-6, solution.optimality) * (1 + 1e-3)
+
+
+def test_a_gram_matrix_in_float32_proves_no_more_than_is_true(make_problem):
+    X, Y, W = make_problem(7, n=1500, d=100)
+    assert X.shape[0] * X.shape[1] ** 2 >= LARGE_GRAM
+    alpha = 2e-5 * float(np.square(X - X.mean(axis=0)).sum())
+    # Points close to each other, so that most of them are certified without an iteration.
+    points = [GridPoint(alpha * 1.5**k, b, 1.0) for k in range(4) for b in (0.8, 1.0, 1.25)]
+    for index, solution in solve_path(JointProblem(X, Y, W), points, tol=1e-3):
+        weights = points[index]._asdict() | {"epsilon": 0.1}
+        proof = duality_gap(X, Y, W, solution.point, **weights, half_dual=solution.half_dual)
+        assert proof.relative <= solution.optimality * (1 + 1e-11)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_neither_paths_nor_solves_depend_on_earlier_ones(form, make_problem):
+    d, features = FORMS[form]
+    X, Y, W = make_problem(8, d=d)
+
+    def objectives(problem, points):
+        return [step.solution.objective for step in solve_path(problem, points)]
+
+    def alone(problem):
+        return problem.solve(**GRID[5]._asdict(), epsilon=0.1).objective
+
+    used = JointProblem(features(X), Y, W)
+    long, short = objectives(used, GRID), objectives(used, GRID[:3])
+    single = alone(used)
+    assert objectives(used, GRID) == long == objectives(JointProblem(features(X), Y, W), GRID)
+    assert short == objectives(JointProblem(features(X), Y, W), GRID[:3])
+    assert single == alone(JointProblem(features(X), Y, W))
+
+
+@pytest.mark.parametrize("n_points", [SPECTRUM_PAYS - 1, SPECTRUM_PAYS])
+def test_long_paths_share_one_decomposition(n_points, make_problem):
+    X, Y, W = make_problem(9)
+    steps = list(solve_path(JointProblem(X, Y, W), GRID[:n_points]))
+    solves = sum(step.solution.n_linear_solves for step in steps)
+    assert (solves == 0) == (n_points == SPECTRUM_PAYS)
+
+
+@pytest.mark.parametrize("n_points", [3, 27])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_problem_can_be_copied_after_a_path(form, n_points, make_problem):
+    d, features = FORMS[form]
+    X, Y, W = make_problem(10, d=d)
+    problem = JointProblem(features(X), Y, W)
+    expected = [step.solution.objective for step in solve_path(problem, GRID[:n_points])]
+    for other in (copy.deepcopy(problem), pickle.loads(pickle.dumps(problem))):  # noqa: S301
+        found = [step.solution.objective for step in solve_path(other, GRID[:n_points])]
+        assert found == expected
 
 
 def test_warm_starts_save_iterations(make_problem):
@@ -130,9 +206,8 @@ def test_one_eigendecomposition_solves_all_shifts():
     spectrum = Spectrum(matrix, np.float64)
     for share, alpha in itertools.product((0.1, 1.0), (1e-3, 1.0, 100.0)):
         expected = np.linalg.solve(share * matrix + alpha * np.eye(8), right)
-        for factor in (Cholesky, spectrum):
-            solved = factor(matrix, share, alpha, np.float64).solve(right)
-            np.testing.assert_allclose(solved, expected, rtol=1e-9)
+        for system in (Cholesky(matrix, share, alpha, np.float64), spectrum.system(share, alpha)):
+            np.testing.assert_allclose(system.solve(right), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize(

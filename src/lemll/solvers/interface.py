@@ -280,7 +280,7 @@ class LemllSolution:
     status : {"converged", "max_iter", "stalled"}
         "stalled" means that rounding errors stopped the descent before the requested gap.
     n_linear_solves : int
-        Number of factorised linear systems.
+        Number of factorised linear systems; 0 if the points of a long path share one decomposition.
     dual_coef : ndarray of shape (n_samples, n_labels) or None
         B of ``Theta' = (X - mean)' B``. Set by the joint solver if n_samples <= n_features.
     half_dual : ndarray of shape (n_samples, n_labels) or None

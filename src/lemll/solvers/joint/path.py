@@ -1,9 +1,10 @@
 """Minimise Eq. (9) for many (alpha, beta, gamma), where each solution starts the next search.
 
-All parameters share the graph, the centred features and one eigendecomposition of their Gram
-matrix. The next solution is almost a linear combination of the earlier solutions
-(`lemll.solvers.joint.span`). The bound of `lemll.solvers.joint.point.tight_gap` is tight enough to
-prove this: most points of the grid of the paper are certified to 1e-3 without an iteration.
+All parameters share the graph and the centred features, and many parameters also share one
+eigendecomposition of their Gram matrix. The next solution is almost a linear combination of the
+earlier solutions (`lemll.solvers.joint.span`). The bound of
+`lemll.solvers.joint.point.tight_gap` is tight enough to prove this: most points of the grid of the
+paper are certified to 1e-3 without an iteration.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ def solve_path(
     check_stopping(tol=tol, max_iter=max_iter)
     for alpha, beta, gamma in points:
         check_weights(alpha=alpha, beta=beta, gamma=gamma, epsilon=epsilon, precision=precision)
-    solver = _Solver(problem, epsilon, tol, max_iter, precision)
+    solver = _Solver(problem, epsilon, tol, max_iter, precision, n_points=len(points))
     for index in path_order(points):
         yield PathStep(index, solver.solve(Weights(*points[index], epsilon)))
 
@@ -151,11 +152,13 @@ class _Solver:
         tol: float,
         max_iter: int,
         precision: Precision,
+        *,
+        n_points: int,
     ) -> None:
         self._problem, self._epsilon = problem, epsilon
-        self._tol, self._max_iter = tol, max_iter
+        self._tol, self._max_iter, self._n_points = tol, max_iter, n_points
         operators = problem.operators(precision)
-        operators.model.expect_many()
+        operators.model.expect(n_points)
         self._point = Point(operators, Weights(1.0, 1.0, 1.0, epsilon), problem.start())
         self._span = SolutionSpan(self._point)
         self._span.add(self._point, self._point.products())
@@ -177,7 +180,12 @@ class _Solver:
         if status == "stalled" and not self._is_exact:
             if self._exact is None:
                 self._exact = _Solver(
-                    self._problem, self._epsilon, self._tol, self._max_iter, "float64"
+                    self._problem,
+                    self._epsilon,
+                    self._tol,
+                    self._max_iter,
+                    "float64",
+                    n_points=self._n_points,
                 )
             exact = self._exact._point
             exact.reweigh(weights, point.U, point.V)

@@ -321,7 +321,7 @@ def tight_gap(parts: GapParts, model: Model, alpha: float, V: Array, enough: flo
     convex in Z, and the two have different weaknesses. So the best point between them often has a
     gap several times smaller, and it costs no product. Its remaining gap comes mostly from the
     force: Z is not the dual point of the model. The system that preconditions the search gives a
-    change of Z that makes the force small. This costs two more products.
+    change of Z that makes the force small. This costs three more products.
 
     Parameters
     ----------
@@ -361,13 +361,11 @@ def tight_gap(parts: GapParts, model: Model, alpha: float, V: Array, enough: flo
     force = (1 - share) * force + share * other
     image = (1 - share) * image + share * other_image
     if not good_enough(between, float(np.vdot(force, image))):
-        reconciled = model.reconcile(alpha, force)
-        if reconciled is not None:
-            change, square = reconciled
+        change = model.reconcile(alpha, force)
+        if change is not None:
             change += between
             made = parts.feasible(change)
-            if parts.weighted:
-                # More than a constant per column has changed, so `square` is not valid any more.
-                square = model.misfit(alpha, V, made)
-            good_enough(made, square)
+            # The factor of the system is rounded, and may be one of a slightly greater matrix. So
+            # the force that is left is measured, not derived from the system.
+            good_enough(made, model.misfit(alpha, V, made))
     return min(tried, key=lambda bound: bound.gap)

@@ -247,7 +247,9 @@ class JointProblem:
         if precision == "float32":
             attempts.insert(0, "float32")
         for attempt in attempts:
-            point = Point(self.operators(attempt), weights, unknowns, dual_coef)
+            operators = self.operators(attempt)
+            operators.model.expect(1)
+            point = Point(operators, weights, unknowns, dual_coef)
             status = search.run(point, warm=start is not None)
             unknowns, dual_coef = point.unknowns(), point.dual_coef()
             if status == "max_iter":

@@ -9,6 +9,8 @@ B is used (`KernelModel`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,8 +24,6 @@ from lemll.solvers.linear.features import CentredFeatures, KernelFeatures
 
 __all__ = [
     "Cholesky",
-    "Factor",
-    "Factorised",
     "FeatureModel",
     "KernelModel",
     "Model",
@@ -34,6 +34,9 @@ __all__ = [
 
 # Largest order of a dense matrix to factorise. A matrix of order 8000 needs half a gigabyte.
 MAX_DENSE_ORDER = 8000
+# An eigendecomposition serves every alpha, but takes as long as about 19 factorisations (of order
+# 900). Products in the basis of its eigenvectors are a little cheaper.
+SPECTRUM_PAYS = 16
 EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -41,8 +44,14 @@ class Model(Protocol):
     """The interface of models in the joint search. An image is ``Xt [Theta'; b']``, n x l."""
 
     n_rows: int
-    n_linear_solves: int
+    # Whether `factorise` uses the whole matrix, and not only its diagonal.
+    exact: bool
     confinable: bool
+
+    @property
+    def n_linear_solves(self) -> int:
+        """Number of factorisations for each system; 0 if all of them share a decomposition."""
+        ...
 
     def encode(self, start: LemllPoint, dual_coef: Array | None) -> Array:
         """Return the unknowns V of a model from its weights and, if known, its coefficients B."""
@@ -72,12 +81,12 @@ class Model(Protocol):
         """Return ``f = alpha Theta' - Xc' half_dual`` as two arrays with inner product |f|^2."""
         ...
 
-    def reconcile(self, alpha: float, force: Array) -> tuple[Array, float] | None:
-        """Return a change ``Xc R`` of `half_dual` that makes `force` small, and the new square.
+    def reconcile(self, alpha: float, force: Array) -> Array | None:
+        """Return a change ``Xc R`` of `half_dual` that makes `force` small.
 
         Let ``S = share Xc'Xc + alpha I`` be the system that was factorised last. With
-        ``R = share S^-1 f`` the remaining force is ``alpha / share R``. Returns None if S was not
-        factorised exactly for this alpha.
+        ``R = share S^-1 f`` the remaining force is ``alpha / share R``, up to the rounding errors
+        of S. Returns None if S was not factorised for this alpha.
         """
         ...
 
@@ -85,8 +94,11 @@ class Model(Protocol):
         """Prepare to solve with ``S = share Xc'Xc + alpha I``."""
         ...
 
-    def expect_many(self) -> None:
-        """Prepare for many calls of `factorise`, by one eigendecomposition for all of them."""
+    def expect(self, n_systems: int) -> None:
+        """Forget earlier systems and prepare for about so many calls of `factorise`.
+
+        If they are many, the matrix is decomposed once.
+        """
         ...
 
     def solve(self, alpha: float, V: Array, force: Array) -> tuple[Array, Array, Array]:
@@ -117,11 +129,10 @@ class FeatureModel:
     def __init__(self, features: CentredFeatures) -> None:
         self._features = features
         self.n_rows = features.n_features + 1
-        self._diagonal = min(features.n_samples, features.n_features) > MAX_DENSE_ORDER
+        self.exact = min(features.n_samples, features.n_features) <= MAX_DENSE_ORDER
         # Parameters of the system that was factorised last. NaN is equal to no alpha.
         self._share, self._alpha = 1.0, np.nan
-        self.n_linear_solves = 0 if self._diagonal else 1
-        self._factors: Factor = Cholesky
+        self._systems = _Systems(features.dtype)
 
     def encode(self, start: LemllPoint, dual_coef: Array | None) -> Array:
         V = np.empty((self.n_rows, len(start.intercept)), dtype=self._features.dtype)
@@ -154,28 +165,26 @@ class FeatureModel:
         force = alpha * V[:-1] - self._features.transposed_times(half_dual)[:-1]
         return force, force
 
-    def reconcile(self, alpha: float, force: Array) -> tuple[Array, float] | None:
-        if self._diagonal or alpha != self._alpha:
+    def reconcile(self, alpha: float, force: Array) -> Array | None:
+        if not self.exact or alpha != self._alpha:
             return None
         R = np.zeros((self.n_rows, force.shape[1]), dtype=force.dtype)
-        R[:-1] = self._share * self._factor.solve(force)
-        left = alpha / self._share
-        return self._features.times(R), left * left * float(np.vdot(R, R))
+        R[:-1] = self._share * self._systems.solve(force)
+        return self._features.times(R)
 
     def factorise(self, share: float, alpha: float) -> None:
         self._share, self._alpha = share, alpha
-        if self._diagonal:
+        if self.exact:
+            self._systems.factorise(partial(self._features.gram, alpha / share), share, alpha)
+        else:
             inverse = 1 / (share * self._features.gram_diagonal + alpha)
             self._inverse = inverse.astype(self._features.dtype)[:, None]
-        else:
-            gram = self._features.gram(alpha / share)
-            self._factor = self._factors(gram, share, alpha, self._features.dtype)
 
     def solve(self, alpha: float, V: Array, force: Array) -> tuple[Array, Array, Array]:
         s = self._features.transposed_times(force)
         s[:-1] += alpha * V[:-1]
         dV = np.zeros_like(s)
-        dV[:-1] = self._inverse * s[:-1] if self._diagonal else self._factor.solve(s[:-1])
+        dV[:-1] = self._systems.solve(s[:-1]) if self.exact else self._inverse * s[:-1]
         return dV, self._features.times(dV), s
 
     def confine(self, V: Array) -> Array | None:
@@ -184,14 +193,20 @@ class FeatureModel:
     def force_inner(self, s: Array, dV: Array, image: Array) -> float:
         return float(np.vdot(s[:-1], dV[:-1]))
 
-    def expect_many(self) -> None:
-        if not self._diagonal and not isinstance(self._factors, Spectrum):
-            self._factors = Spectrum(self._features.gram(0.0), self._features.dtype)
-            self.n_linear_solves = 0
+    @property
+    def n_linear_solves(self) -> int:
+        return self._systems.n_linear_solves if self.exact else 0
+
+    def expect(self, n_systems: int) -> None:
+        self._alpha = np.nan
+        if self.exact:
+            self._systems.expect(n_systems, partial(self._features.gram, 0.0))
 
 
 class SampleModel:
     """V = [B; b'] with ``Theta' = Xc' B``. Systems have order n; no products with X are needed."""
+
+    exact = True
 
     def __init__(self, features: CentredFeatures | KernelFeatures) -> None:
         self._features: Features = features
@@ -202,8 +217,7 @@ class SampleModel:
         self._unseen: Array | None = None
         # Parameters of the system that was factorised last. NaN is equal to no alpha.
         self._share, self._alpha = 1.0, np.nan
-        self.n_linear_solves = 1
-        self._factors: Factor = Cholesky
+        self._systems = _Systems(features.dtype)
 
     def encode(self, start: LemllPoint, dual_coef: Array | None) -> Array:
         V = np.zeros((self.n_rows, len(start.intercept)), dtype=self._features.dtype)
@@ -241,30 +255,27 @@ class SampleModel:
         # f = Xc' (alpha B - half_dual), so |f|^2 is a product with the kernel K. In the basis of
         # its eigenvectors K is diagonal, and the product is cheap.
         coefficients = alpha * V[:-1] - half_dual
-        if isinstance(self._factors, Spectrum):
-            rotated = self._factors.rotate(coefficients)
-            return rotated, self._factors.values * rotated
+        spectrum = self._systems.spectrum
+        if spectrum is not None:
+            rotated = spectrum.rotate(coefficients)
+            return rotated, spectrum.values * rotated
         return coefficients, self._kernel @ coefficients
 
-    def reconcile(self, alpha: float, force: Array) -> tuple[Array, float] | None:
+    def reconcile(self, alpha: float, force: Array) -> Array | None:
         if alpha != self._alpha:
             return None
         # Use S^-1 Xc' = Xc' (share K + alpha)^-1. Then share K q = force - alpha q, so the change
         # Xc R = share K q needs no product with K.
-        if isinstance(self._factors, Spectrum):
-            image = self._factors.values * force
-            image /= self._share * self._factors.values + alpha
-            left = force - self._share * image
-            change = self._factors.rotate_back(self._share * image)
-            return change, float(np.vdot(left, self._factors.values * left))
-        q = self._factor.solve(force)
-        change = force - alpha * q
-        return change, max(0.0, alpha * alpha / self._share * float(np.vdot(q, change)))
+        spectrum = self._systems.spectrum
+        if spectrum is not None:
+            image = spectrum.values * force
+            image /= self._share * spectrum.values + alpha
+            return spectrum.rotate_back(self._share * image)
+        return force - alpha * self._systems.solve(force)
 
     def factorise(self, share: float, alpha: float) -> None:
         self._share, self._alpha = share, alpha
-        kernel = self._features.kernel
-        self._factor = self._factors(kernel, share, alpha, self._features.dtype)
+        self._systems.factorise(lambda: self._features.kernel, share, alpha)
 
     def solve(self, alpha: float, V: Array, force: Array) -> tuple[Array, Array, Array]:
         # s = Xc' (force + alpha B). Use (share X'X + alpha)^-1 X' = X' (share K + alpha)^-1 to
@@ -277,7 +288,7 @@ class SampleModel:
         if self._unseen is not None:  # the same holds for every other direction without features
             right -= self._unseen @ (self._unseen.T @ right)
         dV = np.zeros_like(V)
-        dV[:-1] = self._factor.solve(right)
+        dV[:-1] = self._systems.solve(right)
         # K dB from the system itself, (share K + alpha) dB = right, without a product with K.
         image = (right - alpha * dV[:-1]) / self._share
         return dV, image, right
@@ -301,18 +312,21 @@ class SampleModel:
         # The norm bounds the largest eigenvalue. Eigenvalues below this share of it are rounding
         # errors. `misfit` still uses the whole kernel, so a certificate counts what is lost.
         rounding = len(kernel) * EPSILON * float(np.linalg.norm(kernel))
-        if isinstance(self._factors, Spectrum):
-            return self._factors.below(rounding)
+        if self._systems.spectrum is not None:
+            return self._systems.spectrum.below(rounding)
         _, vectors = eigh(kernel, subset_by_value=(-np.inf, rounding), check_finite=False)
         return np.asarray(vectors)
 
     def force_inner(self, s: Array, dV: Array, image: Array) -> float:
         return float(np.vdot(s, image))
 
-    def expect_many(self) -> None:
-        if not isinstance(self._factors, Spectrum):
-            self._factors = Spectrum(self._features.kernel, self._features.dtype)
-            self.n_linear_solves = 0
+    @property
+    def n_linear_solves(self) -> int:
+        return self._systems.n_linear_solves
+
+    def expect(self, n_systems: int) -> None:
+        self._alpha = np.nan
+        self._systems.expect(n_systems, lambda: self._features.kernel)
 
 
 class KernelModel(SampleModel):
@@ -363,24 +377,6 @@ def _constant_image(features: CentredFeatures, V: Array) -> Array:
     return image
 
 
-class Factorised(Protocol):
-    """A factorised system."""
-
-    def solve(self, right: Array) -> Array:
-        """Solve for all columns of `right`."""
-        ...
-
-
-class Factor(Protocol):
-    """Factorises a matrix plus a multiple of the identity."""
-
-    def __call__(
-        self, matrix: Array, share: float, alpha: float, dtype: npt.DTypeLike
-    ) -> Factorised:
-        """Factorise ``share * matrix + alpha I``, to be solved in this precision."""
-        ...
-
-
 class Cholesky:
     """The Cholesky factor of one system."""
 
@@ -399,11 +395,12 @@ class Cholesky:
                 # inexact.
                 jitter = max(10 * jitter, 1e-15)
         self._factor = factor.astype(dtype, copy=False)
-        self._solve: Any = get_lapack_funcs("potrs", (self._factor,))
 
     def solve(self, right: Array) -> Array:
         """Solve for all columns of `right`."""
-        solution, _ = self._solve(self._factor, right, lower=True)
+        # A function of LAPACK cannot be pickled, so it is not stored.
+        potrs: Any = get_lapack_funcs("potrs", (self._factor,))
+        solution, _ = potrs(self._factor, right, lower=True)
         return np.asarray(solution)
 
 
@@ -433,12 +430,52 @@ class Spectrum:
         """Convert coordinates in the basis of the eigenvectors back to columns."""
         return np.asarray(self._vectors @ A)
 
-    def __call__(
-        self, matrix: Array, share: float, alpha: float, dtype: npt.DTypeLike
-    ) -> Factorised:
+    def system(self, share: float, alpha: float) -> _Diagonalised:
         """Return the system ``share * matrix + alpha I`` for the matrix of this decomposition."""
         inverse = 1 / (share * self._values + alpha)
-        return _Diagonalised(self._vectors, inverse.astype(dtype)[:, None])
+        return _Diagonalised(self._vectors, inverse.astype(self._vectors.dtype)[:, None])
+
+
+class _Systems:
+    """The systems ``share * matrix + alpha I`` of one matrix, factorised one at a time.
+
+    Attributes
+    ----------
+    spectrum : Spectrum or None
+        The decomposition of the matrix, if many systems are expected.
+    """
+
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        self._dtype = dtype
+        self.spectrum: Spectrum | None = None
+        self._factorised: Cholesky | _Diagonalised | None = None
+
+    def expect(self, n_systems: int, matrix: Callable[[], Array]) -> None:
+        """Forget earlier systems, and decompose the matrix if `n_systems` are worth it."""
+        self._factorised = None
+        # Solutions must not depend on earlier paths, so few systems do not use a known spectrum.
+        if n_systems < SPECTRUM_PAYS:
+            self.spectrum = None
+        elif self.spectrum is None:
+            self.spectrum = Spectrum(matrix(), self._dtype)
+
+    def factorise(self, matrix: Callable[[], Array], share: float, alpha: float) -> None:
+        """Prepare to solve the system of `share` and `alpha`."""
+        self._factorised = None  # so that there is memory for the next factor
+        if self.spectrum is None:
+            self._factorised = Cholesky(matrix(), share, alpha, self._dtype)
+        else:
+            self._factorised = self.spectrum.system(share, alpha)
+
+    def solve(self, right: Array) -> Array:
+        """Solve the last system for all columns of `right`."""
+        assert self._factorised is not None
+        return self._factorised.solve(right)
+
+    @property
+    def n_linear_solves(self) -> int:
+        """Number of factorisations for each system."""
+        return int(self.spectrum is None)
 
 
 class _Diagonalised:

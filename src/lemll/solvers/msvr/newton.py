@@ -82,7 +82,7 @@ class NewtonSystem:
     def __init__(self, point: NewtonPoint) -> None:
         self._point, self._problem = point, point.problem
         # A diagonal preconditioner is not always an upper bound of the Hessian.
-        self._bounded = self._problem.bounded and self._problem.model.n_linear_solves > 0
+        self._bounded = self._problem.bounded and self._problem.model.exact
         self._V, self._force = point.V.copy(), -point.pull
         self._first, self.decrement = self._precondition()
         self._largest = GROWTH**2 * self._square

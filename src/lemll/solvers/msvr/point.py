@@ -49,6 +49,7 @@ class MsvrProblem:
         epsilon: float,
         *,
         cell_weight: FloatArray | None = None,
+        n_alphas: int = 1,
     ) -> None:
         self.features = features_for(X, np.float64, weights)
         self.model: Model = model_for(self.features)
@@ -66,6 +67,7 @@ class MsvrProblem:
             # An output without any weight has no gradient either, so its block is arbitrary.
             self.intercept_weight = np.where(totals > 0, totals, 1.0)
             self._share = float(totals.mean()) / self.features.total_weight
+        self.model.expect(n_alphas)
         self.set_alpha(alpha)
         # If the optimum is 0, the objective is only rounding error, and must not divide a gap.
         self.floor = smallest_objective(weighed(scaled, self.cell_roots), 1.0)

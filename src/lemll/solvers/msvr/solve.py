@@ -117,7 +117,7 @@ def solve_msvr_path(
     tol: float = 1e-10,
     max_iter: int = 1000,
 ) -> Iterator[tuple[int, MsvrSolution]]:
-    """Minimise Eq. (10) for many alphas, with one eigendecomposition and warm starts.
+    """Minimise Eq. (10) for many alphas, with one preparation of the features and warm starts.
 
     Parameters
     ----------
@@ -147,14 +147,13 @@ def solve_msvr_path(
         check_weights(alpha=alpha, beta=1.0, gamma=0.0, epsilon=epsilon)
     if not len(alphas):
         return
-    problem = data.problem(float(max(alphas)), epsilon)
-    # An eigendecomposition costs more than one factorisation, but it serves every alpha.
-    problem.model.expect_many()
+    problem = data.problem(float(max(alphas)), epsilon, n_alphas=len(alphas))
     V: FloatArray | None = None
     # The solution for the largest alpha is closest to the start Theta = 0, and each solution is a
     # good start for the next smaller alpha.
     for place in sorted(range(len(alphas)), key=lambda i: -alphas[i]):
-        problem.set_alpha(float(alphas[place]))
+        if alphas[place] != problem.alpha:
+            problem.set_alpha(float(alphas[place]))
         search = MsvrSearch(problem, tol, max_iter, None, time.perf_counter(), start=V)
         yield place, data.whole(search.solution())
         V = search.point.V
@@ -183,12 +182,18 @@ class _Data:
         self._kept: BoolArray | None = None if kept.all() else kept
         self._weights, self._cells = weights, cells
 
-    def problem(self, alpha: float, epsilon: float) -> MsvrProblem:
-        """Return the problem of the rows that have a weight."""
+    def problem(self, alpha: float, epsilon: float, *, n_alphas: int = 1) -> MsvrProblem:
+        """Return the problem of the rows that have a weight, prepared for so many alphas."""
         kept = self._kept
         if kept is None:
             return MsvrProblem(
-                self._X, self._T, self._weights, alpha, epsilon, cell_weight=self._cells
+                self._X,
+                self._T,
+                self._weights,
+                alpha,
+                epsilon,
+                cell_weight=self._cells,
+                n_alphas=n_alphas,
             )
         weights, cells = (
             None if array is None else array[kept] for array in (self._weights, self._cells)
@@ -199,7 +204,9 @@ class _Data:
             weights = np.ones(len(X.matrix)) if weights is None else weights
         else:
             X = self._X[kept]
-        return MsvrProblem(X, self._T[kept], weights, alpha, epsilon, cell_weight=cells)
+        return MsvrProblem(
+            X, self._T[kept], weights, alpha, epsilon, cell_weight=cells, n_alphas=n_alphas
+        )
 
     def whole(self, solution: MsvrSolution) -> MsvrSolution:
         """Return the solution with one coefficient per given row, if it is one of a kernel."""
