@@ -10,6 +10,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from lemll import MultilabelForest
 from lemll.datasets import load_digit_tags
 from lemll.metrics import average_precision
+from lemll.predictors import forest
 
 
 @pytest.fixture(name="halves", scope="module")
@@ -89,3 +90,13 @@ def test_refusals(halves, options, message):
     X, Y, *_ = halves
     with pytest.raises(ValueError, match=message):
         MultilabelForest(**options).fit(X, Y)
+
+
+@pytest.mark.parametrize("trees", ["extra", "random"])
+def test_dense_copies_of_sparse_rows_give_the_same_trees(trees, halves, monkeypatch):
+    X, Y, X_new, _ = halves
+    X, X_new = (sparse.csr_array(np.where(rows > 1.0, rows, 0.0)) for rows in (X, X_new))
+    copied = MultilabelForest(5, trees=trees, random_state=0).fit(X, Y)
+    monkeypatch.setattr(forest, "_DENSE_BYTES", 0)
+    kept = MultilabelForest(5, trees=trees, random_state=0).fit(X, Y)
+    np.testing.assert_array_equal(copied.predict_proba(X_new), kept.predict_proba(X_new))

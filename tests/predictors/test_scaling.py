@@ -129,7 +129,7 @@ def test_a_budget_stops_the_walk_but_not_the_model(data):
 
 @pytest.mark.parametrize(
     ("n_rows", "sizes"),
-    [(500, [500]), (3600, [600]), (3605, [600, 1800]), (20_000, [600, 1800, 5400])],
+    [(500, [500]), (2400, [600]), (2405, [600, 1800]), (20_000, [600, 1800, 5400])],
 )
 def test_the_rounds_have_three_times_the_rows_of_the_one_before(n_rows, sizes):
     X, Y = np.zeros((n_rows, 2)), np.zeros((n_rows, 3), dtype=np.int8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.utils import check_random_state
 
 from lemll._types import Features, FloatArray, LabelArray, RandomState, Thresholds
-from lemll._validation import check_flag, check_magnitude, check_whole, is_sparse
+from lemll._validation import available_bytes, check_flag, check_magnitude, check_whole, is_sparse
 from lemll.predictors.logistic.probability import ProbabilityClassifier, log_odds
 
 __all__ = ["MultilabelForest"]
@@ -18,6 +19,11 @@ __all__ = ["MultilabelForest"]
 Trees = Literal["extra", "random"]
 
 _FORESTS = {"extra": ExtraTreesRegressor, "random": RandomForestRegressor}
+# Trees use sparse rows as they are if at most this share of the values is stored, or if the dense
+# rows would need more bytes than this, or more than this share of the free memory.
+_SHARE_OF_SPARSE = 0.01
+_DENSE_BYTES = 1 << 28
+_DENSE_SHARE_OF_FREE = 0.1
 
 
 class MultilabelForest(ProbabilityClassifier):
@@ -174,15 +180,28 @@ def _fit_forest(forest: Any, rows: Features, labels: LabelArray, weight: FloatAr
 
 
 def _for_trees(X: Features) -> Features:
-    """Return rows in the form that the trees of scikit-learn accept: float32, 32-bit indices."""
+    """Return rows in the form that the trees of scikit-learn accept: float32, 32-bit indices.
+
+    Trees of sparse rows are the same if the weights are 0 or 1 (otherwise the same up to rounding,
+    which can change later random draws). But unless nearly all values are zero, they take up to
+    five times as long. So sparse rows become dense if there is enough memory.
+    """
     if not is_sparse(X):
         return X.astype(np.float32)
+    if X.nnz > _SHARE_OF_SPARSE * math.prod(X.shape) and _may_be_dense(X):
+        return np.asarray(X.astype(np.float32).toarray())
     if X.nnz > np.iinfo(np.int32).max:
         raise ValueError(
             f"X has {X.nnz} stored values, but a forest accepts at most 2^31 - 1; fit fewer rows."
         )
     parts = X.data.astype(np.float32), X.indices.astype(np.int32), X.indptr.astype(np.int32)
     return sparse.csr_array(parts, shape=X.shape)
+
+
+def _may_be_dense(X: Features) -> bool:
+    needed = np.dtype(np.float32).itemsize * math.prod(X.shape)
+    free = available_bytes()
+    return needed <= _DENSE_BYTES and (free is None or needed <= _DENSE_SHARE_OF_FREE * free)
 
 
 def _unseen_means(forest: Any, rows: Features) -> FloatArray:

@@ -27,6 +27,8 @@ _FIRST_ROWS = 600
 _FEW_FOLDS = 2
 # The next round has this many times the rows, and one third of the spaces take part in it.
 _FACTOR = 3
+# Further rounds have less than this share of the rows: another one would hardly be faster.
+_MOST_OF_THE_ROWS = 0.75
 
 
 def rounds_of_few_rows(folds: Sequence[Fold]) -> list[list[Fold]]:
@@ -41,11 +43,12 @@ def rounds_of_few_rows(folds: Sequence[Fold]) -> list[list[Fold]]:
     -------
     list of list of Fold
         The first round has at most 600 rows, and each further round three times as many as the one
-        before, while this is less than half of all rows. The rows are drawn with a fixed seed.
+        before, while this is less than three quarters of all rows. The rows are drawn with a fixed
+        seed.
     """
     n_rows = len(folds[0].train) + len(folds[0].test)
     sizes = [_FIRST_ROWS]
-    while 2 * _FACTOR * sizes[-1] < n_rows:
+    while _FACTOR * sizes[-1] < _MOST_OF_THE_ROWS * n_rows:
         sizes.append(_FACTOR * sizes[-1])
     return [[_part(fold, min(1.0, size / n_rows)) for fold in folds[:_FEW_FOLDS]] for size in sizes]
 
