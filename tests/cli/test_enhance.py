@@ -57,6 +57,16 @@ def test_degrees_are_written_with_the_labels_names(file, tmp_path):
     assert "Rate a few rows (--rate 10, or --rated FILE) to fix how steep the degrees" in output
 
 
+def test_rows_without_a_known_label_are_not_shown_as_rows_without_labels(file, tmp_path):
+    path, _, _ = file
+    header, first, second, *rest = path.read_text().splitlines()
+    first, second = (",".join(row.split(",")[:2]) for row in (first, second))
+    path.write_text("\n".join([header, f"{first},0,0,0", f"{second},0,,", *rest]))
+    output = run("enhance", path, "--labels", ",".join(NAMES), "-o", tmp_path / "degrees.csv")
+    assert re.search(r"\b0 +│ none +│", output)
+    assert re.search(r"\b1 +│ none known +│", output)
+
+
 @pytest.mark.parametrize("method", ["KM", "Uniform", "GLLE"])
 def test_any_registered_method_will_do(file, tmp_path, method):
     out = tmp_path / "d.csv"

@@ -212,5 +212,6 @@ def _show(console: Console, dataset: Dataset, rows: RowNames, distribution: Floa
             for label in order
             if dataset.Y[row, label] == 1
         ]
-        table.add_row(rows.names[row], ", ".join(shown) or "none")
+        nothing = "none" if (dataset.Y[row] == 0).all() else "none known"
+        table.add_row(rows.names[row], ", ".join(shown) or nothing)
     console.print(table)
