@@ -17,15 +17,13 @@ def results_table() -> str:
     """Return the average ranks of results/best for some measures, one learner per row."""
     lines = (ROOT / "results/best/summary.md").read_text(encoding="utf-8").splitlines()
     start = lines.index("## Average ranks") + 2
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[start:]
-            if line.startswith("|") and not line.startswith("|---")]  # fmt: skip
-    header = rows[0]
-    # Later tables of the file have other columns.
-    table = [row for row in rows[1:] if len(row) == len(header)]
+    end = lines.index("", start)
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[start:end]]
+    header, table = rows[0], rows[2:]
     shown = {name: row for name in SHOWN for row in table if row[0].startswith(name)}
     learners = header[2:-1]
     counts = sorted({int(row[1]) for row in shown.values()})
-    sets = "-".join(map(str, counts))
+    sets = " to ".join(map(str, sorted({counts[0], counts[-1]})))
     first = shown[SHOWN[0]]
     order = sorted(learners, key=lambda name: float(first[header.index(name)] or "inf"))
     made = [

@@ -94,9 +94,9 @@ def _folder(tmp_path):
     return tmp_path
 
 
-def rank_rows(summary: str) -> dict[str, dict[str, str]]:
+def rank_rows(summary: str, title: str = "## Average ranks\n") -> dict[str, dict[str, str]]:
     """Read the table of average ranks, by measure and column."""
-    part = summary.partition("## Average ranks")[2].partition("##")[0]
+    part = summary.partition(title)[2].partition("##")[0]
     lines = [line.strip("|").split("|") for line in part.splitlines() if line.startswith("|")]
     header, _, *rows = [[cell.strip() for cell in line] for line in lines]
     return {row[0]: dict(zip(header, row, strict=True)) for row in rows}
@@ -208,6 +208,39 @@ def test_a_learner_with_few_data_sets_takes_no_part_in_the_ranks(folder):
     assert row["data sets"] == "6"
     ranks = [row[name] for name in ("TagPredictor", "BR", "ML-kNN", "LEMLL")]
     assert ranks == ["1.00", "2.00", "3.00", "4.00"]
+
+
+def test_a_learner_with_half_of_the_data_sets_is_ranked_apart(folder):
+    title = "## Average ranks with learners on fewer data sets"
+    summary = make_best_report(folder).summary()
+    row = rank_rows(summary, title)["Average precision ↑"]
+    assert row["data sets"] == str(len(FEW))
+    ranks = [row[name] for name in ("TagPredictor", "BR", "ML-kNN", "LEMLL")]
+    assert ranks == ["1.00", "2.00", "3.00", "4.00"]
+    part = summary.partition("against each learner, on fewer data sets")[2]
+    gain = sum(GAINS[: len(FEW)]) / len(FEW)
+    assert f"| ML-kNN | {len(FEW)} / 0 | {gain + 0.05:+.4f} |" in part
+    # Half of the data sets is enough, less is not.
+    for lost in (FEW[:1], FEW[:2]):
+        cells = read_cells(folder)
+        write_cells(
+            folder, [c for c in cells if c.key.method != "ML-kNN" or c.key.dataset not in lost]
+        )
+        assert (title in make_best_report(folder).summary()) == (len(lost) == 1)
+
+
+def test_learners_with_different_data_sets_are_not_ranked_on_few(folder):
+    # LEMLL and ML-kNN have half of the data sets each, and only one in common.
+    def has(key):
+        return {"LEMLL": SETS[4:], "ML-kNN": FEW}.get(key.method, SETS)
+
+    write_cells(folder, [c for c in read_cells(folder) if c.key.dataset in has(c.key)])
+    rows = rank_rows(
+        make_best_report(folder).summary(), "## Average ranks with learners on fewer data sets"
+    )
+    # LEMLL has no log loss, so there ML-kNN is compared on all of its data sets.
+    assert set(rows) == {"Log loss ↓"}
+    assert rows["Log loss ↓"]["data sets"] == str(len(FEW))
 
 
 def test_halves_that_one_learner_lacks_are_left_out_for_all(folder):
