@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -231,13 +232,19 @@ def test_a_worker_that_is_killed_costs_only_time(digits, counted):
         np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-4)
 
 
+_SILENT = "it does not answer after 3 s; start it again, and fit again"
+# A client that has lost its scheduler tries to connect again before it gives up. Which of the two
+# the fit sees first depends on the load of the machine.
+_LOST = f"(it has closed the connection; start it again, and fit again|{_SILENT})"
+
+
 @pytest.mark.parametrize(
     ("moment", "number", "message"),
     [
-        ("build", "SIGKILL", "it has closed the connection; start it again"),
-        ("call", "SIGKILL", "it does not answer after 3 s; start it again"),
-        ("labels", "SIGKILL", "the Dask scheduler was lost during the fit: it"),
-        ("call", "SIGSTOP", "it does not answer after 3 s; start it again"),
+        ("build", "SIGKILL", _LOST),
+        ("call", "SIGKILL", _LOST),
+        ("labels", "SIGKILL", _LOST),
+        ("call", "SIGSTOP", _SILENT),
     ],
 )
 def test_a_lost_scheduler_ends_in_an_error(tmp_path, moment, number, message):
@@ -249,4 +256,5 @@ def test_a_lost_scheduler_ends_in_an_error(tmp_path, moment, number, message):
         timeout=120,
         check=False,
     )
-    assert message in done.stdout, done.stderr
+    expected = f"the Dask scheduler was lost during the fit: {message}\n"
+    assert re.fullmatch(expected, done.stdout), done.stderr
