@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.audit_noise import NOISES, Noise
-from benchmarks.audit_run import CELLS
+from benchmarks.audit_run import CELLS, THEIRS
 from lemll.experiments import csv_text, write_output
 
 FOLDER = Path(__file__).parents[1] / "results" / "audit"
@@ -27,7 +27,6 @@ OURS = {
     "lemll|tuned logistic": "lemll, their tuned logistic",
     "lemll|forest": "lemll, their forest",
 }
-THEIRS = ("logistic", "tuned logistic", "forest")
 # A block may be lower than the best of cleanlab by this much.
 MARGIN = 0.01
 
@@ -37,8 +36,10 @@ def collect():
     cells, coverage = _read("cells.csv"), _read("coverage.csv")
     for path in sorted(CELLS.glob("*.json")):
         cell = json.loads(path.read_text(encoding="utf-8"))
+        if "ours" not in cell:
+            continue
         key = tuple(str(cell[name]) for name in KEY)
-        for contestant, levels in cell["measures"].items():
+        for contestant, levels in (cell["ours"] | cell["theirs"]).items():
             for level, found in levels.items():
                 figures = [f"{found[name]:.4f}" for name in MEASURES]
                 cells[*key, contestant, level] = figures

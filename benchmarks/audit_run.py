@@ -3,6 +3,8 @@
 ``python -m benchmarks.audit_run --cleanlab PYTHON --sets emotions,yeast --seeds 0-9``
 where PYTHON is the interpreter of an environment with cleanlab, which lemll never needs. Every
 finished cell is one file in ``lemll-results/audit``; ``benchmarks.audit_report`` makes the tables.
+The learners and scores of the others do not change with lemll: ``--part theirs`` runs only them,
+and ``--part ours --again`` runs lemll again on the same probabilities.
 """
 
 from __future__ import annotations
@@ -13,12 +15,13 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from benchmarks.audit_noise import NOISES, add_noise, load_clean
+from benchmarks.audit_noise import NOISES, Noise, add_noise, load_clean
 from lemll import BinaryRelevance, MultilabelForest
 from lemll.audit import audit_tags, noise_frame
 from lemll.experiments import write_output
@@ -30,6 +33,8 @@ N_FOLDS = 5
 N_TREES = 100
 # Inverse strengths of the penalty that the tuned logistic regressions try.
 STRENGTHS = (0.01, 0.1, 1.0, 10.0)
+# The learners whose probabilities cleanlab judges.
+THEIRS = ("logistic", "tuned logistic", "forest")
 
 
 def out_of_fold(X, Z, make):
@@ -121,10 +126,36 @@ def timed(seconds, name, function):
     return found
 
 
-def run_cell(name, noise, seed, cleanlab, folder):
-    """Compute one cell; return plain data."""
-    X, Y = load_clean(name)
-    Z = add_noise(X, Y, noise, seed)
+class Cell(NamedTuple):
+    """A data set with noise, and the files of its results."""
+
+    name: str
+    noise: Noise
+    seed: int
+
+    @property
+    def path(self):
+        """The measures."""
+        return CELLS / f"{self.name}_{self.noise.kind}{self.noise.amount:g}_{self.seed}.json"
+
+    @property
+    def probabilities(self):
+        """The probabilities of the other learners, which both parts need."""
+        return self.path.with_suffix(".npz")
+
+    def load(self):
+        """Return features, clean tags and noisy tags."""
+        X, Y = load_clean(self.name)
+        return X, Y, add_noise(X, Y, self.noise, self.seed)
+
+    def read(self):
+        """Return the parts that are done."""
+        return json.loads(self.path.read_text(encoding="utf-8")) if self.path.exists() else {}
+
+
+def their_part(cell, cleanlab, folder):
+    """Return the measures of cleanlab, and keep the probabilities that it judges."""
+    X, Y, Z = cell.load()
     scaled = fit_scaling("auto", X)(X)
     seconds: dict[str, float] = {}
     p = {
@@ -132,21 +163,13 @@ def run_cell(name, noise, seed, cleanlab, folder):
         "tuned logistic": timed(seconds, "tuned logistic", lambda: tuned_logistic(scaled, Z)),
         "forest": timed(seconds, "forest", lambda: forest(X, Z)),
     }
-    audits = {
-        "lemll": timed(seconds, "lemll", lambda: audit_tags(X, Z)),
-        "lemll fast": timed(seconds, "lemll fast", lambda: audit_tags(X, Z, mode="fast")),
-    }
-    for of, values in p.items():
-        audits[f"lemll|{of}"] = timed(
-            seconds, f"lemll|{of}", lambda values=values: audit_tags(None, Z, pred_probs=values)
-        )
-    found = {key: judge(Y, Z, audit.quality, audit.row_quality) for key, audit in audits.items()}
-    source, target = folder / "in.npz", folder / "out.npz"
-    np.savez(source, Z=Z, **{f"p_{of}": values for of, values in p.items()})
-    cleanlab.stdin.write(f"{source} {target}\n")
+    target = folder / "out.npz"
+    np.savez(cell.probabilities, Z=Z, **{f"p_{of}": values for of, values in p.items()})
+    cleanlab.stdin.write(f"{cell.probabilities.resolve()} {target}\n")
     cleanlab.stdin.flush()
     if cleanlab.stdout.readline().strip() != "done":
         raise SystemExit("cleanlab stopped; run benchmarks/audit_cleanlab.py by hand to see why")
+    found = {}
     with np.load(target) as scores:
         for key in scores.files:
             values = scores[key]
@@ -155,16 +178,61 @@ def run_cell(name, noise, seed, cleanlab, folder):
                 Y, Z, per_cell, None if per_cell is not None else values
             )
     return {
-        "set": name,
-        "noise": noise.kind,
-        "amount": noise.amount,
-        "seed": seed,
+        "set": cell.name,
+        "noise": cell.noise.kind,
+        "amount": cell.noise.amount,
+        "seed": cell.seed,
         "shape": [*X.shape, Y.shape[1]],
         "mistakes": int((Y != Z).sum()),
-        "measures": found,
-        "coverage": noise_coverage(audits["lemll"], Y, Z),
-        "seconds": seconds,
+        "theirs": found,
+        "their_seconds": seconds,
     }
+
+
+def our_part(cell):
+    """Return the measures of lemll, alone and on the probabilities of the other part."""
+    X, Y, Z = cell.load()
+    seconds: dict[str, float] = {}
+    audits = {
+        "lemll": timed(seconds, "lemll", lambda: audit_tags(X, Z)),
+        "lemll fast": timed(seconds, "lemll fast", lambda: audit_tags(X, Z, mode="fast")),
+    }
+    with np.load(cell.probabilities) as kept:
+        for of in THEIRS:
+            p = kept[f"p_{of}"]
+            audits[f"lemll|{of}"] = timed(
+                seconds, f"lemll|{of}", lambda p=p: audit_tags(None, Z, pred_probs=p)
+            )
+    return {
+        "ours": {
+            key: judge(Y, Z, audit.quality, audit.row_quality) for key, audit in audits.items()
+        },
+        "coverage": noise_coverage(audits["lemll"], Y, Z),
+        "our_seconds": seconds,
+    }
+
+
+def planned(options):
+    """Return the cells that the options name, seed by seed."""
+    first, _, last = options.seeds.partition("-")
+    wanted = None if options.noises is None else options.noises.split(",")
+    noises = [noise for noise in NOISES if wanted is None or str(noise) in wanted]
+    for seed in range(int(first), int(last or first) + 1):
+        for name in options.sets.split(","):
+            for noise in noises:
+                yield Cell(name, noise, seed)
+
+
+def run(cell, options, cleanlab, folder):
+    """Compute the parts of a cell that are wanted and not done."""
+    begin, found = time.perf_counter(), cell.read()
+    if options.part != "ours" and "theirs" not in found:
+        found |= their_part(cell, cleanlab, folder)
+    if options.part != "theirs" and "theirs" in found and ("ours" not in found or options.again):
+        found |= our_part(cell)
+    if found != cell.read():
+        write_output(cell.path, json.dumps(found))
+        print(f"{cell.path.stem}: {time.perf_counter() - begin:.0f} s", flush=True)
 
 
 def main():
@@ -174,9 +242,9 @@ def main():
     parser.add_argument("--sets", required=True, help="names, separated by commas")
     parser.add_argument("--seeds", default="0-9", help="for example 0-9")
     parser.add_argument("--noises", default=None, help="for example 'flip 10%%,drop 40%%'")
+    parser.add_argument("--part", default="all", choices=("all", "theirs", "ours"))
+    parser.add_argument("--again", action="store_true", help="compute our part again")
     options = parser.parse_args()
-    first, _, last = options.seeds.partition("-")
-    wanted = None if options.noises is None else options.noises.split(",")
     script = Path(__file__).with_name("audit_cleanlab.py")
     CELLS.mkdir(parents=True, exist_ok=True)
     with (
@@ -188,18 +256,8 @@ def main():
             text=True,
         ) as cleanlab,
     ):
-        for seed in range(int(first), int(last or first) + 1):
-            for name in options.sets.split(","):
-                for noise in NOISES:
-                    if wanted is not None and str(noise) not in wanted:
-                        continue
-                    path = CELLS / f"{name}_{noise.kind}{noise.amount:g}_{seed}.json"
-                    if path.exists():
-                        continue
-                    begin = time.perf_counter()
-                    cell = run_cell(name, noise, seed, cleanlab, Path(folder))
-                    write_output(path, json.dumps(cell))
-                    print(f"{path.stem}: {time.perf_counter() - begin:.0f} s", flush=True)
+        for cell in planned(options):
+            run(cell, options, cleanlab, Path(folder))
         cleanlab.stdin.close()
 
 

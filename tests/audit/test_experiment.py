@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from pathlib import Path
@@ -64,18 +65,42 @@ def test_the_report_is_made_from_cells(parts, tmp_path, monkeypatch):
         for rows in ("ema", "softmin"):
             measures[f"cleanlab|{of}|self-confidence|{rows}"] = {"row": figures}
     kind = {"labels": 4, "covered": 3, "told": 2, "covered_told": 1, "width": 0.2, "error": 0.1}
-    cell = {"set": "made-up", "noise": "flip", "amount": 0.1, "seed": 0, "measures": measures,
-            "coverage": {"wrong": kind, "missing": kind}}  # fmt: skip
+    cell = {"set": "made-up", "noise": "flip", "amount": 0.1, "seed": 0, "theirs": {},
+            "ours": measures, "coverage": {"wrong": kind, "missing": kind}}  # fmt: skip
     monkeypatch.setattr(report, "CELLS", tmp_path / "cells")
     monkeypatch.setattr(report, "FOLDER", tmp_path / "out")
     (tmp_path / "cells").mkdir()
     (tmp_path / "cells" / "a.json").write_text(json.dumps(cell), encoding="utf-8")
+    half = {key: value for key, value in cell.items() if key not in ("ours", "coverage")}
+    (tmp_path / "cells" / "b.json").write_text(json.dumps(half | {"seed": 1}), encoding="utf-8")
     report.main()
     text = (tmp_path / "out" / "summary.md").read_text(encoding="utf-8")
     assert "1 cells are done: made-up 1 (seeds 0 to 0)" in text
     assert "made-up flip 10% wrong: -0.100" in text
     assert "cover the truth in 75.0% of 8 cells" in text
     first = (tmp_path / "out" / "cells.csv").read_bytes()
-    (tmp_path / "cells" / "a.json").unlink()
+    for name in ("a.json", "b.json"):
+        (tmp_path / "cells" / name).unlink()
     report.main()  # from the tables alone
     assert (tmp_path / "out" / "cells.csv").read_bytes() == first
+
+
+def test_our_part_is_run_again_without_theirs(parts, tmp_path, monkeypatch):
+    noise, run, _ = parts
+    calls = []
+    monkeypatch.setattr(run, "CELLS", tmp_path)
+    monkeypatch.setattr(run, "their_part", lambda *_: calls.append("theirs") or {"theirs": {}})
+    monkeypatch.setattr(run, "our_part", lambda _: calls.append("ours") or {"ours": len(calls)})
+    cell = run.Cell("emotions", noise.NOISES[0], 0)
+
+    def go(part, again=False):
+        calls.clear()
+        run.run(cell, argparse.Namespace(part=part, again=again), None, tmp_path)
+        return calls.copy()
+
+    assert go("ours") == []  # their probabilities are not there yet
+    assert go("theirs") == ["theirs"]
+    assert go("all") == ["ours"]
+    assert go("all") == []
+    assert go("ours", again=True) == ["ours"]
+    assert cell.read() == {"theirs": {}, "ours": 1}

@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 from sklearn.utils import check_array
 
 from lemll._labels import check_same_rows, labels_for_folds
 from lemll._types import Features, FloatArray, IndexArray, LabelArray, MatrixLike, RandomState
 from lemll._validation import UNOBSERVED, check_magnitude, check_whole
 from lemll.audit.context import context_log_odds
+from lemll.audit.missing import missing_log_odds
 from lemll.audit.noise import NoiseRates, noise_rates
 from lemll.audit.quality import error_probability, row_quality
 from lemll.audit.tags import TagMatrix, read_probabilities, read_tags
 from lemll.fitting import fit_scaling
 from lemll.model_selection import IterativeStratifiedKFold
-from lemll.predictors import BlendProgress, default_lemll, out_of_fold_proba
+from lemll.predictors import BlendProgress, default_lemll, out_of_fold_scores
 from lemll.topology import nearest_neighbors
 
 __all__ = ["AuditMode", "TagAudit", "audit_tags"]
@@ -114,6 +115,8 @@ def audit_tags(
     the row as evidence: a tag may exclude another, follow from it, or be the only one; it is fitted
     on the other folds too. (3) The rates of wrong and missing tags are estimated from the cells
     that the models are most sure of. (4) Bayes' rule gives the probability that a cell is wrong.
+    For tags that are not given, the logistic regressions of step 1 count once more beside step 2,
+    if the given tags show that missing ones are then found sooner.
 
     The fast mode fits LEMLL once. A given tag is doubtful if its numerical label is far below the
     median of the given tags of its label; a tag that is not given, if its numerical label is high.
@@ -156,8 +159,10 @@ def audit_tags(
         if given is not None:
             raise ValueError("mode='fast' does not use pred_probs; leave one of the two out.")
         return _fast(rows, tags)
-    if given is None:
-        given = out_of_fold_proba(
+    if given is not None:
+        linear = _log_odds(given)
+    else:
+        given, linear = out_of_fold_scores(
             rows,
             tags.Y,
             cv=n_splits,
@@ -165,11 +170,14 @@ def audit_tags(
             random_state=random_state,
             callback=callback,
         )
-    probability = _in_context(given, tags.Y, n_splits)
+    features = _log_odds(given)
+    in_context = _in_context(features, tags.Y, n_splits)
+    probability = np.asarray(expit(in_context))
     rates = noise_rates(probability, tags.Y)
+    unmarked = expit(missing_log_odds(in_context, linear, tags.Y))
     return TagAudit(
         tags=tags,
-        error=error_probability(probability, tags.Y, rates),
+        error=error_probability(np.where(tags.Y == 1, probability, unmarked), tags.Y, rates),
         probability=probability,
         out_of_fold=given,
         numerical_labels=None if rows is None else _numerical_labels(rows, tags.Y),
@@ -210,16 +218,18 @@ def _read_features(X: MatrixLike, tags: TagMatrix, *, needed: bool) -> Features:
     return rows
 
 
-def _in_context(given: FloatArray, Y: LabelArray, n_splits: int) -> FloatArray:
-    """Return the probabilities after the other tags of the row are taken into account."""
+def _log_odds(probability: FloatArray) -> FloatArray:
     bound = expit(_SUREST)
-    p = np.clip(given, 1 - bound, bound)
-    features = np.log(p / (1 - p))
+    return np.asarray(logit(np.clip(probability, 1 - bound, bound)))
+
+
+def _in_context(features: FloatArray, Y: LabelArray, n_splits: int) -> FloatArray:
+    """Return the log-odds after the other tags of the row are taken into account."""
     if len(Y) < n_splits:
-        return np.asarray(p)
+        return features
     folds = list(IterativeStratifiedKFold(n_splits).split(features, labels_for_folds(Y)))
     found = context_log_odds(features, Y, folds)
-    return np.asarray(expit(np.clip(found, -2 * _SUREST, 2 * _SUREST)))
+    return np.clip(found, -2 * _SUREST, 2 * _SUREST)
 
 
 def _numerical_labels(rows: Features, Y: LabelArray) -> FloatArray:

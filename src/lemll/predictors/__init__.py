@@ -11,7 +11,7 @@ from lemll.predictors.mlfe import MLFE
 from lemll.predictors.mlknn import MLkNN
 from lemll.predictors.msvr import MSVR, MSVRClassifier
 from lemll.predictors.msvr_cv import MSVRCV
-from lemll.predictors.out_of_fold import default_lemll, out_of_fold_proba
+from lemll.predictors.out_of_fold import default_lemll, out_of_fold_scores
 from lemll.predictors.propagation import LabelPropagation
 from lemll.predictors.reliab import RELIAB
 from lemll.predictors.search.trials import SearchProgress
@@ -61,5 +61,5 @@ __all__ = [
     "TagPredictor",
     "TwoStage",
     "default_lemll",
-    "out_of_fold_proba",
+    "out_of_fold_scores",
 ]

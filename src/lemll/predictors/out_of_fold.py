@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,9 +17,9 @@ from lemll.predictors.blend.members import (
     Scorer,
 )
 from lemll.predictors.lemll import LEMLL
-from lemll.predictors.tag_predictor import BlendProgress, TagPredictor
+from lemll.predictors.tag_predictor import BlendPart, BlendProgress, TagPredictor
 
-__all__ = ["default_lemll", "out_of_fold_proba"]
+__all__ = ["OutOfFold", "default_lemll", "out_of_fold_scores"]
 
 # A kernel matrix of more rows takes minutes; with more rows LEMLL is linear.
 _LARGEST_KERNEL = 5000
@@ -58,8 +59,25 @@ class _PlainLemllMember:
         return task.fit(default_lemll(n_samples), task.X, np.arange(n_samples))
 
 
+class OutOfFold(NamedTuple):
+    """What models say of rows that they did not see.
+
+    Attributes
+    ----------
+    probability : ndarray of shape (n_samples, n_labels)
+        Probabilities of the blend, also in unknown cells.
+    logistic : ndarray of shape (n_samples, n_labels)
+        Calibrated log-odds of one member, the logistic regressions.
+    """
+
+    probability: FloatArray
+    logistic: FloatArray
+
+
 class _QuickBlend(TagPredictor):
-    """TagPredictor without the search of LEMLL and with one forest instead of two."""
+    """TagPredictor without the search of LEMLL, with one forest, and without final fits."""
+
+    _STEPS = 1
 
     def _members(self, partial: bool) -> dict[str, Member]:
         members = super()._members(partial)
@@ -71,8 +89,17 @@ class _QuickBlend(TagPredictor):
             forest: members[forest],
         }
 
+    def _blend(self, learned: dict[str, Learned], Y: LabelArray, weight: FloatArray | None) -> None:
+        super()._blend(learned, Y, weight)
+        calibration = self._calibrations["logistic"]
+        self.logistic_log_odds = calibration.log_odds(learned["logistic"].scores)
 
-def out_of_fold_proba(
+    def _final_fits(self, *_: object) -> list[BlendPart]:
+        # Nothing is predicted but the rows themselves.
+        return []
+
+
+def out_of_fold_scores(
     X: Features,
     Y: LabelArray,
     *,
@@ -81,7 +108,7 @@ def out_of_fold_proba(
     n_jobs: int | None = None,
     random_state: RandomState = 0,
     callback: Callable[[BlendProgress], None] | None = None,
-) -> FloatArray:
+) -> OutOfFold:
     """Estimate the probability of each label in each row, without the labels of the row.
 
     Three members score every row with a model that did not see it: logistic regressions with a
@@ -107,8 +134,8 @@ def out_of_fold_proba(
 
     Returns
     -------
-    ndarray of shape (n_samples, n_labels)
-        The probabilities, also in unknown cells.
+    OutOfFold
+        The probabilities, and the part of the logistic regressions.
     """
     blend = _QuickBlend(
         "log_loss",
@@ -120,4 +147,4 @@ def out_of_fold_proba(
     )
     hidden = Y == UNOBSERVED
     blend.fit(X, np.ma.MaskedArray(Y, mask=hidden) if hidden.any() else Y)
-    return blend.out_of_fold_proba_
+    return OutOfFold(blend.out_of_fold_proba_, blend.logistic_log_odds)

@@ -82,7 +82,7 @@ class BlendProgress(NamedTuple):
     elapsed: float
 
 
-class _BlendPart(NamedTuple):
+class BlendPart(NamedTuple):
     """A member in the final model."""
 
     score: Scorer
@@ -182,6 +182,8 @@ class TagPredictor(ProbabilityClassifier):
     """
 
     thresholds: Literal["zero"] = "zero"
+    # Steps of each member: its out-of-fold scores and its final fit.
+    _STEPS = 2
 
     def __init__(
         self,
@@ -215,7 +217,7 @@ class TagPredictor(ProbabilityClassifier):
         check_magnitude(X)
         self._sparse = _mostly_zero(X)
         X = _stored(X, self._sparse)
-        clock = _TimeBudget(self.max_seconds, self.callback, 2 * len(members))
+        clock = _TimeBudget(self.max_seconds, self.callback, self._STEPS * len(members))
         task = BlendTask(X, Y, weight, self._folds(X, Y), clock.seconds_left)
         self._constant = constant_labels(Y, weight)
         # Threads of BLAS wait for each other in small products, most of all on a busy machine.
@@ -228,13 +230,23 @@ class TagPredictor(ProbabilityClassifier):
                 clock.report(f"{name}: out-of-fold scores")
                 learned[name] = self._learned(member, task)
             self._blend(learned, Y, weight)
-            self._parts = []
-            for name, found in learned.items():
-                clock.report(f"{name}: final fit")
-                if self._weights[name] > 0:
-                    score = members[name].fit(task, found.recipe)
-                    part = _BlendPart(score, self._calibrations[name], self._weights[name])
-                    self._parts.append(part)
+            self._parts = self._final_fits(members, learned, task, clock)
+
+    def _final_fits(
+        self,
+        members: dict[str, Member],
+        learned: dict[str, Learned],
+        task: BlendTask,
+        clock: _TimeBudget,
+    ) -> list[BlendPart]:
+        """Fit the members that take part in the blend to all rows."""
+        parts = []
+        for name, found in learned.items():
+            clock.report(f"{name}: final fit")
+            if self._weights[name] > 0:
+                score = members[name].fit(task, found.recipe)
+                parts.append(BlendPart(score, self._calibrations[name], self._weights[name]))
+        return parts
 
     def _learned(self, member: Member, task: BlendTask) -> Learned:
         """Let a member learn, or load what it has learned from the cache."""
