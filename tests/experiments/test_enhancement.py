@@ -32,11 +32,13 @@ from lemll.paper.enhancement_cells import (
     OTHERS_FILE,
     EnhancementKey,
     MeasuredRegime,
+    rated_regime,
     read_enhancement,
     regimes,
     write_enhancement,
 )
 from lemll.paper.enhancement_oracle import GRIDS, best_of_grid, calibrated
+from lemll.paper.enhancement_sections import regret_lines
 
 PLAN = """
 experiment = "reconstruction"
@@ -251,6 +253,24 @@ def test_the_report_ranks_counts_and_names_the_sets_that_were_not_chosen_on(fold
     assert "| 10 rated rows | Blend | 2 / 2 |  | 2 / 2 |" in summary
     assert "pairs of methods change their order (Kendall" in summary
     assert report.table.panels[0].entries["artificial", "Blend"].complete
+
+
+def test_the_regret_of_each_method_is_by_the_best_of_all(folder):
+    rows = read_enhancement(folder)
+    regime = rated_regime(10)
+    values = {(r.key.threshold, r.key.method): r.metrics["chebyshev"] for r in rows
+              if r.key.regime == regime}  # fmt: skip
+    ratios = [
+        value / min(v for (t, _), v in values.items() if t == threshold)
+        for (threshold, method), value in values.items()
+        if method == "KM"
+    ]
+    close = sum(ratio <= 1.01 for ratio in ratios)
+    lines = regret_lines(rows)
+    column = lines[0].split(" | ").index(regime)
+    line = next(line for line in lines if line.startswith("| KM |"))
+    assert line.split(" | ")[column] == f"{close} / {len(ratios)} ({max(ratios):.2f})"
+    assert "oracle" not in lines[0]
 
 
 def _others(folder, method="PyLDL GLLE"):

@@ -1,4 +1,4 @@
-"""Parts of the report on enhancers: settings chosen with the truth, and other libraries."""
+"""Parts of the report on enhancers: regret, settings chosen with the truth, other libraries."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from lemll.paper.enhancement_cells import (
     rated_regime,
     regimes,
 )
-from lemll.paper.enhancement_ranks import OURS, mean_ranks, values_of
+from lemll.paper.enhancement_ranks import OURS, Place, mean_ranks, values_of
 
-__all__ = ["grid_lines", "others_lines"]
+__all__ = ["grid_lines", "others_lines", "regret_lines"]
 
 # The methods of other libraries that lemll also has, under our names. The others have none, so
 # Blend stands beside them.
@@ -24,6 +24,38 @@ _COUNTERPARTS = {
     "PyLDL FCM": "FCM", "PyLDL KM": "KM", "PyLDL LP": "RELIAB", "PyLDL ML": "ML2",
     "PyLDL GLLE": "GLLE",
 }  # fmt: skip
+
+
+def regret_lines(rows: Sequence[MeasuredRegime]) -> list[str]:
+    """Tell how far each method is from the best one, which nobody knows in advance.
+
+    Parameters
+    ----------
+    rows : sequence of MeasuredRegime
+        Rows of the table.
+
+    Returns
+    -------
+    list of str
+        A table in Markdown: for each method and regime without the truth, in how many places it is
+        within 1 % of the best of all methods by the Chebyshev distance, and its worst ratio.
+    """
+    known = [regime for regime in regimes() if regime not in (ORACLE_SCALE, ORACLE_GRID)]
+    columns: dict[str, dict[str, str]] = {}
+    for regime in known:
+        values = values_of(rows, regime, "chebyshev")
+        best: dict[Place, float] = {}
+        for (place, _), value in values.items():
+            best[place] = min(value, best.get(place, value))
+        for method in dict.fromkeys(name for _, name in values):
+            ratios = [v / best[place] for (place, name), v in values.items() if name == method]
+            close = sum(ratio <= 1.01 for ratio in ratios)
+            columns.setdefault(method, {})[regime] = f"{close} / {len(ratios)} ({max(ratios):.2f})"
+    lines = [f"| method | {' | '.join(known)} |", "|---" * (len(known) + 1) + "|"]
+    for method, found in columns.items():
+        shown = [found.get(regime, "") for regime in known]
+        lines.append(f"| {method} | {' | '.join(shown)} |")
+    return lines
 
 
 def grid_lines(rows: Sequence[MeasuredRegime]) -> list[str]:
