@@ -137,7 +137,7 @@ def fit_context(
     off_diagonal = 1.0 - np.eye(n_labels)
 
     def objective(at: FloatArray) -> tuple[float, FloatArray]:
-        model = _unpacked(at, n_labels)
+        model = _unpacked(at / root, n_labels)
         margin = sign * model.log_odds(features, evidence)
         loss = np.logaddexp(0, -margin)
         g = -sign * expit(-margin)
@@ -154,21 +154,40 @@ def fit_context(
             coupling,
             count + penalty * model.by_count,
         )
-        return float(value), _packed(gradient)
+        return float(value), _packed(gradient) / root
 
     if start is None:
         zero = np.zeros(n_labels)
         start = ContextModel(
             np.ones(n_labels), zero, np.zeros((n_labels, n_labels)), np.zeros((_COUNTS, n_labels))
         )
+    root = np.sqrt(_packed(_curvature(start, features, evidence, known, penalty)))
     found = minimize(
         objective,
-        _packed(start),
+        root * _packed(start),
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": _MAX_ITER, "ftol": 1e-7},
     )
-    return _unpacked(found.x, n_labels)
+    return _unpacked(found.x / root, n_labels)
+
+
+def _curvature(
+    model: ContextModel,
+    features: FloatArray,
+    evidence: Evidence,
+    known: FloatArray | None,
+    penalty: float,
+) -> ContextModel:
+    """Return the diagonal of the second derivative, which makes the variables comparable."""
+    p = expit(model.log_odds(features, evidence))
+    weight = p * (1 - p) if known is None else known * p * (1 - p)
+    return ContextModel(
+        (weight * features**2).sum(axis=0) + 1,
+        weight.sum(axis=0) + 1,
+        evidence.tags.T @ weight + penalty,
+        np.einsum("rij,ij->rj", evidence.counts, weight) + penalty,
+    )
 
 
 def context_log_odds(
