@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 from lemll.datasets import binarize_distribution, make_artificial
 from lemll.enhancers import BlendEnhancer, LabelGraphEnhancer, LEMLLEnhancer
@@ -169,7 +170,21 @@ def test_many_labels_have_no_biases():
     sources = {name: unit_source(rng.randn(20, 150)) for name in ("one", "two")}
     blend = blend_sources(sources, np.arange(10), rng.dirichlet(np.ones(150), size=10))
     assert not blend.bias.any()
-    assert set(blend.shares) == {"scale of the label graph", "all sources"}
+    assert {name for name in blend.shares if "biases" in name} == set()
+    assert {"scale of the label graph", "mean of the sources", "two alone"} < set(blend.shares)
+
+
+@pytest.mark.parametrize("name", ["logical labels", "LEMLL"])
+def test_one_source_that_is_right_is_found_with_five_rows(name):
+    rng = np.random.RandomState(1)
+    names = ("label graph", "label graph by size", "logical labels", "LEMLL")
+    sources = {key: unit_source(rng.randn(200, 6)) for key in names}
+    D = softmax(0.7 * sources[name], axis=1)
+    blend = blend_sources(sources, np.arange(5), D[:5])
+    assert max(blend.shares, key=blend.shares.__getitem__) == f"{name} alone"
+    # The variants of the label graph are not judged alone.
+    assert "label graph by size alone" not in blend.shares
+    np.testing.assert_allclose(blend.distribution(sources), D, atol=0.01)
 
 
 def test_the_mean_of_one_hot_rows_has_no_infinite_error():

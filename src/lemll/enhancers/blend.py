@@ -36,9 +36,10 @@ class BlendEnhancer(BaseEnhancer):
     .. math:: -\sum_{ij}d_{ij}\log p_{ij}(w,b)+\tfrac{\rho}{2}\|w-w_0\|^2
         +\tfrac{\sigma}{2}\|b\|^2
 
-    for six models, from one weight to all weights and biases, each convex and certified. The
-    result is their mean, weighted by the error on rated rows that were left out. So with few
-    rows, or rows that disagree with the sources, the simple models count more.
+    for ten models, from one weight of one source or of the mean of the sources to all weights and
+    biases, each convex and certified. The result is their mean, weighted by the error on rated rows
+    that were left out. So with few rows, or rows that disagree with the sources, the simple models
+    count more.
 
     Parameters
     ----------
