@@ -30,8 +30,10 @@ _FOLDS = 5
 # Biases of more labels than this are not fitted: a few rows say nothing about them, and the time
 # grows with the cube of their number.
 _MOST_LABELS_WITH_BIAS = 100
-# A model counts less by the factor e if its error is higher by this share of the lowest error.
+# A model counts less by the factor e if its error is higher by this share of the lowest error. With
+# more rated rows than these, errors are more certain, and the share falls like their deviation.
 _TOLERATED = 0.5
+_TOLERATED_ROWS = 10
 # Part of the names of the sources that are variants of the first one.
 _GRAPH = "label graph"
 
@@ -173,7 +175,7 @@ def blend_sources(
     if len(ladder) > 1:
         unseen = np.stack([_unseen(rung, Z, D, prior_scale) for rung in ladder])
         errors = np.array([_divergence(D, softmax(log, axis=1)) for log in unseen])
-        shares = _shares(errors)
+        shares = _shares(errors, n_rated)
         blended = softmax(np.tensordot(shares, unseen, axes=1), axis=1)
         error, error_of_mean = _divergence(D, blended), _divergence(D, _means_of_others(D))
     weights = sum(share * fit.weights for share, fit in zip(shares, fits, strict=True))
@@ -241,7 +243,8 @@ def _divergence(D: FloatArray, found: FloatArray) -> float:
     return float((xlogy(D, D) - xlogy(D, np.maximum(found, floor))).sum(axis=1).mean())
 
 
-def _shares(errors: FloatArray) -> FloatArray:
+def _shares(errors: FloatArray, n_rated: int) -> FloatArray:
     lowest = max(float(errors.min()), np.finfo(np.float64).tiny)
-    shares = np.exp(-(errors - errors.min()) / (_TOLERATED * lowest))
+    tolerated = _TOLERATED * np.sqrt(min(1.0, _TOLERATED_ROWS / n_rated))
+    shares = np.exp(-(errors - errors.min()) / (tolerated * lowest))
     return np.asarray(shares / shares.sum())
