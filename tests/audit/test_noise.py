@@ -109,3 +109,13 @@ def test_unknown_cells_are_not_judged():
     assert rows[0] == pytest.approx((1 - error[0, 0]) * (1 - error[0, 1]))
     assert rows[1] == pytest.approx(1 - error[1, 1])
     assert np.isnan(row_quality(np.full((1, 2), np.nan))[0])
+
+
+def test_a_few_sure_cells_without_mistakes_do_not_hide_the_others():
+    # Of the fifty cells that look most like the tag none lacks it, of the next thousand 4 %.
+    rng = np.random.default_rng(0)
+    probability = np.concatenate([np.linspace(1, 0.99, 1050), np.full(5000, 0.01)])[:, None]
+    Y = np.concatenate([np.ones(1050), np.zeros(5000)]).astype(np.int8)[:, None]
+    Y[50 + rng.choice(1000, 40, replace=False)] = 0
+    rates = noise_rates(probability, Y)
+    assert 0.6 * 0.02 < rates.missing < 0.6 * 0.06

@@ -92,7 +92,8 @@ def noise_rates(probability: FloatArray, Y: LabelArray) -> NoiseRates:
     The share without the tag among the cells that look most like it bounds the rate of missing
     tags. For wrong tags, cells are ranked by their odds relative to the odds of the label, and the
     tags given in the lowest cells are compared with the number that a rate of 1 would give. Several
-    numbers of cells are tried, and the one with the smallest upper bound gives the rate.
+    numbers of cells are tried. Each gives a rate with an upper bound, and the largest number whose
+    rate is not above the smallest of these bounds counts.
 
     Parameters
     ----------
@@ -121,13 +122,14 @@ def noise_rates(probability: FloatArray, Y: LabelArray) -> NoiseRates:
 
 
 def _best_rate(counts: IndexArray, exposures: FloatArray | IndexArray) -> float:
-    """Return the rate of the number of cells with the smallest upper bound, as Poisson counts.
+    """Return the rate of the most cells that is not above the smallest bound, as Poisson counts.
 
-    The smallest of the rates themselves would be an accident of the smallest numbers of cells.
+    The smallest of the rates themselves would be an accident of the smallest numbers of cells: none
+    of the fifty surest cells may be a mistake where one in thirty is.
     """
-    upper = chi2.ppf(_POOLED_CONFIDENCE, 2 * (counts + 1)) / 2 / exposures
-    best = int(np.argmin(upper))
-    return float(counts[best] / exposures[best])
+    bound = (chi2.ppf(_POOLED_CONFIDENCE, 2 * (counts + 1)) / 2 / exposures).min()
+    rates = counts / exposures
+    return float(rates[np.flatnonzero(rates <= bound)[-1]])
 
 
 def _sizes(least: int, most: int, limit: int, number: int = _SIZES) -> IndexArray:
