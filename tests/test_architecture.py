@@ -14,6 +14,7 @@ ROOT = Path(lemll.__file__).parent
 # A room may import the rooms listed for it, itself, and the ground floor.
 GROUND = {
     "__init__",
+    "_formulas",
     "_labels",
     "_plain_files",
     "_sparse",

@@ -27,7 +27,7 @@ def issues():
     )
 
 
-@pytest.mark.parametrize(("precision", "number"), [(1.0, 0), (0.95, 2), (0.9, 3), (0.5, 4)])
+@pytest.mark.parametrize(("precision", "number"), [(0.95, 2), (0.9, 3), (0.5, 4)])
 def test_as_many_as_the_precision_allows(issues, precision, number):
     before = Y.copy()
     found = correct(Y, issues, precision=precision)
@@ -36,11 +36,17 @@ def test_as_many_as_the_precision_allows(issues, precision, number):
     listed = np.column_stack([found.changes.row, found.changes.label.str[1:].astype(int)])
     assert sorted(map(tuple, changed)) == sorted(map(tuple, listed))
     np.testing.assert_array_equal(Y, before)
-    if number:
-        assert found.expected_precision == pytest.approx(issues.score.head(number).mean())
-        assert found.expected_precision >= precision
-    else:
-        assert np.isnan(found.expected_precision)
+    assert found.expected_precision == pytest.approx(issues.score.head(number).mean())
+    assert found.expected_precision >= precision
+    assert found.label_names == ("y0", "y1")
+
+
+def test_a_precision_that_no_score_reaches_is_told(issues):
+    with pytest.warns(UserWarning, match=r"highest score is 0\.99, and precision=1 needs one of"):
+        found = correct(Y, issues, precision=1)
+    np.testing.assert_array_equal(found.Y, Y)
+    assert not len(found.changes)
+    assert np.isnan(found.expected_precision)
 
 
 def test_decisions_replace_the_precision(issues):
@@ -77,6 +83,10 @@ def test_refusals(issues):
     issues.loc[0, "row"] = 99
     with pytest.raises(ValueError, match="row 99, label 'y1', which Y does not have"):
         correct(Y, issues)
+    # Also if the suggestion is not sure enough to be applied.
+    with pytest.raises(ValueError, match="row 3, label 'y0', which Y does not have; Y has 3 rows"):
+        correct(Y[:3], issues.iloc[1:])
+    issues.loc[0, "row"] = 0
     issues["out_of_fold"] = np.nan
     with pytest.raises(ValueError, match="the scores of fast mode are no probabilities"):
         correct(Y, issues)
@@ -87,7 +97,9 @@ def test_clean_tags_of_few_rows_stay(n):
     rng = np.random.default_rng(n)
     X = rng.normal(size=(n, 5))
     clean = (X @ rng.normal(size=(5, 4)) > 0).astype(int)
-    found = correct(clean, find_tag_issues(X, clean, limit=None), precision=0.9)
+    issues = find_tag_issues(X, clean, limit=None)
+    with pytest.warns(UserWarning, match="nothing was changed"):
+        found = correct(clean, issues, precision=0.9)
     assert len(found.changes) == 0
     np.testing.assert_array_equal(found.Y, clean)
 

@@ -155,18 +155,19 @@ class TestInTheBrowser:
         Y, issues = opened(hidden=True)
         for old in browser.downloads.glob("*.csv"):
             old.unlink()
-        press(browser, "a", "r", "j", "a", "k", "k", "k", "u", "e")
+        press(browser, "a", "r", "j", "a", "r", "u", "k", "k", "e")
         path = browser.downloads / "decisions.csv"
         for _ in range(100):
             if path.exists() and path.stat().st_size:
                 break
             time.sleep(0.05)
         decisions = read_decisions(path)
-        # The first is accepted, the second rejected, then undone after three steps back.
+        # The third is skipped, and the decision on the fifth is taken back.
+        decided = issues.iloc[[0, 1, 3]]
+        assert decisions["decision"].tolist() == ["accept", "reject", "accept"]
+        assert decisions["row"].tolist() == decided["row"].tolist()
+        assert decisions["label"].tolist() == decided["label"].tolist()
         expected = issues.iloc[[0, 3]]
-        assert decisions["decision"].tolist() == ["accept", "accept"]
-        assert decisions["row"].tolist() == expected["row"].tolist()
-        assert decisions["label"].tolist() == expected["label"].tolist()
         found = correct(Y, decisions, label_names=("sea", "sky", "hill"))
         changed = np.argwhere((found.Y != Y) & ~np.isnan(Y))
         assert len(changed) == 2
@@ -175,6 +176,9 @@ class TestInTheBrowser:
     def test_decisions_survive_a_reload_and_buttons_work(self, browser, opened):
         opened()
         find(browser, "#accept").click()
+        # The next tag is shown, and the keyboard stays where it was.
+        assert browser.switch_to.active_element.get_attribute("id") == "accept"
+        press(browser, "k")
         assert find(browser, "#accept").get_attribute("aria-pressed") == "true"
         browser.refresh()
         assert "1 accepted, 0 rejected" in find(browser, "#status").text
@@ -183,6 +187,22 @@ class TestInTheBrowser:
         choose(browser, "#state", "open")
         find(browser, "#accept").click()
         assert "1 accepted, 1 rejected" in find(browser, "#status").text
+
+    def test_undo_brings_back_a_tag_that_the_filter_hid(self, browser, opened):
+        opened()
+        choose(browser, "#state", "open")
+        first = lines(browser)[0]
+        find(browser, "#accept").click()
+        assert lines(browser)[0] != first
+        press(browser, "u")
+        assert lines(browser)[0] == first
+        assert "0 accepted, 0 rejected" in find(browser, "#status").text
+        # A filter that the tag does not pass is cleared.
+        find(browser, "#accept").click()
+        choose(browser, "#state", "accepted")
+        find(browser, "#accept").send_keys("u")
+        assert find(browser, "#state").get_attribute("value") == ""
+        assert lines(browser)[0] == first
 
     def test_the_detail_shows_features_and_neighbours(self, browser, opened):
         _, issues = opened()

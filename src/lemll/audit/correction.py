@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from lemll._formulas import without_guard
 from lemll._labels import row_index
 from lemll._types import BoolArray, IndexArray, LabelArray, MatrixLike
 from lemll._validation import UNOBSERVED, check_number
+from lemll._warnings import warn_caller
 from lemll.audit.tags import TagMatrix, read_tags
 from lemll.exceptions import LemllError, import_extra
 
@@ -19,8 +22,6 @@ __all__ = ["Correction", "correct", "read_decisions"]
 
 _NEEDED = ("row", "label", "given", "suggested")
 _NUMBERS = ("row", "given", "suggested")
-# An apostrophe before what a spreadsheet would take for a formula.
-_GUARD = r"^'(?=[=+\-@\t\r＝＋－＠])"
 _DECISIONS = ("accept", "reject", "")
 
 
@@ -35,11 +36,14 @@ class Correction(NamedTuple):
         The issues that were applied, and no others.
     expected_precision : float
         Mean score of the changes that were chosen by their scores; NaN if there are none.
+    label_names : tuple of str
+        The names of the columns of Y.
     """
 
     Y: MatrixLike
     changes: Any
     expected_precision: float
+    label_names: tuple[str, ...]
 
     def __str__(self) -> str:
         kinds = self.changes["kind"].value_counts() if "kind" in self.changes else {}
@@ -66,7 +70,9 @@ def read_decisions(path: str | Path) -> Any:
         raise LemllError(f"there is no file {path}; export the decisions from the page")
     text = {"label": str, "id": str, "decision": str}
     try:
-        frame = pandas.read_csv(path, dtype=text, keep_default_na=False)
+        content = _decoded(Path(path).read_bytes())
+        sign = max(",;\t", key=content.partition("\n")[0].count)
+        frame = pandas.read_csv(StringIO(content), sep=sign, dtype=text, keep_default_na=False)
         frame = frame.astype({name: int for name in _NUMBERS if name in frame})
     except (ValueError, UnicodeDecodeError) as error:
         raise LemllError(
@@ -77,8 +83,18 @@ def read_decisions(path: str | Path) -> Any:
         raise LemllError(
             f"{path} has no column {missing[0]!r}; export the decisions from the page again"
         )
-    frame["label"] = frame["label"].str.replace(_GUARD, "", regex=True)
+    for name in ("label", "id"):
+        if name in frame:
+            frame[name] = frame[name].map(without_guard)
     return frame
+
+
+def _decoded(content: bytes) -> str:
+    """Decode a file of decisions, also if a spreadsheet saved it again in an older encoding."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("cp1252")
 
 
 def correct(
@@ -140,13 +156,22 @@ def correct(
     issues = _checked_issues(issues)
     decided = "decision" in issues.columns
     tags = read_tags(Y, names=label_names)
+    _check_places(tags, issues)
     applied = _accepted(issues) if decided else _sure_enough(issues, level)
     changes = issues[applied]
     corrected = _applied(tags, changes)
     expected = float("nan")
     if not decided and len(changes):
         expected = float(changes["score"].mean())
-    return Correction(_in_form(corrected, tags, Y), changes.reset_index(drop=True), expected)
+    elif not decided and len(issues):
+        warn_caller(
+            f"nothing was changed: the highest score is {issues['score'].max():.2f}, and "
+            f"precision={level:g} needs one of at least {level:g}; pass a lower precision, or "
+            "decide on the page of lemll audit.",
+            UserWarning,
+        )
+    changed = changes.reset_index(drop=True)
+    return Correction(_in_form(corrected, tags, Y), changed, expected, tags.names)
 
 
 def _checked_issues(issues: Any) -> Any:
@@ -204,21 +229,28 @@ def _sure_enough(issues: Any, precision: float) -> BoolArray:
     return chosen
 
 
+def _check_places(tags: TagMatrix, issues: Any) -> None:
+    """Refuse issues of other tags, also those that are not applied."""
+    beyond = issues[issues["row"] >= len(tags.Y)]
+    if len(beyond):
+        row, label = beyond[["row", "label"]].iloc[0]
+        raise ValueError(
+            f"issues names row {row}, label {label!r}, which Y does not have; Y has "
+            f"{len(tags.Y)} rows; pass the tags that were audited."
+        )
+    strange = issues[~issues["label"].isin(tags.names)]
+    if len(strange):
+        raise ValueError(
+            f"issues names the label {strange['label'].iloc[0]!r}, which Y does not have; pass the "
+            "tags that were audited, and the names of all labels with label_names= if Y is lists "
+            "or the audit was given names."
+        )
+
+
 def _applied(tags: TagMatrix, changes: Any) -> LabelArray:
     place = {name: j for j, name in enumerate(tags.names)}
     corrected = tags.Y.copy()
     for row, label, given, suggested in changes[list(_NEEDED)].itertuples(index=False):
-        if row >= len(corrected):
-            raise ValueError(
-                f"issues names row {row}, label {label!r}, which Y does not have; Y has "
-                f"{len(corrected)} rows; pass the tags that were audited."
-            )
-        if label not in place:
-            raise ValueError(
-                f"issues names the label {label!r}, which Y does not have; pass the tags that were "
-                "audited, and the names of all labels with label_names= if Y is lists or the audit "
-                "was given names."
-            )
         cell = corrected[row, place[label]]
         if cell != given:
             shown = "unknown" if cell == UNOBSERVED else str(cell)

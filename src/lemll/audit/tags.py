@@ -94,6 +94,12 @@ def _as_lists(labels: MatrixLike) -> list[list[object]] | None:
         return None
     given = labels.to_list() if series else list(labels)
     kinds = (list, tuple, set, frozenset, np.ndarray)
+    gap = next((number for number, row in enumerate(given) if row is None), None)
+    if gap is not None and all(row is None or isinstance(row, kinds) for row in given):
+        raise ValueError(
+            f"row {gap} of Y is None, but lists of tags have no unknown rows; pass a 0/1 matrix "
+            "with NaN where nobody looked."
+        )
     if not given or not all(isinstance(row, kinds) for row in given):
         return None
     rows = [list(row) for row in given]
@@ -149,6 +155,10 @@ def _class_names(
             )
     # The loop has checked that all are numbers, which the type checker does not see.
     largest = max((int(tag) for tag in tags), default=-1)  # type: ignore[call-overload]
+    if largest < 0 and n_labels is None and names is None:
+        raise ValueError(
+            "no row of Y has a tag, so the labels are unknown; pass label_names=, or a 0/1 matrix."
+        )
     given = None if names is None else _checked_names(names)
     if given is not None:
         n_labels = len(given)

@@ -25,6 +25,7 @@ from lemll.cli._tables import (
     Sheet,
     Tags,
     Untagged,
+    check_output,
     interruptible,
     label_spec,
     names_of,
@@ -43,6 +44,7 @@ __all__ = ["audit"]
 
 _SHOWN_LABELS = 12
 _LIKELY = 0.5
+_FEWEST_LISTED, _MOST_LISTED = 100, 1000
 
 
 def audit(
@@ -63,11 +65,14 @@ def audit(
         typer.Option("--page", help="The page to write; by default beside the CSV file."),
     ] = None,
     limit: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--limit", help="Largest number of doubtful tags to list, all rows together.", min=1
+            "--limit",
+            help="Largest number of doubtful tags to list, all rows together; by default a tenth "
+            "of the known ones, but at least 100 and at most 1000.",
+            min=1,
         ),
-    ] = 1000,
+    ] = None,
     fast: Annotated[
         bool, typer.Option("--fast", help="One LEMLL fit and no cross-validation: finds less.")
     ] = False,
@@ -100,19 +105,22 @@ def audit(
     spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels)
     found = split_table(table, spec, ids=ids, ignore=names_of(ignore))
     say_notes(table)
-    row_ids = found.ids or tuple(str(number) for number in range(1, len(found.Y) + 1))
+    # Rows without ids have their numbers, from 0, as in the column `row` and in Python.
+    row_ids = found.ids or tuple(map(str, range(len(found.Y))))
     stem = f"{data.stem}-{'audit' if decisions is None else 'corrected'}"
     output = Path(f"{stem}.csv") if output is None else output
-    _refuse_input(output, data, "-o")
+    _check_target(output, "-o", [data] if decisions is None else [data, decisions])
     if decisions is not None:
         _apply(decisions, output, found, spec=spec, id_column=ids, row_ids=row_ids)
         return
     page = output.with_suffix(".html") if page is None else page
-    _refuse_input(page, data, "--page")
+    _check_target(page, "--page", [data])
+    if page.absolute() == output.absolute():
+        raise LemllError(f"-o and --page are both {page}; choose another name for one of them")
     template_environment()  # report a missing library now, not after minutes of work
     with interruptible("nothing was written"):
         result = _audited(found, fast=fast)
-        issues = issue_frame(result, limit=limit)
+        issues = issue_frame(result, limit=_listed(result) if limit is None else limit)
         noise = None if fast else noise_frame(result)
         write_output(output, csv_text(_lines(issues, row_ids, ids)))
         shown = AuditRows(row_ids, list(found.X.columns), found.X.to_numpy(dtype=object).tolist())
@@ -138,15 +146,19 @@ def audit(
         console.print(_noise_table(noise))
     console.print(
         f"wrote {output}: the {len(issues)} most doubtful tags ({counts.get('wrong', 0)} given, "
-        f"{counts.get('missing', 0)} not given); {likely} have a score above one half",
+        f"{counts.get('missing', 0)} not given); "
+        + ("they are ranked" if fast else f"{likely} have a score above one half"),
         soft_wrap=True,
     )
     console.print(f"open {page} to accept or reject them", soft_wrap=True)
 
 
-def _refuse_input(path: Path, data: Path, option: str) -> None:
-    if path.exists() and path.samefile(data):
-        raise LemllError(f"{option} {path} would replace the table; choose another name")
+def _listed(result: TagAudit) -> int:
+    return max(_FEWEST_LISTED, min(_MOST_LISTED, result.tags.known // 10))
+
+
+def _check_target(path: Path, option: str, inputs: Sequence[Path]) -> None:
+    check_output(path, option, inputs)
     if not path.absolute().parent.is_dir():
         raise LemllError(f"there is no folder {path.absolute().parent} for {path.name}; make it")
 
@@ -233,7 +245,7 @@ def _apply(
     row_ids: Sequence[str],
 ) -> None:
     """Write the labels after the accepted decisions, and say what changed."""
-    issues = read_decisions(decisions)
+    issues = _found_rows(read_decisions(decisions), decisions, id_column, row_ids)
     names = list(found.label_names)
     corrected = correct(found.Y, issues, label_names=names)
     write_output(output, csv_text(_corrected(corrected.Y, names, spec, id_column, row_ids)))
@@ -241,6 +253,25 @@ def _apply(
         verb = "add" if change.suggested else "remove"
         say(f"{row_ids[change.row]}: {verb} {change.label}")
     make_console().print(f"wrote {output}: {corrected}", soft_wrap=True)
+
+
+def _found_rows(issues: Any, path: Path, id_column: str | None, row_ids: Sequence[str]) -> Any:
+    """Return the decisions with the rows that have their ids; the table may have been sorted."""
+    if "decision" not in issues:
+        raise LemllError(
+            f"{path} has no column 'decision'; decide on the page of the audit, and export"
+        )
+    if "id" not in issues:
+        return issues
+    place = {name: number for number, name in enumerate(row_ids)}
+    for name in issues["id"]:
+        if name not in place:
+            where = "among the row numbers" if id_column is None else f"in column {id_column!r}"
+            raise LemllError(
+                f"{path} has a decision for the id {name!r}, which is not {where} of the table; "
+                "apply decisions to the table that was audited, with the same --id"
+            )
+    return issues.assign(row=[place[name] for name in issues["id"]])
 
 
 def _corrected(

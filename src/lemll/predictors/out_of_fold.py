@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from lemll.predictors.blend.members import (
     Scorer,
 )
 from lemll.predictors.lemll import LEMLL
-from lemll.predictors.tag_predictor import BlendPart, BlendProgress, TagPredictor
+from lemll.predictors.tag_predictor import BlendProgress, TagPredictor
 
 __all__ = ["OutOfFold", "default_lemll", "out_of_fold_scores"]
 
@@ -94,7 +94,7 @@ class _QuickBlend(TagPredictor):
         calibration = self._calibrations["logistic"]
         self.logistic_log_odds = calibration.log_odds(learned["logistic"].scores)
 
-    def _final_fits(self, *_: object) -> list[BlendPart]:
+    def _final_fits(self, *_: object) -> list[Any]:
         # Nothing is predicted but the rows themselves.
         return []
 

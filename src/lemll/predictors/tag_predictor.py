@@ -82,7 +82,7 @@ class BlendProgress(NamedTuple):
     elapsed: float
 
 
-class BlendPart(NamedTuple):
+class _BlendPart(NamedTuple):
     """A member in the final model."""
 
     score: Scorer
@@ -238,14 +238,14 @@ class TagPredictor(ProbabilityClassifier):
         learned: dict[str, Learned],
         task: BlendTask,
         clock: _TimeBudget,
-    ) -> list[BlendPart]:
+    ) -> list[_BlendPart]:
         """Fit the members that take part in the blend to all rows."""
         parts = []
         for name, found in learned.items():
             clock.report(f"{name}: final fit")
             if self._weights[name] > 0:
                 score = members[name].fit(task, found.recipe)
-                parts.append(BlendPart(score, self._calibrations[name], self._weights[name]))
+                parts.append(_BlendPart(score, self._calibrations[name], self._weights[name]))
         return parts
 
     def _learned(self, member: Member, task: BlendTask) -> Learned:

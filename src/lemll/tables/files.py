@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lemll._formulas import without_guard
 from lemll._plain_files import check_plain
 from lemll._types import MatrixLike
 from lemll.exceptions import DatasetFormatError, import_extra
@@ -129,7 +130,7 @@ def _cell(text: str, kept: bool) -> str | None:
 def _check_header(header: Sequence[object], path: Path) -> list[str]:
     """Return the names of the columns, or refuse a header that is none."""
     # Headings of spreadsheets have line breaks, which nobody can type as an option.
-    names = ["" if _absent(name) else " ".join(str(name).split()) for name in header]
+    names = ["" if _absent(name) else without_guard(" ".join(str(name).split())) for name in header]
     if all(is_number(name.replace(",", ".")) for name in names):
         raise DatasetFormatError(
             "the first line must name the columns, but it holds numbers; add a line with names",

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lemll._formulas import without_guard
 from lemll._types import FloatArray, MatrixLike, Settings, SettingsView
 from lemll.exceptions import LemllError
 from lemll.tables.files import Frame, Table
@@ -263,7 +264,8 @@ def _cell_tags(
     elif sep is None and str(cell).lstrip().startswith("["):
         parts = _parse_list(table, name, number, str(cell))
     else:
-        parts = str(cell).split(sep or ";")
+        # A table of corrected tags that lemll wrote is read as the table that it came from.
+        parts = without_guard(str(cell)).split(sep or ";")
     return sorted({part.strip() for part in parts} - {""})
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from lemll._formulas import without_guard
 from lemll.exceptions import DatasetFormatError
 
 __all__ = ["Cells", "is_gap", "is_number", "read_cells"]
@@ -181,7 +182,7 @@ def _parse(text: str, delimiter: str, path: Path) -> tuple[list[str], list[list[
             if not record:
                 continue
             if not header:
-                header = [" ".join(cell.split()) for cell in record]
+                header = [without_guard(" ".join(cell.split())) for cell in record]
                 continue
             if len(record) != len(header):
                 raise DatasetFormatError(

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from lemll._formulas import FORMULA_SIGNS
 from lemll._types import Settings
 from lemll.exceptions import import_extra
 from lemll.experiments.stores.files import write_output
@@ -25,7 +26,6 @@ _PLAIN = (
 
 
 # Characters that begin a formula in a spreadsheet, including their East Asian full-width forms.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -99,7 +99,11 @@ def safe_cell(value: object) -> Any:
     >>> safe_cell("=cmd|' /C calc'!A0"), safe_cell("-0.5"), safe_cell(-0.5), safe_cell("-a")
     ("'=cmd|' /C calc'!A0", '-0.5', -0.5, "'-a")
     """
-    if not isinstance(value, str) or not value.startswith(_FORMULA) or _NUMBER.fullmatch(value):
+    if (
+        not isinstance(value, str)
+        or not value.startswith(FORMULA_SIGNS)
+        or _NUMBER.fullmatch(value)
+    ):
         return value
     return f"'{value}"
 

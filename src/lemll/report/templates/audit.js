@@ -139,7 +139,10 @@
       button.type = "button";
       button.id = decision;
       button.setAttribute("aria-pressed", String(decisions[i] === decision));
-      button.addEventListener("click", () => decide(decisions[i] === decision ? "" : decision, false));
+      button.addEventListener("click", () => {
+        decide(decisions[i] === decision ? "" : decision);
+        if (chosen >= 0) get(decision).focus({ preventScroll: true });
+      });
       buttons.append(button);
     }
     detail.append(buttons);
@@ -176,15 +179,30 @@
     describe();
   };
 
-  const decide = (decision, onward) => {
+  const past = [];
+  const decide = (decision) => {
     if (chosen < 0) return;
+    past.push([chosen, decisions[chosen]]);
     decisions[chosen] = decision;
     save();
     const at = place();
     if (get("state").value) filter(at);
-    else if (onward) choose(at + 1);
+    else if (decision) choose(at + 1);
     else { draw(); describe(); }
     status();
+  };
+  // The last decision is taken back, and its tag is shown again, also if the filters hid it.
+  const undo = () => {
+    if (!past.length) return;
+    const [last, before] = past.pop();
+    decisions[last] = before;
+    save();
+    filter();
+    if (!shown.includes(last)) {
+      for (const id of ["kind", "label", "state", "search"]) get(id).value = "";
+      filter();
+    }
+    choose(shown.indexOf(last));
   };
 
   const filter = (at) => {
@@ -244,7 +262,7 @@
     ArrowUp: () => choose(place() - 1), k: () => choose(place() - 1),
     PageDown: () => choose(place() + pageful()), PageUp: () => choose(place() - pageful()),
     Home: () => choose(0), End: () => choose(shown.length - 1),
-    a: () => decide("accept", true), r: () => decide("reject", true), u: () => decide("", false),
+    a: () => decide("accept"), r: () => decide("reject"), u: undo,
     e: download, "/": () => get("search").focus(),
   };
   document.addEventListener("keydown", (event) => {
