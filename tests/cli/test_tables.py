@@ -93,6 +93,16 @@ def read(path):
         return list(csv.reader(stream))
 
 
+def test_info_proposes_the_options_that_the_file_was_read_with(tmp_path):
+    data = tmp_path / "t.csv"
+    lines = [f"0,1{i % 10}5;{1 + i % 7},500;{i % 2}" for i in range(40)]
+    data.write_text("\n".join(["low;high;label", *lines]), encoding="utf-8")
+    # No group of thousands begins with 0, so the commas of the first column are decimal marks.
+    assert "--decimal" not in ran("info", data).stdout
+    shown = ran("info", data, "--decimal", ",", "--delimiter", ";").stdout
+    assert "--delimiter ';' --decimal ," in shown.splitlines()[-1]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HABITS)
 def test_from_a_file_to_predictions(name, tmp_path):

@@ -73,7 +73,7 @@ def find_tag_issues(
         - ``row`` (its number, from 0) and ``label`` (its name);
         - ``given`` and ``suggested`` (0 or 1), and ``kind``: "wrong" if the tag is given, "missing"
           if it is not;
-        - ``score``: the probability that the cell is wrong, in [0, 1];
+        - ``score``: the probability that the cell is wrong, in [0, 1]; in fast mode it only ranks;
         - ``probability`` of the tag, from the features and the other tags of the row;
         - ``out_of_fold``: from the features alone; NaN in fast mode;
         - ``numerical_label``: U of one LEMLL fit, about -1 to 1;

@@ -74,7 +74,7 @@ def info(
     options = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
     table = read_data(file, [], options)
     found = survey(table)
-    command = _next_command(file, table, found)
+    command = _next_command(file, table, found, options)
     if as_json:
         print_json(
             {
@@ -147,7 +147,7 @@ def _shortened(names: list[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f", and {more} more" if more > 0 else "")
 
 
-def _next_command(file: Path, table: Table, found: Survey) -> str:
+def _next_command(file: Path, table: Table, found: Survey, options: Settings) -> str:
     """Return a command that would fit a model, if the guesses are right."""
     words = ["lemll", "fit", str(file)]
     if found.tag_columns:
@@ -163,6 +163,9 @@ def _next_command(file: Path, table: Table, found: Survey) -> str:
     else:
         words += ["--labels", ",".join(found.label_columns) or "A,B,C"]
     words += ["--id", found.id_columns[0]] if found.id_columns else []
+    # The file was read with these options, so every other command needs them too.
+    words += [word for name, value in options.items() if value is not None
+              for word in (f"--{name}", str(value))]  # fmt: skip
     return shlex.join([*words, "-m", f"{file.stem}{SUFFIX}"])
 
 
