@@ -3,8 +3,9 @@
 ``python -m benchmarks.audit_run --cleanlab PYTHON --sets emotions,yeast --seeds 0-9``
 where PYTHON is the interpreter of an environment with cleanlab, which lemll never needs. Every
 finished cell is one file in ``lemll-results/audit``; ``benchmarks.audit_report`` makes the tables.
-The learners and scores of the others do not change with lemll: ``--part theirs`` runs only them,
-and ``--part ours --again`` runs lemll again on the same probabilities.
+Cells that the committed table has are not run again, except with ``--again``. The learners and
+scores of the others do not change with lemll: ``--part theirs`` runs only them, and ``--part ours
+--again`` runs lemll again on the same probabilities.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import subprocess
 import tempfile
 import time
+from csv import DictReader
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +31,7 @@ from lemll.fitting import fit_scaling
 from lemll.model_selection import IterativeStratifiedKFold
 
 CELLS = Path("lemll-results/audit")
+TABLE = Path(__file__).parents[1] / "results" / "audit" / "cells.csv"
 N_FOLDS = 5
 N_TREES = 100
 # Inverse strengths of the penalty that the tuned logistic regressions try.
@@ -134,6 +137,11 @@ class Cell(NamedTuple):
     seed: int
 
     @property
+    def key(self):
+        """How the table names the cell."""
+        return (self.name, self.noise.kind, str(self.noise.amount), str(self.seed))
+
+    @property
     def path(self):
         """The measures."""
         return CELLS / f"{self.name}_{self.noise.kind}{self.noise.amount:g}_{self.seed}.json"
@@ -223,6 +231,14 @@ def planned(options):
                 yield Cell(name, noise, seed)
 
 
+def committed():
+    """Return the cells of the table in ``results/audit``, which a new clone need not run again."""
+    if not TABLE.exists():
+        return set()
+    with TABLE.open(encoding="utf-8", newline="") as lines:
+        return {(row["set"], row["noise"], row["amount"], row["seed"]) for row in DictReader(lines)}
+
+
 def run(cell, options, cleanlab, folder):
     """Compute the parts of a cell that are wanted and not done."""
     begin, found = time.perf_counter(), cell.read()
@@ -243,7 +259,9 @@ def main():
     parser.add_argument("--seeds", default="0-9", help="for example 0-9")
     parser.add_argument("--noises", default=None, help="for example 'flip 10%%,drop 40%%'")
     parser.add_argument("--part", default="all", choices=("all", "theirs", "ours"))
-    parser.add_argument("--again", action="store_true", help="compute our part again")
+    parser.add_argument(
+        "--again", action="store_true", help="run cells again, of one cell our part"
+    )
     options = parser.parse_args()
     script = Path(__file__).with_name("audit_cleanlab.py")
     CELLS.mkdir(parents=True, exist_ok=True)
@@ -256,8 +274,10 @@ def main():
             text=True,
         ) as cleanlab,
     ):
+        done = set() if options.again else committed()
         for cell in planned(options):
-            run(cell, options, cleanlab, Path(folder))
+            if cell.key not in done:
+                run(cell, options, cleanlab, Path(folder))
         cleanlab.stdin.close()
 
 

@@ -104,3 +104,19 @@ def test_our_part_is_run_again_without_theirs(parts, tmp_path, monkeypatch):
     assert go("all") == []
     assert go("ours", again=True) == ["ours"]
     assert cell.read() == {"theirs": {}, "ours": 1}
+
+
+def test_a_new_clone_runs_only_what_the_table_lacks(parts, tmp_path, monkeypatch):
+    noise, run, _ = parts
+    table = tmp_path / "cells.csv"
+    monkeypatch.setattr(run, "TABLE", table)
+    assert run.committed() == set()
+    table.write_text("set,noise,amount,seed,level\nyeast,flip,0.02,3,wrong\n", encoding="utf-8")
+    options = argparse.Namespace(sets="yeast", seeds="2-3", noises="flip 2%,flip 5%")
+    left = [cell for cell in run.planned(options) if cell.key not in run.committed()]
+    assert [(cell.seed, str(cell.noise)) for cell in left] == [
+        (2, "flip 2%"),
+        (2, "flip 5%"),
+        (3, "flip 5%"),
+    ]
+    assert noise.NOISES[0].amount == 0.02
