@@ -102,17 +102,30 @@ def test_a_loose_path_is_certified_all_the_same(precision, make_problem):
         assert proof.relative <= 1e-3 * (1 + 1e-9)
 
 
+def _singular_features(kind, make_problem):
+    """Return a problem whose Gram matrix is singular up to rounding."""
+    X, Y, W = make_problem(6, n=60, d=20 if kind == "few features" else 80)
+    if kind == "equal rows":
+        X[30:] = X[:30]
+    else:
+        X = X[:, :6] @ np.random.default_rng(6).standard_normal((6, X.shape[1]))
+    return X, Y, W
+
+
 @pytest.mark.usefixtures("factorise")
-@pytest.mark.parametrize("scale", [1.0, 1e6])
-def test_a_rounded_system_proves_no_more_than_is_true(scale, make_problem):
-    # X has rank 6 of 20 and alpha is far below the rounding errors of its Gram matrix.
-    X, Y, W = make_problem(6, n=60, d=20)
-    X = scale * (X[:, :6] @ np.random.default_rng(6).standard_normal((6, 20)))
-    points = [GridPoint(a, b, 1.0) for a in (1e-5, 1.0, 1e5) for b in (0.25, 4.0)]
+@pytest.mark.parametrize("scale", [1.0, 1e3, 1e6])
+@pytest.mark.parametrize("kind", ["few features", "many features", "equal rows"])
+def test_a_rounded_system_proves_no_more_than_is_true(kind, scale, make_problem):
+    # The smallest alpha is far below the rounding errors of the Gram matrix.
+    X, Y, W = _singular_features(kind, make_problem)
+    X = scale * X
+    points = [GridPoint(a, b, 1.0) for a in (1e-5, 1.0, 1e5) for b in (0.25, 1.0, 4.0)]
     for index, solution in solve_path(JointProblem(X, Y, W), points, tol=1e-6):
         weights = points[index]._asdict() | {"epsilon": 0.1}
         proof = duality_gap(X, Y, W, solution.point, **weights, half_dual=solution.half_dual)
         assert proof.relative <= max(1e-6, solution.optimality) * (1 + 1e-3)
+        assert solution.objective >= 0
+        assert solution.optimality >= 0
 
 
 def test_a_gram_matrix_in_float32_proves_no_more_than_is_true(make_problem):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lemll._types import Features, FloatArray, LabelArray, SparseMatrix
-from lemll.objective import DualityGap, LemllPoint
+from lemll.objective import DualityGap, LemllPoint, proven_gap
 from lemll.solvers.interface import (
     LemllSolution,
     Precision,
@@ -191,11 +191,21 @@ class _Solver:
             exact.reweigh(weights, point.U, point.V)
             status, optimality = self._run(search, exact)
             point = exact
+        unknowns = point.unknowns()
         bound = point.objective * (1 - optimality)
         certificate = DualityGap(point.objective, bound, optimality)
-        solution = solution_at(
-            point.unknowns(), certificate, search.trace, status, search.n_linear_solves
-        )
+        if status != "converged":
+            # Rounding errors may have spoiled the products, so they are computed from scratch.
+            certificate = proven_gap(
+                *data[:3],
+                unknowns,
+                **weights._asdict(),
+                half_dual=point.half_dual,
+                cell_weight=problem.cell_weight,
+            )
+            if certificate.relative <= self._tol:
+                status = "converged"
+        solution = solution_at(unknowns, certificate, search.trace, status, search.n_linear_solves)
         return replace(solution, dual_coef=point.dual_coef(), half_dual=point.half_dual)
 
     def _run(self, search: JointSearch, point: Point) -> tuple[Status, float]:
