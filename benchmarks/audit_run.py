@@ -241,14 +241,23 @@ def committed():
 
 def run(cell, options, cleanlab, folder):
     """Compute the parts of a cell that are wanted and not done."""
-    begin, found = time.perf_counter(), cell.read()
+    found = cell.read()
     if options.part != "ours" and "theirs" not in found:
-        found |= their_part(cell, cleanlab, folder)
-    if options.part != "theirs" and "theirs" in found and ("ours" not in found or options.again):
-        found |= our_part(cell)
-    if found != cell.read():
-        write_output(cell.path, json.dumps(found))
-        print(f"{cell.path.stem}: {time.perf_counter() - begin:.0f} s", flush=True)
+        found |= _kept(cell, found, lambda: their_part(cell, cleanlab, folder))
+    if options.part != "theirs" and ("ours" not in found or options.again):
+        if "theirs" in found:
+            _kept(cell, found, lambda: our_part(cell))
+        else:
+            print(f"{cell.path.stem}: there are no probabilities; run --part theirs", flush=True)
+
+
+def _kept(cell, found, compute):
+    """Compute a part, and write it together with what was found before."""
+    begin = time.perf_counter()
+    part = compute()
+    write_output(cell.path, json.dumps(found | part))
+    print(f"{cell.path.stem}: {time.perf_counter() - begin:.0f} s", flush=True)
+    return part
 
 
 def main():

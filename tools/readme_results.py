@@ -23,7 +23,7 @@ def results_table() -> str:
     shown = {name: row for name in SHOWN for row in table if row[0].startswith(name)}
     learners = header[2:-1]
     counts = sorted({int(row[1]) for row in shown.values()})
-    sets = " to ".join(map(str, sorted({counts[0], counts[-1]})))
+    sets = " or ".join(map(str, sorted({counts[0], counts[-1]})))
     first = shown[SHOWN[0]]
     order = sorted(learners, key=lambda name: float(first[header.index(name)] or "inf"))
     made = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["FORMULA_SIGNS", "without_guard"]
 
-# The beginning of a formula.
+# Characters that begin a formula, including their East Asian full-width forms.
 FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 
 

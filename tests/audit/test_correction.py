@@ -42,7 +42,7 @@ def test_as_many_as_the_precision_allows(issues, precision, number):
 
 
 def test_a_precision_that_no_score_reaches_is_told(issues):
-    with pytest.warns(UserWarning, match=r"highest score is 0\.99, and precision=1 needs one of"):
+    with pytest.warns(UserWarning, match=r"highest score is 0\.9900, and precision=1 needs one of"):
         found = correct(Y, issues, precision=1)
     np.testing.assert_array_equal(found.Y, Y)
     assert not len(found.changes)

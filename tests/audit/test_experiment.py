@@ -65,8 +65,10 @@ def test_the_report_is_made_from_cells(parts, tmp_path, monkeypatch):
         for rows in ("ema", "softmin"):
             measures[f"cleanlab|{of}|self-confidence|{rows}"] = {"row": figures}
     kind = {"labels": 4, "covered": 3, "told": 2, "covered_told": 1, "width": 0.2, "error": 0.1}
-    cell = {"set": "made-up", "noise": "flip", "amount": 0.1, "seed": 0, "theirs": {},
-            "ours": measures, "coverage": {"wrong": kind, "missing": kind}}  # fmt: skip
+    cell = {"set": "made-up", "noise": "flip", "amount": 0.1, "seed": 0,
+            "theirs": {key: measures[key] for key in measures if "cleanlab" in key},
+            "ours": {key: measures[key] for key in measures if "cleanlab" not in key},
+            "coverage": {"wrong": kind, "missing": kind}}  # fmt: skip
     monkeypatch.setattr(report, "CELLS", tmp_path / "cells")
     monkeypatch.setattr(report, "FOLDER", tmp_path / "out")
     (tmp_path / "cells").mkdir()
@@ -90,7 +92,8 @@ def test_our_part_is_run_again_without_theirs(parts, tmp_path, monkeypatch):
     calls = []
     monkeypatch.setattr(run, "CELLS", tmp_path)
     monkeypatch.setattr(run, "their_part", lambda *_: calls.append("theirs") or {"theirs": {}})
-    monkeypatch.setattr(run, "our_part", lambda _: calls.append("ours") or {"ours": len(calls)})
+    values = iter(range(9))
+    monkeypatch.setattr(run, "our_part", lambda _: calls.append("ours") or {"ours": next(values)})
     cell = run.Cell("emotions", noise.NOISES[0], 0)
 
     def go(part, again=False):

@@ -173,7 +173,9 @@ def test_refusals(tmp_path):
     )
     with pytest.raises(LemllError, match="the id 'IMG_9', which is not in column 'file' of the"):
         run(path, *OPTIONS, "--apply", decisions, "-o", tmp_path / "c.csv")
-    with pytest.raises(LemllError, match="which is not among the row numbers of the table; apply"):
+    with pytest.raises(
+        LemllError, match="has a decision for the id 'IMG_9', but no --id was given; name"
+    ):
         run(path, *OPTIONS[:-2], "--apply", decisions, "-o", tmp_path / "c.csv")
     with pytest.raises(LemllError, match="there is no folder"):
         run(path, *OPTIONS, "-o", tmp_path / "no" / "x.csv")

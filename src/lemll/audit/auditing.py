@@ -46,6 +46,7 @@ class TagAudit:
         The tags that were audited.
     error : ndarray of shape (n_samples, n_labels)
         Probability that the cell is wrong, NaN in unknown cells. In fast mode a score in [0, 1].
+        For tags that are not given it may use more than `probability`; see `audit_tags`.
     probability : ndarray of shape (n_samples, n_labels)
         Probability that the tag is given, from the features and the other tags of the row, by
         models that did not see the row. In fast mode, numerical labels from 0 to 1.
@@ -115,8 +116,8 @@ def audit_tags(
     the row as evidence: a tag may exclude another, follow from it, or be the only one; it is fitted
     on the other folds too. (3) The rates of wrong and missing tags are estimated from the cells
     that the models are most sure of. (4) Bayes' rule gives the probability that a cell is wrong.
-    For tags that are not given, the logistic regressions of step 1 count once more beside step 2,
-    if the given tags show that missing ones are then found sooner.
+    For tags that are not given, the logistic regressions of step 1 (or `pred_probs`) count once
+    more beside step 2, if the given tags show that missing ones are then found sooner.
 
     The fast mode fits LEMLL once. A given tag is doubtful if its numerical label is far below the
     median of the given tags of its label; a tag that is not given, if its numerical label is high.
@@ -160,9 +161,9 @@ def audit_tags(
             raise ValueError("mode='fast' does not use pred_probs; leave one of the two out.")
         return _fast(rows, tags)
     if given is not None:
-        linear = _log_odds(given)
+        alone = given
     else:
-        given, linear = out_of_fold_scores(
+        given, alone = out_of_fold_scores(
             rows,
             tags.Y,
             cv=n_splits,
@@ -174,7 +175,7 @@ def audit_tags(
     in_context = _in_context(features, tags.Y, n_splits)
     probability = np.asarray(expit(in_context))
     rates = noise_rates(probability, tags.Y)
-    unmarked = expit(missing_log_odds(in_context, linear, tags.Y))
+    unmarked = expit(missing_log_odds(in_context, _log_odds(alone), tags.Y))
     return TagAudit(
         tags=tags,
         error=error_probability(np.where(tags.Y == 1, probability, unmarked), tags.Y, rates),

@@ -179,7 +179,10 @@ def _curvature(
     known: FloatArray | None,
     penalty: float,
 ) -> ContextModel:
-    """Return the diagonal of the second derivative, which makes the variables comparable."""
+    """Return about the diagonal of the second derivative, which makes the variables comparable.
+
+    At least 1 or the penalty, so that a label without tags does no harm.
+    """
     p = expit(model.log_odds(features, evidence))
     weight = p * (1 - p) if known is None else known * p * (1 - p)
     return ContextModel(

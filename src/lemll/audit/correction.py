@@ -74,7 +74,7 @@ def read_decisions(path: str | Path) -> Any:
         sign = max(",;\t", key=content.partition("\n")[0].count)
         frame = pandas.read_csv(StringIO(content), sep=sign, dtype=text, keep_default_na=False)
         frame = frame.astype({name: int for name in _NUMBERS if name in frame})
-    except (ValueError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise LemllError(
             f"{path} is no file of decisions ({error}); export them from the page again"
         ) from error
@@ -167,7 +167,7 @@ def correct(
         expected = float(changes["score"].mean())
     elif not decided and len(issues):
         warn_caller(
-            f"nothing was changed: the highest score is {issues['score'].max():.2f}, and "
+            f"nothing was changed: the highest score is {issues['score'].max():.4f}, and "
             f"precision={level:g} needs one of at least {level:g}; pass a lower precision, or "
             "decide on the page of lemll audit.",
             UserWarning,

@@ -16,7 +16,7 @@ _HIDDEN = 0.05
 _GAIN = 0.05
 
 
-def missing_log_odds(in_context: FloatArray, linear: FloatArray, Y: LabelArray) -> FloatArray:
+def missing_log_odds(in_context: FloatArray, alone: FloatArray, Y: LabelArray) -> FloatArray:
     """Return the log-odds that order the tags that are not given, the most likely ones first.
 
     No model has seen the cell that it scores. So a missing tag gets the log-odds of a given one,
@@ -31,8 +31,9 @@ def missing_log_odds(in_context: FloatArray, linear: FloatArray, Y: LabelArray) 
     ----------
     in_context : ndarray of shape (n_samples, n_labels)
         Log-odds from the features and the other tags of the row.
-    linear : ndarray of shape (n_samples, n_labels)
-        Log-odds of a model of the features that did not see the row, linear if there is one.
+    alone : ndarray of shape (n_samples, n_labels)
+        Log-odds from the features alone, by a model that did not see the row: the logistic
+        regressions of the blend, or the probabilities that the user brings.
     Y : ndarray of shape (n_samples, n_labels)
         Labels, 0/1; unknown cells are -1.
 
@@ -50,5 +51,5 @@ def missing_log_odds(in_context: FloatArray, linear: FloatArray, Y: LabelArray) 
     def found(log_odds: FloatArray) -> float:
         return float(average_precision_score(given, log_odds[known], sample_weight=weight))
 
-    mean = (in_context + linear) / 2
+    mean = (in_context + alone) / 2
     return mean if found(mean) > (1 + _GAIN) * found(in_context) else in_context

@@ -115,7 +115,7 @@ def audit(
         return
     page = output.with_suffix(".html") if page is None else page
     _check_target(page, "--page", [data])
-    if page.absolute() == output.absolute():
+    if page.resolve() == output.resolve():
         raise LemllError(f"-o and --page are both {page}; choose another name for one of them")
     template_environment()  # report a missing library now, not after minutes of work
     with interruptible("nothing was written"):
@@ -136,7 +136,7 @@ def audit(
                 "rows": len(row_ids),
                 "labels": list(found.label_names),
                 "listed": {kind: int(counts.get(kind, 0)) for kind in ("wrong", "missing")},
-                "likely": likely,
+                "likely": None if fast else likely,
                 "noise": None if noise is None else noise.to_dict(orient="records"),
             }
         )
@@ -147,7 +147,7 @@ def audit(
     console.print(
         f"wrote {output}: the {len(issues)} most doubtful tags ({counts.get('wrong', 0)} given, "
         f"{counts.get('missing', 0)} not given); "
-        + ("they are ranked" if fast else f"{likely} have a score above one half"),
+        + ("the scores only rank them" if fast else f"{likely} have a score above one half"),
         soft_wrap=True,
     )
     console.print(f"open {page} to accept or reject them", soft_wrap=True)
@@ -261,17 +261,26 @@ def _found_rows(issues: Any, path: Path, id_column: str | None, row_ids: Sequenc
         raise LemllError(
             f"{path} has no column 'decision'; decide on the page of the audit, and export"
         )
-    if "id" not in issues:
+    # The page names the column "id"; the CSV file of an audit names it as the table does.
+    column = next((name for name in ("id", id_column) if name in issues), None)
+    if column is None:
+        return issues
+    if id_column is None:
+        strange = [name for name in issues[column] if not name.isdecimal()]
+        if strange:
+            raise LemllError(
+                f"{path} has a decision for the id {strange[0]!r}, but no --id was given; name the "
+                "column of ids with --id, as in the audit"
+            )
         return issues
     place = {name: number for number, name in enumerate(row_ids)}
-    for name in issues["id"]:
+    for name in issues[column].astype(str):
         if name not in place:
-            where = "among the row numbers" if id_column is None else f"in column {id_column!r}"
             raise LemllError(
-                f"{path} has a decision for the id {name!r}, which is not {where} of the table; "
-                "apply decisions to the table that was audited, with the same --id"
+                f"{path} has a decision for the id {name!r}, which is not in column {id_column!r} "
+                "of the table; apply decisions to the table that was audited, with the same --id"
             )
-    return issues.assign(row=[place[name] for name in issues["id"]])
+    return issues.assign(row=[place[name] for name in issues[column].astype(str)])
 
 
 def _corrected(

@@ -1,7 +1,7 @@
 """Weigh several sources of degrees by a few rows whose distribution is known.
 
-A source gives each label of each row a number, which is added to the logarithm of its degree. Ten
-models, from one number to one bias per label, are fitted to the rated rows. Each is a convex
+A source gives each label of each row a number, which is added to the logarithm of its degree. Up to
+ten models, from one number to one bias per label, are fitted to the rated rows. Each is a convex
 problem with a certificate. Their mean, weighted by the error on rated rows that were left out, is a
 model of the same form.
 """
@@ -60,8 +60,8 @@ class _Rung(NamedTuple):
 def _ladder(names: Sequence[str]) -> list[_Rung]:
     """Return the models, the first of which needs the fewest rated rows.
 
-    The models, the ridges and `_TOLERATED` were chosen with the results of SJAFFE, Natural Scene
-    and five of the Yeast sets in view; the other sets had no part in it (results/README.md).
+    The models, the ridges and `_TOLERATED` were chosen on SJAFFE, Natural Scene and five of the
+    Yeast sets, with their true distributions in view (results/README.md).
     """
     each = np.eye(len(names))
     # The variants of the label graph differ too little from it to be models of their own.
@@ -153,7 +153,7 @@ def blend_sources(
     known : ndarray of shape (n_rated, n_labels)
         Their distributions.
     prior_scale : float, default=0.1
-        The weight of the first source to which its ridge pulls.
+        The ridge of each model pulls its first weight to this value, and the others to 0.
 
     Returns
     -------

@@ -36,10 +36,10 @@ class BlendEnhancer(BaseEnhancer):
     .. math:: -\sum_{ij}d_{ij}\log p_{ij}(w,b)+\tfrac{\rho}{2}\|w-w_0\|^2
         +\tfrac{\sigma}{2}\|b\|^2
 
-    for ten models, from one weight of one source or of the mean of the sources to all weights and
-    biases, each convex and certified. The result is their mean, weighted by the error on rated rows
-    that were left out. So with few rows, or rows that disagree with the sources, the simple models
-    count more.
+    for up to ten models, from one weight of one source or of the mean of the sources to all weights
+    and biases, each convex and certified. The result is their mean, weighted by the error on rated
+    rows that were left out. So with few rows, or rows that disagree with the sources, the simple
+    models count more.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class BlendEnhancer(BaseEnhancer):
         Number of neighbours of `LEMLLEnhancer`.
     prior_scale : float, default=0.1
         The weight of the label graph without rated rows, > 0: the standard deviation of the
-        logarithms of the degrees. `calibrate` pulls the weight of the label graph to it.
+        logarithms of the degrees. `calibrate` pulls the first weight of each model to it.
     normalization : {"softmax", "sigmoid", "sum"}, default="softmax"
         How the numerical labels become a distribution, before `calibrate`. The numerical labels
         are logarithms of degrees, so "softmax" is right; "sum" sets the negative ones to 0.

@@ -250,7 +250,7 @@ _RANKS_TEXT = (
 _BLEND_TEXT = (
     "Chebyshev distance of Blend, divided by that of the best other method of the same data set "
     "and threshold. Its models and its prior were chosen on the data sets "
-    f"{', '.join(DEVELOPED_ON)}; the others had no part in it."
+    f"{', '.join(DEVELOPED_ON)}, not on the others."
 )
 _REGRET_TEXT = (
     "Data sets and thresholds in which the Chebyshev distance is within 1 % of the best of all "

@@ -40,9 +40,9 @@ def regret_lines(rows: Sequence[MeasuredRegime]) -> list[str]:
         A table in Markdown: for each method and regime without the truth, in how many places it is
         within 1 % of the best of all methods by the Chebyshev distance, and its worst ratio.
     """
-    known = [regime for regime in regimes() if regime not in (ORACLE_SCALE, ORACLE_GRID)]
+    honest = [regime for regime in regimes() if regime not in (ORACLE_SCALE, ORACLE_GRID)]
     columns: dict[str, dict[str, str]] = {}
-    for regime in known:
+    for regime in honest:
         values = values_of(rows, regime, "chebyshev")
         best: dict[Place, float] = {}
         for (place, _), value in values.items():
@@ -51,9 +51,9 @@ def regret_lines(rows: Sequence[MeasuredRegime]) -> list[str]:
             ratios = [v / best[place] for (place, name), v in values.items() if name == method]
             close = sum(ratio <= 1.01 for ratio in ratios)
             columns.setdefault(method, {})[regime] = f"{close} / {len(ratios)} ({max(ratios):.2f})"
-    lines = [f"| method | {' | '.join(known)} |", "|---" * (len(known) + 1) + "|"]
+    lines = [f"| method | {' | '.join(honest)} |", "|---" * (len(honest) + 1) + "|"]
     for method, found in columns.items():
-        shown = [found.get(regime, "") for regime in known]
+        shown = [found.get(regime, "") for regime in honest]
         lines.append(f"| {method} | {' | '.join(shown)} |")
     return lines
 

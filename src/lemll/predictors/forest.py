@@ -11,7 +11,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.utils import check_random_state
 
 from lemll._types import Features, FloatArray, LabelArray, RandomState, Thresholds
-from lemll._validation import available_bytes, check_flag, check_magnitude, check_whole, is_sparse
+from lemll._validation import check_flag, check_magnitude, check_whole, is_sparse
 from lemll.predictors.logistic.probability import ProbabilityClassifier, log_odds
 
 __all__ = ["MultilabelForest"]
@@ -20,10 +20,10 @@ Trees = Literal["extra", "random"]
 
 _FORESTS = {"extra": ExtraTreesRegressor, "random": RandomForestRegressor}
 # Trees use sparse rows as they are if at most this share of the values is stored, or if the dense
-# rows would need more bytes than this, or more than this share of the free memory.
+# rows would need more bytes than this. The free memory has no say, because fractional weights make
+# the trees of dense and sparse rows differ.
 _SHARE_OF_SPARSE = 0.01
 _DENSE_BYTES = 1 << 28
-_DENSE_SHARE_OF_FREE = 0.1
 
 
 class MultilabelForest(ProbabilityClassifier):
@@ -184,7 +184,7 @@ def _for_trees(X: Features) -> Features:
 
     Trees of sparse rows are the same if the weights are 0 or 1 (otherwise the same up to rounding,
     which can change later random draws). But unless nearly all values are zero, they take up to
-    five times as long. So sparse rows become dense if there is enough memory.
+    five times as long. So sparse rows become dense if that is not much.
     """
     if not is_sparse(X):
         return X.astype(np.float32)
@@ -199,9 +199,8 @@ def _for_trees(X: Features) -> Features:
 
 
 def _may_be_dense(X: Features) -> bool:
-    needed = np.dtype(np.float32).itemsize * math.prod(X.shape)
-    free = available_bytes()
-    return needed <= _DENSE_BYTES and (free is None or needed <= _DENSE_SHARE_OF_FREE * free)
+    n_rows, n_columns = X.shape
+    return bool(np.dtype(np.float32).itemsize * n_rows * n_columns <= _DENSE_BYTES)
 
 
 def _unseen_means(forest: Any, rows: Features) -> FloatArray:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from lemll._types import Features, FloatArray, LabelArray, RandomState
 from lemll._validation import UNOBSERVED
@@ -67,7 +68,7 @@ class OutOfFold(NamedTuple):
     probability : ndarray of shape (n_samples, n_labels)
         Probabilities of the blend, also in unknown cells.
     logistic : ndarray of shape (n_samples, n_labels)
-        Calibrated log-odds of one member, the logistic regressions.
+        Probabilities of one member, the logistic regressions.
     """
 
     probability: FloatArray
@@ -92,7 +93,7 @@ class _QuickBlend(TagPredictor):
     def _blend(self, learned: dict[str, Learned], Y: LabelArray, weight: FloatArray | None) -> None:
         super()._blend(learned, Y, weight)
         calibration = self._calibrations["logistic"]
-        self.logistic_log_odds = calibration.log_odds(learned["logistic"].scores)
+        self.logistic_proba = expit(calibration.log_odds(learned["logistic"].scores))
 
     def _final_fits(self, *_: object) -> list[Any]:
         # Nothing is predicted but the rows themselves.
@@ -147,4 +148,4 @@ def out_of_fold_scores(
     )
     hidden = Y == UNOBSERVED
     blend.fit(X, np.ma.MaskedArray(Y, mask=hidden) if hidden.any() else Y)
-    return OutOfFold(blend.out_of_fold_proba_, blend.logistic_log_odds)
+    return OutOfFold(blend.out_of_fold_proba_, blend.logistic_proba)

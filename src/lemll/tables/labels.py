@@ -154,7 +154,8 @@ def split_table(
 
 
 def _read_ids(table: Table, name: str) -> list[str]:
-    values = ["" if is_missing(value) else str(value) for value in _column(table, name, "--id")]
+    cells = _column(table, name, "--id")
+    values = ["" if is_missing(cell) else without_guard(str(cell)) for cell in cells]
     seen: set[str] = set()
     for row, value in enumerate(values):
         if value == "" or value in seen:

@@ -24,8 +24,7 @@ _PLAIN = (
     "attempt", "finished",
 )  # fmt: skip
 
-
-# Characters that begin a formula in a spreadsheet, including their East Asian full-width forms.
+# A number may begin with a sign, and is no formula.
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 
 

@@ -27,7 +27,8 @@ _FIRST_ROWS = 600
 _FEW_FOLDS = 2
 # The next round has this many times the rows, and one third of the spaces take part in it.
 _FACTOR = 3
-# Further rounds have less than this share of the rows: another one would hardly be faster.
+# Further rounds have less than this share of the rows. A larger one would take nearly as long as
+# the comparison with all rows that follows.
 _MOST_OF_THE_ROWS = 0.75
 
 

@@ -181,7 +181,7 @@
 
   const past = [];
   const decide = (decision) => {
-    if (chosen < 0) return;
+    if (chosen < 0 || decisions[chosen] === decision) return;
     past.push([chosen, decisions[chosen]]);
     decisions[chosen] = decision;
     save();
