@@ -58,8 +58,8 @@ def test_labels_that_are_always_or_never_given_cannot_be_told():
 def test_rates_are_cautious_and_positive():
     _, Y, q = noisy_problem(0.3, 0.1)
     rates = noise_rates(q, Y)
-    assert rates.missing == pytest.approx(0.6 * 0.3, abs=0.03)
-    assert rates.added == pytest.approx(0.6 * 0.1, abs=0.02)
+    assert rates.missing == pytest.approx(0.4 * 0.3, abs=0.03)
+    assert rates.added == pytest.approx(0.4 * 0.1, abs=0.02)
     _, Y, q = noisy_problem(0.0, 0.0)
     assert noise_rates(q, Y) == NoiseRates(0.001, 0.001)
 
@@ -118,4 +118,4 @@ def test_a_few_sure_cells_without_mistakes_do_not_hide_the_others():
     Y = np.concatenate([np.ones(1050), np.zeros(5000)]).astype(np.int8)[:, None]
     Y[50 + rng.choice(1000, 40, replace=False)] = 0
     rates = noise_rates(probability, Y)
-    assert 0.6 * 0.02 < rates.missing < 0.6 * 0.06
+    assert 0.4 * 0.02 < rates.missing < 0.4 * 0.06

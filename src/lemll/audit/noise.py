@@ -29,7 +29,7 @@ _FEWEST_ROWS = 10
 _ROW_SIZES = 6
 # The rates are upper bounds, and tags that are hard to predict look like noise. The scores assume
 # this share of them, so that suggestions with high scores are right about as often as they say.
-_CAUTION = 0.6
+_CAUTION = 0.4
 # A rate of zero would make all scores zero, and they could not be ranked.
 _SMALLEST_RATE = 1e-3
 _LARGEST_RATE = 0.9
@@ -105,7 +105,7 @@ def noise_rates(probability: FloatArray, Y: LabelArray) -> NoiseRates:
     Returns
     -------
     NoiseRates
-        Six tenths of the bounds, because tags that are hard to predict look like noise; at least
+        Four tenths of the rates, because tags that are hard to predict look like noise; at least
         0.001 and at most 0.9.
     """
     known = Y != UNOBSERVED
