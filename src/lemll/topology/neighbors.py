@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -9,6 +11,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
@@ -208,6 +211,25 @@ def _spread_over_twins(
     return np.asarray(result[~drop]).reshape(len(group), n_neighbors)
 
 
+class _Scratch(threading.local):
+    """An array that each thread uses again for every tile.
+
+    A new array of several megabytes is new memory of the operating system, which it clears first.
+    Where the process returns freed memory at once, as the workers of Dask do, this took as long as
+    the search itself.
+    """
+
+    def __init__(self) -> None:
+        self._values: Any = np.empty(0)
+
+    def array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Any:
+        """Return an array with arbitrary values, always of the same type."""
+        size = math.prod(shape)
+        if len(self._values) < size:
+            self._values = np.empty(size, dtype)
+        return self._values[:size].reshape(shape)
+
+
 class Pairs(NamedTuple):
     """Pairs of a row and a candidate, with their closeness."""
 
@@ -238,6 +260,7 @@ class Candidates:
     def __init__(self, n_samples: int, width: int) -> None:
         self.closeness = np.full((n_samples, width), -np.inf, np.float32)
         self.index = np.zeros((n_samples, width), np.int32)
+        self._scratch = _Scratch()
 
     def closer(self, tile: Float32Array, rows: int, columns: int, *, axis: int) -> Pairs:
         """Return the pairs of a tile that are closer than the last kept pair.
@@ -258,9 +281,9 @@ class Candidates:
         """
         n_rows, width = tile.shape[1 - axis], self.closeness.shape[1]
         threshold = np.expand_dims(self.closeness[rows : rows + n_rows, -1], axis)
-        closer = tile > threshold
+        closer = np.greater(tile, threshold, out=self._scratch.array(tile.shape, np.bool_))
         if np.count_nonzero(closer) > MANY * width * n_rows and tile.shape[axis] > width:
-            closer = tile > np.maximum(threshold, _within_reach(tile, width, axis))
+            np.greater(tile, np.maximum(threshold, _within_reach(tile, width, axis)), out=closer)
         flat = np.flatnonzero(closer)
         i, j = np.divmod(flat, tile.shape[1])
         values = tile.ravel()[flat]
@@ -314,7 +337,8 @@ def _within_reach(tile: Float32Array, width: int, axis: int) -> Float32Array:
 class _Columns:
     """A block as the right-hand side of the product of bounds, prepared once for many tiles."""
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: Block, scratch: _Scratch) -> None:
+        self._scratch = scratch
         self.dense = block.dense.copy()
         # The last two columns of a block are (-length/2, 1). Swapped here, one product adds both
         # lengths: z_i'z_j - |z_i|^2/2 - |z_j|^2/2.
@@ -326,8 +350,12 @@ class _Columns:
             self.rare = block.rare.T.tocsr()
 
     def closeness(self, rows: Block) -> Float32Array:
-        """Return minus half the lower bounds of the squared distances to `rows`."""
-        tile: Float32Array = rows.dense @ self.dense.T
+        """Return minus half the lower bounds of the squared distances to `rows`.
+
+        The next call in the same thread overwrites the result.
+        """
+        tile: Float32Array = self._scratch.array((len(rows.dense), len(self.dense)), np.float32)
+        np.matmul(rows.dense, self.dense.T, out=tile)
         if self.occasional is not None:
             tile += rows.occasional @ self.occasional
         if self.rare is not None:
@@ -370,9 +398,10 @@ def _all_turns(rows: Rows, candidates: Candidates, in_order: Callable[..., Any])
     or after such a merge; the final result is the same.
     """
     n_samples, step = rows.n_samples, rows.block_rows
+    scratch = _Scratch()
     for low in range(0, n_samples, step):
         own = rows.block(low, min(low + step, n_samples))
-        columns = _Columns(own)
+        columns = _Columns(own, scratch)
         tile = columns.closeness(own)
         np.fill_diagonal(tile, -np.inf)  # a row is not its own neighbour
         candidates.merge(candidates.closer(tile, low, low, axis=1))
