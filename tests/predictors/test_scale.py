@@ -13,7 +13,9 @@ from scipy import sparse
 
 from lemll import LEMLL, _validation
 from lemll.exceptions import NotEnoughMemoryError
+from lemll.fitting.approximations import approximate
 from lemll.fitting.equation9 import fit_bytes
+from lemll.fitting.kernels import choose_kernel
 from lemll.objective import LemllPoint, blocks, duality_gap, duality_gap_by_blocks
 from lemll.predictors import _base
 from lemll.solvers import solver_bytes
@@ -198,6 +200,26 @@ def test_too_little_memory_is_refused_with_what_to_change(monkeypatch):
         LEMLL().fit(X, Y)
     with pytest.raises(NotEnoughMemoryError, match="lower n_components"):
         LEMLL(kernel="rbf", approximation="fourier").fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_features"), [(100_000, 4_000), (250_000, 2_000), (10**7, 1_000)]
+)
+def test_many_rows_have_fewer_landmarks(monkeypatch, n_rows, n_features):
+    monkeypatch.setattr(_validation, "available_bytes", lambda: 1000)
+    X = sparse.csr_array((n_rows, 3))
+    kernel = choose_kernel(LEMLL(kernel="rbf", kernel_gamma=1.0), X)
+    # The first-order part adds one feature per column and one for the constant.
+    with pytest.raises(NotEnoughMemoryError, match=f"{n_features + 4} features of a kernel"):
+        approximate(
+            kernel,
+            X,
+            approximation="nystroem",
+            n_components="auto",
+            n_labels=2,
+            seed=0,
+            precision="float32",
+        )
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])

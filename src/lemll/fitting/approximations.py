@@ -34,6 +34,10 @@ MOST_EXACT_GAP_ROWS = 20_000
 # dense rows. Both are used up to this many columns per landmark, so that `n_components` limits the
 # memory.
 COLUMNS_PER_LANDMARK = 2
+# The usual number of landmarks or waves. 1,000 landmarks lost more than .002 of the average
+# precision on one of three data sets (docs/scale.md), 4,000 on none. Above 125,000 rows they are
+# fewer, so that the features have at most 5e8 values, but never fewer than 1,000.
+MOST_COMPONENTS, FEWEST_COMPONENTS, MOST_VALUES = 4_000, 1_000, 500_000_000
 
 
 @dataclass(frozen=True)
@@ -110,8 +114,8 @@ def approximate(
         Validated rows.
     approximation : {"nystroem", "fourier"}
         The kind of features.
-    n_components : int
-        Number of waves or landmarks.
+    n_components : int or "auto"
+        Number of waves or landmarks. "auto" is 4,000, or fewer for more than 125,000 rows.
     n_labels : int
         Number of labels that are solved together, for the estimate of the memory.
     seed : int
@@ -126,7 +130,7 @@ def approximate(
     """
     if not isinstance(approximation, str) or approximation not in APPROXIMATIONS:
         raise ValueError(f"approximation={approximation!r} must be None, 'nystroem' or 'fourier'.")
-    n_components = check_whole("n_components", n_components, least=2)
+    n_components = _n_components(n_components, X.shape[0])
     if kernel is None or kernel.name == "precomputed":
         name = "linear" if kernel is None else kernel.name
         raise ValueError(
@@ -161,6 +165,12 @@ def approximate(
             fourier, _mapped(fourier, X, None, None, width=2 * frequencies.shape[1], dtype=dtype)
         )
     return _nystroem(kernel, X, n_components, generator, dtype=dtype, split=split)
+
+
+def _n_components(wanted: Any, n_samples: int) -> int:
+    if isinstance(wanted, str) and wanted == "auto":
+        return max(FEWEST_COMPONENTS, min(MOST_COMPONENTS, MOST_VALUES // n_samples))
+    return check_whole("n_components", wanted, least=2)
 
 
 def _nystroem(

@@ -77,8 +77,9 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         of the kernel about the mean row is kept exactly, with one feature per column. "fourier"
         uses random waves; it needs the "rbf" kernel. The certificate `optimality_` then holds for
         the approximate kernel; `kernel_gap_` for the exact one.
-    n_components : int, default=1000
+    n_components : int or "auto", default="auto"
         Number of landmarks or waves. Nystroem uses at most as many landmarks as there are rows.
+        "auto" is 4,000; above 125,000 rows it is 5e8 divided by the number of rows, at least 1,000.
     random_state : int, default=0
         Seed of the approximation.
     scale : {"none", "standard", "maxabs", "auto"}, default="none"
@@ -226,7 +227,7 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         degree: int = 3,
         coef0: float = 1.0,
         approximation: str | None = None,
-        n_components: int = 1000,
+        n_components: int | str = "auto",
         random_state: int = 0,
         scale: str = "none",
         n_neighbors: int = 10,
