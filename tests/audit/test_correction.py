@@ -176,3 +176,13 @@ def test_decisions_are_read_and_refused(tmp_path, issues):
     found = read_decisions(path)
     assert found["label"].tolist() == ["=y1", "NA", "'quoted", "007"]
     assert found["decision"].tolist() == ["accept", "", "reject", "accept"]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "separator"), [("utf-8-sig", ","), ("cp1252", ";"), ("utf-16", "\t")]
+)
+def test_decisions_that_a_spreadsheet_saved_again_are_read(tmp_path, issues, encoding, separator):
+    path = tmp_path / "decisions.csv"
+    issues["label"] = ["Käfer", "y1", "y2", "y3"]
+    issues.to_csv(path, index=False, encoding=encoding, sep=separator)
+    assert read_decisions(path)["label"].tolist() == ["Käfer", "y1", "y2", "y3"]

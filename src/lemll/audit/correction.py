@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import numbers
 from collections.abc import Sequence
 from io import StringIO
@@ -90,7 +91,9 @@ def read_decisions(path: str | Path) -> Any:
 
 
 def _decoded(content: bytes) -> str:
-    """Decode a file of decisions, also if a spreadsheet saved it again in an older encoding."""
+    """Decode a file of decisions, also if a spreadsheet saved it again in another encoding."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
