@@ -477,7 +477,7 @@ def check_same_order(Y_true: MatrixLike, given: MatrixLike, name: str) -> None:
     name : str
         Name of `given`, for the message.
     """
-    ours, theirs = _column_names(Y_true), _column_names(given)
+    ours, theirs = column_names(Y_true), column_names(given)
     if ours == theirs or set(ours) != set(theirs) or len(set(ours)) < len(ours):
         return
     raise ValueError(
@@ -486,7 +486,7 @@ def check_same_order(Y_true: MatrixLike, given: MatrixLike, name: str) -> None:
     )
 
 
-def _column_names(table: MatrixLike) -> list[Any]:
+def column_names(table: MatrixLike) -> list[Any]:
     """Return the names of the columns of a frame; none for anything else."""
     if not is_frame(table):
         return []

@@ -128,10 +128,10 @@ def test_rows_can_be_rated_by_answering(file, tmp_path):
     [
         (
             "row,sky,sea\n0,1,2\n",
-            "lacks the columns 'sand'; it needs the row numbers, counted from 0, in 'row', and one "
+            "lacks 'sand'; it needs the row numbers, counted from 0, in 'row', and one "
             "column per label; to rate by ids, pass --id COL",
         ),
-        ("sky,sea,sand\n1,2,3\n", "lacks the columns 'row'; it needs"),
+        ("sky,sea,sand\n1,2,3\n", "lacks 'row'; it needs"),
         ("row,sky,sea,sand\n", "the table has no rows below its header"),
         (
             "row,sky,sea,sand\n0,1,x,2\n",
@@ -217,7 +217,7 @@ def test_wrong_ids_of_ratings_are_named(tmp_path):
     assert message in str(run(*common, "--rated", rated, fails=True))
     rated.write_text("name,sand,sea,sky\nIMG_003,0,0.25,0.75\n")
     message = (
-        "lacks the columns 'file'; it needs the ids in 'file' or the row numbers, counted from 0, "
+        "lacks 'file'; it needs the ids in 'file' or the row numbers, counted from 0, "
         "in 'row', and one column per label"
     )
     assert message in str(run(*common, "--rated", rated, fails=True))
@@ -296,3 +296,22 @@ def test_a_label_called_row_is_refused(tmp_path):
 def test_an_unknown_method_is_told_the_nearest(file):
     error = run("enhance", file[0], "--labels", ",".join(NAMES), "--method", "LEML", fails=True)
     assert "did you mean 'LEMLL'?" in str(error)
+
+
+def test_columns_of_ratings_that_are_no_label_are_named(tmp_path):
+    common = write_photos(tmp_path / "photos.csv")
+    rated = tmp_path / "rated.csv"
+    rated.write_text("file,sand,sea,sky,water,note\nIMG_003,0,1,3,2,x\nIMG_001,2,1,1,2,y\n")
+    output = run(*common, "--rated", rated)
+    assert "not used, because the data have no such label: water, note" in output
+
+
+def test_tags_alone_are_enough_for_the_label_graph(tmp_path):
+    path, output = tmp_path / "tags.csv", tmp_path / "d.csv"
+    tags = ["sea;sky", "sky", "sand;sea", "sand", "sea;sky;sand", "sky"]
+    path.write_text("file,tags\n" + "".join(f"f{i},{cell}\n" for i, cell in enumerate(tags)))
+    common = ("enhance", path, "--tags", "tags", "--id", "file", "-o", output)
+    assert "wrote" in run(*common, "--method", "LabelGraph")
+    assert len(output.read_text().splitlines()) == 7
+    message = "no column is left for the features"
+    assert message in str(run(*common, "--method", "LEMLL", fails=True))

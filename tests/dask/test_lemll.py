@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 import lemll
 from lemll.dask import LEMLL, team
@@ -115,6 +116,58 @@ def test_frames_give_names(client, digits):
     )
     assert list(model.label_names_) == list(labels.columns)
     assert model.predict(dd.from_pandas(frame, npartitions=1)).compute().shape == Y.shape
+    turned = dd.from_pandas(frame[frame.columns[::-1]], npartitions=1)
+    with pytest.raises(ValueError, match="column 0 of X is 'x63', but it was 'x0' in fit; give"):
+        model.predict(turned)
+    model.fit(*arrays(X, Y))
+    assert not hasattr(model, "feature_names_in_")
+
+
+def test_frames_with_missing_values_of_pandas_and_empty_parts(client, digits):
+    X, Y = digits
+    frame = pd.DataFrame(X).add_prefix("x")
+    labels = pd.DataFrame(Y).add_prefix("y")
+    hidden = np.random.default_rng(0).random(Y.shape) < 0.1
+    table = pd.concat([frame, labels.astype("Int64").mask(hidden)], axis=1)
+    table["day"] = np.arange(450)
+    table = dd.from_pandas(table, npartitions=3)
+    table = table[table.day < 300]  # the last part has no row left
+    model = LEMLL(client=client).fit(table[list(frame)], table[list(labels)])
+    expected = LEMLL(client=client).fit(
+        *arrays(X[:300], np.where(hidden, np.nan, Y.astype(float))[:300])
+    )
+    assert model.n_blocks_ == 2
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-10)
+
+
+def test_rows_in_memory_are_predicted_at_once(client, digits):
+    X, Y = digits
+    model = LEMLL(client=client).fit(*arrays(X, Y))
+    expected = model.predict(arrays(X, Y)[0]).compute()
+    np.testing.assert_array_equal(model.predict(X), expected)
+    np.testing.assert_array_equal(model.predict(sparse.csr_array(X)), expected)
+    with pytest.raises(ValueError, match="X has 3 features, but LEMLL was fitted with 64"):
+        model.predict(X[:, :3])
+
+
+def test_labels_that_do_not_vary(client, digits):
+    X, Y = digits
+    only = np.where(Y == 1, 1.0, np.nan)
+    with pytest.warns(UserWarning, match="known cells are all relevant look relevant in every row"):
+        model = LEMLL(client=client).fit(*arrays(X, only))
+    assert (model.numerical_labels_.compute() == 1).all()
+    with pytest.raises(ValueError, match="no cell of y is observed"):
+        LEMLL(client=client).fit(*arrays(X, np.full(Y.shape, np.nan)))
+    only = Y.astype(float)
+    only[:, 3] = np.nan
+    with pytest.warns(UserWarning, match="without an observed cell are never predicted: y3"):
+        LEMLL(client=client).fit(*arrays(X, only))
+
+
+def test_copies_share_the_client(client):
+    assert clone(LEMLL(client=client)).client is client
+    with pytest.raises(TypeError, match="client must be a dask.distributed.Client, got 'tcp://a'"):
+        LEMLL(client="tcp://a").fit(*arrays(np.eye(4), np.eye(4)))
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
 from lemll.datasets import binarize_distribution, make_artificial
-from lemll.enhancers import ENHANCERS, KMEnhancer, LEMLLEnhancer, UniformEnhancer, normalize
+from lemll.enhancers import (
+    ENHANCERS,
+    BlendEnhancer,
+    KMEnhancer,
+    LabelGraphEnhancer,
+    LEMLLEnhancer,
+    UniformEnhancer,
+    normalize,
+)
 from lemll.metrics import chebyshev
 
 
@@ -137,12 +146,16 @@ def test_where_the_scale_changes_nothing_it_is_refused(data):
     [
         ([], np.empty((0, 3)), "rows must list at least one training row"),
         ([[0, 1]], [[1.0, 0, 0]], r"rows must list at least one training row, got shape \(1, 2\)"),
-        ([0.0, 1.0], [[1.0, 0, 0]] * 2, "rows must hold row numbers, got dtype float64"),
+        ([0.0, 1.0], [[1.0, 0, 0]] * 2, "rows must hold whole row numbers, got dtype float64"),
         ([True, False], [[1.0, 0, 0]] * 2, "turn a mask into numbers with numpy.flatnonzero"),
         ([0, 200], [[1.0, 0, 0]] * 2, "rows must lie between 0 and 199, got 200"),
         ([-1], [[1.0, 0, 0]], "rows must lie between 0 and 199, got -1"),
         ([3, 3], [[1.0, 0, 0]] * 2, "rows names a row twice"),
-        ([0], [[1.0, 0]], r"one row for each of 1 rated rows and 3 labels, got shape \(1, 2\)"),
+        (
+            [0],
+            [[1.0, 0]],
+            r"one column for each of 3 labels, got shape \(1, 2\)",
+        ),
         ([0, 1], [[1.0, 0, 0]], "one row for each of 2 rated rows"),
         ([0], [[0.5, 0.2, 0.2]], "every row of distributions must sum to 1, got 0.9"),
         ([0], [[1.5, -0.5, 0]], "distributions must not be negative"),
@@ -160,3 +173,29 @@ def test_more_errors(data):
         LEMLLEnhancer().calibrate([0], D[:1])
     with pytest.raises(ValueError, match="n_bootstrap must be a whole number >= 1"):
         LEMLLEnhancer().fit(X, Y).calibrate([0], D[:1], n_bootstrap=0)
+
+
+@pytest.mark.parametrize("make", [BlendEnhancer, LEMLLEnhancer, LabelGraphEnhancer])
+def test_columns_of_rated_frames_are_found_by_name(make):
+    data = make_artificial(60, random_state=0)
+    Y = pd.DataFrame(binarize_distribution(data.D, 0.5), columns=list("abc"))
+    ratings = pd.DataFrame(data.D[:10], columns=list("abc"))
+    expected = make().fit(data.X, Y).calibrate(range(10), ratings, random_state=0)
+    turned = make().fit(data.X, Y).calibrate(range(10), ratings[list("cab")], random_state=0)
+    np.testing.assert_array_equal(turned.label_distribution_, expected.label_distribution_)
+    with pytest.raises(ValueError, match="absent: b; not a label: B. Rename the columns"):
+        expected.calibrate(range(10), ratings.rename(columns={"b": "B"}))
+    # The labels of an array have no names, so the position counts.
+    unnamed = make().fit(data.X, Y.to_numpy()).calibrate(range(10), ratings, random_state=0)
+    np.testing.assert_array_equal(unnamed.label_distribution_, expected.label_distribution_)
+
+
+def test_the_shape_of_ratings_is_checked_before_their_sums():
+    data = make_artificial(60, random_state=0)
+    enhancer = LabelGraphEnhancer().fit(data.X, binarize_distribution(data.D, 0.5))
+    with pytest.raises(ValueError, match=r"2-D, with one row for each of 2 rated .* \(2, 2\)"):
+        enhancer.calibrate([0, 1], data.D[:2, :2])
+    with pytest.raises(ValueError, match=r"2-D, .* got shape \(3,\)"):
+        enhancer.calibrate([0], data.D[0])
+    with pytest.raises(ValueError, match="must hold whole row numbers, got dtype float64"):
+        enhancer.calibrate([0.0], data.D[:1])

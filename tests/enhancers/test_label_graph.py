@@ -7,7 +7,12 @@ import pytest
 from scipy import sparse
 
 from lemll.datasets import binarize_distribution, load_dataset, make_artificial
-from lemll.enhancers import LabelGraphEnhancer, LogicalEnhancer
+from lemll.enhancers import (
+    LabelGraphEnhancer,
+    LEMLLEnhancer,
+    LogicalEnhancer,
+    UniformEnhancer,
+)
 from lemll.metrics import chebyshev
 
 
@@ -131,3 +136,14 @@ def test_calibrated_by_ten_rows_it_has_the_errors_that_we_measured_before(data_d
         enhancer.calibrate(rows, data.D[rows], n_bootstrap=1)
         found.append(chebyshev(data.D[others], enhancer.label_distribution_[others]))
     assert np.mean(found) == pytest.approx(error, abs=1e-3)
+
+
+@pytest.mark.parametrize("make", [LabelGraphEnhancer, LogicalEnhancer, UniformEnhancer])
+def test_features_may_be_none(make):
+    data = make_artificial(40, random_state=0)
+    Y = binarize_distribution(data.D, 0.5)
+    expected = make().fit_enhance(data.X, Y)
+    np.testing.assert_array_equal(make().fit_enhance(None, Y), expected)
+    np.testing.assert_array_equal(make().fit_enhance(None, Y.tolist()), expected)
+    with pytest.raises(ValueError, match="LEMLLEnhancer needs features, got X=None; LabelGraph"):
+        LEMLLEnhancer().fit(None, Y)

@@ -73,7 +73,9 @@ def test_a_label_that_nobody_observed_is_named(data):
     hidden = hidden.copy()
     hidden[:, 1] = True
     frame = pd.DataFrame(partial(Y, hidden), columns=list("abcdefgh"))
-    with pytest.warns(UserWarning, match="without an observed cell have the numerical label 0: b "):
+    with pytest.warns(
+        UserWarning, match="without an observed cell have degrees that no data support: b "
+    ):
         enhancer = LEMLLEnhancer().fit(X, frame)
     assert not enhancer.numerical_labels_[:, 1].any()
 

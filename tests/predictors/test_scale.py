@@ -34,7 +34,8 @@ def data(n=150, d=6, n_labels=5, seed=0):
 def test_all_rows_as_landmarks_give_the_exact_kernel(kernel, convert):
     X, Y = data()
     exact = LEMLL(kernel=kernel, tol=1e-8).fit(convert(X), Y)
-    model = LEMLL(kernel=kernel, approximation="nystroem", tol=1e-8).fit(convert(X), Y)
+    options = {"approximation": "nystroem", "n_components": 1000}
+    model = LEMLL(kernel=kernel, **options, tol=1e-8).fit(convert(X), Y)
     new = convert(data(seed=1)[0])
     scores = exact.decision_function(new)
     np.testing.assert_allclose(model.decision_function(new), scores, atol=2e-3)
@@ -92,6 +93,10 @@ def test_the_seed_decides():
             "'fourier' needs kernel='rbf', got 'poly'",
         ),
         ({"approximation": "nystroem", "kernel": "rbf", "n_components": 0}, "n_components must be"),
+        (
+            {"approximation": "nystroem", "kernel": "rbf", "n_components": "many"},
+            "n_components must be 'auto' or a whole number >= 2, got 'many'",
+        ),
         ({"approximation": "nystroem", "kernel": "rbf", "random_state": -1}, "random_state must"),
         ({"approximation": "nystroem", "kernel": lambda a, b: -a @ b.T}, "positive semi-definite"),
         ({"label_block": 0}, "label_block must be a whole number >= 1"),

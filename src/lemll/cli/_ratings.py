@@ -39,11 +39,15 @@ class RowNames(NamedTuple):
     are_ids: bool
 
 
-def read_ratings(path: Path, label_names: Sequence[str], rows: RowNames) -> dict[int, FloatArray]:
-    """Read rated rows.
+def read_ratings(
+    console: Console, path: Path, label_names: Sequence[str], rows: RowNames
+) -> dict[int, FloatArray]:
+    """Read rated rows; say which columns are not used.
 
     Parameters
     ----------
+    console : Console
+        The user's console.
     path : Path
         A table with one row per rated row, one column per label, and the ids of the rows in the
         column of ids, or their numbers, from 0, in a column "row".
@@ -70,8 +74,15 @@ def read_ratings(path: Path, label_names: Sequence[str], rows: RowNames) -> dict
         lacks = ", ".join(map(repr, [*([] if key in given else [rows.title]), *absent]))
         hint = "" if rows.are_ids else "; to rate by ids, pass --id COL"
         raise LemllError(
-            f"--rated {path} lacks the columns {lacks}; it needs {ids}the row numbers, counted "
+            f"--rated {path} lacks {lacks}; it needs {ids}the row numbers, counted "
             f"from 0, in 'row', and one column per label{hint}"
+        )
+    unused = [str(name) for name in given if name not in (key, *columns.values())]
+    if unused:
+        console.print(
+            f"--rated {path}: not used, because the data have no such label: {', '.join(unused)}",
+            markup=False,
+            soft_wrap=True,
         )
     places = _places(rows) if key == rows.title else _places(numbered_rows(len(rows.names)))
     ratings: dict[int, FloatArray] = {}

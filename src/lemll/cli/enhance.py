@@ -97,6 +97,7 @@ def enhance(
     """
     console = make_console()
     import_modules(modules)
+    enhancer = get_method("enhancer", method).make()
     # The methods' own settings are for features as they are, so a file of numbers is not encoded.
     plain = tags is None and ids is None and ignore is None
     dataset = _numbers(name, labels, nominal, missing) if plain else None
@@ -110,15 +111,22 @@ def enhance(
         reading = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
         table = read_data(Path(name), [c for c in (tags, ids) if c is not None], reading)
         spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels)
-        data = split_table(table, spec, ids=ids, ignore=names_of(ignore))
+        data = split_table(
+            table,
+            spec,
+            ids=ids,
+            ignore=names_of(ignore),
+            # Enhancers of the user's own (--import) may not know this attribute.
+            needs_features=getattr(enhancer, "needs_features", True),
+        )
         dataset = _encoded(data)
         rows = None if data.ids is None else RowNames(str(ids), data.ids, are_ids=True)
-        console.print("columns are encoded as lemll info shows", soft_wrap=True)
+        if data.X.shape[1]:
+            console.print("columns are encoded as lemll info shows", soft_wrap=True)
     rows = rows or numbered_rows(len(dataset))
     Y = _check_labels(name, dataset, rows)
-    enhancer = get_method("enhancer", method).make()
     # Before the fit, so that a mistake in the ratings is reported without a long wait.
-    ratings = {} if rated is None else read_ratings(rated, dataset.label_names, rows)
+    ratings = {} if rated is None else read_ratings(console, rated, dataset.label_names, rows)
     if rate:
         ratings |= ask_ratings(console, Y, dataset.label_names, rows, rate)
     enhancer.fit(dataset.X, Y)
@@ -179,7 +187,8 @@ def _numbers(
 
 def _encoded(data: LabelledTable) -> Dataset:
     """Return the encoded columns and the labels of a table."""
-    X = TableEncoder().fit_transform(data.X)
+    # A method that does not look at features gets a column that is the same in all rows.
+    X = TableEncoder().fit_transform(data.X) if data.X.shape[1] else np.zeros((len(data.Y), 1))
     return Dataset(X=X, Y=data.Y, label_names=data.label_names)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from lemll._types import Array, FloatArray, LabelArray, Settings
-from lemll._validation import check_number, check_whole
+from lemll._validation import check_number, check_whole, is_sparse
 from lemll._warnings import warn_caller
 from lemll.dask.team import ActorTeam
 from lemll.exceptions import import_extra
@@ -82,6 +83,8 @@ class LEMLL(BaseEstimator):
         The names of the labels: the columns of a frame, or ``y0, y1, ...``.
     n_features_in_ : int
         Number of features.
+    feature_names_in_ : ndarray of str
+        The names of the columns of X. Set only if X is a frame.
 
     See Also
     --------
@@ -157,6 +160,7 @@ class LEMLL(BaseEstimator):
         }
         client = self._find_client()
         rows, labels, names = _row_blocks(X, y)
+        columns = _column_names(X)
         rows, labels = client.persist((rows, labels))
         of_rows, of_labels = (
             [client.compute(part) for part in array.to_delayed().ravel()]
@@ -164,6 +168,7 @@ class LEMLL(BaseEstimator):
         )
         team = ActorTeam(client, list(zip(of_rows, of_labels, strict=True)), graph)
         solution = solve_blocks(team, **weights, tol=tol, max_iter=max_iter)
+        _warn_constant(solution.constant, names)
         if solution.status != "converged":
             warn_caller(
                 f"LEMLL stopped ({solution.status}) after {solution.n_iter} iterations with the "
@@ -176,6 +181,10 @@ class LEMLL(BaseEstimator):
         self.optimality_, self.n_iter_ = solution.optimality, solution.n_iter
         self.n_losses_, self.n_blocks_ = solution.n_losses, len(of_rows)
         self.n_features_in_ = solution.coef.shape[1]
+        if columns:
+            self.feature_names_in_ = np.array(columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         self.label_names_ = np.array(names, dtype=object)
         self.numerical_labels_ = _labels_on_workers(client, team, solution.constant, rows.chunks[0])
         self.label_distribution_ = self.numerical_labels_.map_blocks(normalize, dtype=np.float64)
@@ -186,13 +195,13 @@ class LEMLL(BaseEstimator):
 
         Parameters
         ----------
-        X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
-            Features.
+        X : dask.array.Array, dask.dataframe.DataFrame, ndarray or sparse array
+            Features, of shape (n_samples, n_features).
 
         Returns
         -------
         dask.array.Array of shape (n_samples, n_labels)
-            The scores, not yet computed.
+            The scores, not yet computed; an ndarray if X is in memory.
         """
         return self._by_blocks(X, _scores, np.float64)
 
@@ -201,13 +210,13 @@ class LEMLL(BaseEstimator):
 
         Parameters
         ----------
-        X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
-            Features.
+        X : dask.array.Array, dask.dataframe.DataFrame, ndarray or sparse array
+            Features, of shape (n_samples, n_features).
 
         Returns
         -------
         dask.array.Array of shape (n_samples, n_labels), int8
-            0/1, not yet computed.
+            0/1, not yet computed; an ndarray if X is in memory.
         """
         return self._by_blocks(X, _relevant, np.int8)
 
@@ -216,24 +225,35 @@ class LEMLL(BaseEstimator):
 
         Parameters
         ----------
-        X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
-            Features.
+        X : dask.array.Array, dask.dataframe.DataFrame, ndarray or sparse array
+            Features, of shape (n_samples, n_features).
 
         Returns
         -------
         dask.array.Array of shape (n_samples, n_labels)
-            The logistic function of the scores, divided by the sum of each row.
+            The logistic function of the scores, divided by the sum of each row; an ndarray if X is
+            in memory.
         """
         return self._by_blocks(X, _distribution, np.float64)
 
     def _by_blocks(self, X: Any, function: Any, dtype: Any) -> Any:
         check_is_fitted(self)
-        rows = _as_array(X, "X")
+        in_memory = isinstance(X, np.ndarray) or is_sparse(X)
+        rows = X if in_memory and X.ndim == 2 else _as_array(X, "X")
         if rows.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {rows.shape[1]} features, but LEMLL was fitted with {self.n_features_in_}; "
                 "give the same columns as in fit."
             )
+        columns, fitted = _column_names(X), list(getattr(self, "feature_names_in_", ()))
+        if columns and fitted and columns != fitted:
+            place = next(i for i, name in enumerate(fitted) if columns[i] != name)
+            raise ValueError(
+                f"column {place} of X is {columns[place]!r}, but it was {fitted[place]!r} in fit; "
+                "give the same columns in the same order: X[list(model.feature_names_in_)]."
+            )
+        if in_memory:
+            return function(rows, self.coef_, self.intercept_)
         return rows.map_blocks(
             function,
             self.coef_,
@@ -243,10 +263,19 @@ class LEMLL(BaseEstimator):
             meta=np.empty((0, 0), dtype=dtype),
         )
 
+    def __sklearn_clone__(self) -> Self:
+        # A client has connections, which cannot be copied; copies of the learner share it.
+        return type(self)(**self.get_params(deep=False))
+
     def _find_client(self) -> Any:
-        if self.client is not None:
-            return self.client
         distributed = import_extra("distributed", "dask", "lemll.dask")
+        if self.client is not None:
+            if not isinstance(self.client, distributed.Client):
+                raise TypeError(
+                    f"client must be a dask.distributed.Client, got {self.client!r}; for an address"
+                    " of a scheduler, give Client(address)."
+                )
+            return self.client
         try:
             return distributed.get_client()
         except ValueError:
@@ -267,15 +296,44 @@ def _row_blocks(X: Any, y: Any) -> tuple[Any, Any, list[str]]:
     names = [str(name) for name in getattr(y, "columns", ())]
     if not names:
         names = [f"y{number}" for number in range(labels.shape[1])]
-    if labels.chunks[0] != rows.chunks[0]:
-        labels = labels.rechunk({0: rows.chunks[0]})
+    # Filtered frames have empty parts.
+    sizes = tuple(size for size in rows.chunks[0] if size)
+    rows, labels = (
+        array if array.chunks[0] == sizes else array.rechunk({0: sizes}) for array in (rows, labels)
+    )
     return rows, labels, names
+
+
+def _column_names(X: Any) -> list[str]:
+    """Return the names of the columns of a frame; none for an array."""
+    return [str(name) for name in getattr(X, "columns", ())]
+
+
+def _warn_constant(constant: Array, names: Sequence[str]) -> None:
+    """Say which labels were never observed, and which are relevant wherever they are known."""
+    # The constant is 0 without an observed cell, -1 or 1 if all observed cells are the same.
+    if (constant == 0).all():
+        raise ValueError("no cell of y is observed; at least one label needs an observed row.")
+    for kind, which in (
+        ("labels without an observed cell are never predicted", constant == 0),
+        ("labels whose known cells are all relevant look relevant in every row", constant == 1),
+    ):
+        if which.any():
+            found = ", ".join(names[j] for j in np.flatnonzero(which)[:5])
+            warn_caller(
+                f"{kind}: {found} ({int(which.sum())} of {len(which)}); leave them out, or tag "
+                "more rows.",
+                UserWarning,
+            )
 
 
 def _as_array(values: Any, name: str) -> Any:
     """Return a Dask array of known shape whose blocks hold whole rows."""
     dask_array = import_extra("dask.array", "dask", "lemll.dask")
     if hasattr(values, "to_dask_array"):
+        if any(not isinstance(kind, np.dtype) or kind.kind == "O" for kind in values.dtypes):
+            # Columns with pandas.NA, or of Python objects: NA becomes NaN.
+            values = values.astype("float64")
         values = values.to_dask_array(lengths=True)
     if not isinstance(values, dask_array.Array):
         raise TypeError(

@@ -42,7 +42,7 @@ CalibrationMethod = Literal["scale", "sources"]
 # Enhancers that accept unknown cells and confidences; a test compares this with the classes.
 PARTIAL_ENHANCERS = ("LEMLLEnhancer", "LabelGraphEnhancer", "BlendEnhancer")
 # What happens to a label without an observed cell, for the warning.
-UNSEEN_EFFECT = "have the numerical label 0"
+UNSEEN_EFFECT = "have degrees that no data support"
 # A mean degree up to this is not worth a warning.
 _NEGLIGIBLE = 0.01
 _MOST_NAMED = 5
@@ -79,6 +79,8 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
     _scaling: Callable[[Features], Features] | None = None
     # Whether the sign of a numerical label tells if the label is relevant. None: look at U.
     signed_labels: bool | None = None
+    # Whether the method looks at the features. If not, `fit` accepts None in their place.
+    needs_features: bool = True
     # What `calibrate` does by default.
     _calibration: CalibrationMethod = "scale"
 
@@ -139,7 +141,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features.
+            Features. Enhancers that do not look at them (`needs_features` is False) accept None.
         y : array-like or sparse matrix of shape (n_samples, n_labels)
             Logical labels, 0/1. Or a 1-D target, which becomes one label per class. NaN, None,
             ``pandas.NA`` and masked cells of a label matrix mean that nobody observed the cell.
@@ -170,6 +172,14 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         check_normalization(self.normalization)
         check_same_rows(X, y)
         check_same_rows(X, label_weight, "label_weight")
+        if X is None and y is not None:
+            if self.needs_features:
+                raise ValueError(
+                    f"{type(self).__name__} needs features, got X=None; LabelGraphEnhancer uses "
+                    "only the labels."
+                )
+            # The same in all rows, so it says nothing.
+            X = np.zeros((y.shape[0] if hasattr(y, "shape") else len(y), 1))
         return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
 
     def _enhance(
@@ -316,7 +326,8 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         rows : array-like of shape (n_rated,), int
             Indices of the rated training rows, without duplicates.
         distributions : array-like of shape (n_rated, n_labels)
-            Their true label distributions: non-negative, each row sums to one.
+            Their true label distributions: non-negative, each row sums to one. The columns of a
+            frame are found by their names.
         method : {"auto", "scale", "sources"}, default="auto"
             "auto" is "sources" for `BlendEnhancer` and "scale" for the others.
         n_bootstrap : int, default=200
@@ -337,7 +348,9 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         if method not in ("auto", "scale", "sources"):
             raise ValueError(f"method={method!r} must be 'auto', 'scale' or 'sources'.")
         chosen = self._calibration if method == "auto" else method
-        index, known = check_rated_rows(rows, distributions, self.numerical_labels_.shape)
+        index, known = check_rated_rows(
+            rows, distributions, len(self.numerical_labels_), list(self.label_names_)
+        )
         blend = None
         if chosen == "sources":
             sources = self._sources()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 from sklearn.utils import check_random_state
 
-from lemll._types import Features, FloatArray, IndexArray, RandomState
+from lemll._labels import column_names, is_frame
+from lemll._types import Array, Features, FloatArray, IndexArray, RandomState
 from lemll._validation import check_distribution, check_whole
 from lemll._warnings import warn_caller
 from lemll.fitting import Normalization, normalize
@@ -42,7 +44,7 @@ class ChosenScale(NamedTuple):
 
 
 def check_rated_rows(
-    rows: Features, distributions: Any, shape: tuple[int, ...]
+    rows: Features, distributions: Any, n_samples: int, label_names: Sequence[str]
 ) -> tuple[IndexArray, FloatArray]:
     """Return the rated rows and their distributions as arrays, or raise a ValueError.
 
@@ -51,9 +53,11 @@ def check_rated_rows(
     rows : array-like of shape (n_rated,)
         Indices of training rows.
     distributions : array-like of shape (n_rated, n_labels)
-        Known distributions.
-    shape : tuple of int
-        (n_samples, n_labels) of the training data.
+        Known distributions. The columns of a frame must have the names of the labels.
+    n_samples : int
+        Number of training rows.
+    label_names : sequence of str
+        The names of the labels.
 
     Returns
     -------
@@ -62,7 +66,6 @@ def check_rated_rows(
     known : ndarray of shape (n_rated, n_labels)
         Their distributions.
     """
-    n_samples, n_labels = shape
     index = np.asarray(rows)
     if index.ndim != 1 or len(index) == 0:
         raise ValueError(
@@ -71,8 +74,8 @@ def check_rated_rows(
         )
     if index.dtype.kind not in "iu":
         raise ValueError(
-            f"rows must hold row numbers, got dtype {index.dtype}; "
-            "turn a mask into numbers with numpy.flatnonzero."
+            f"rows must hold whole row numbers, got dtype {index.dtype}; turn a mask into numbers "
+            "with numpy.flatnonzero, and other numbers into int."
         )
     wrong = (index < 0) | (index >= n_samples)
     if wrong.any():
@@ -82,13 +85,35 @@ def check_rated_rows(
         )
     if len(np.unique(index)) < len(index):
         raise ValueError("rows names a row twice; rate every row once.")
-    known = check_distribution(distributions, name="distributions")
-    if known.shape != (len(index), n_labels):
+    if is_frame(distributions):
+        distributions = _in_label_order(distributions, label_names)
+    shape = np.shape(distributions)
+    if shape != (len(index), len(label_names)):
         raise ValueError(
-            f"distributions must have one row for each of {len(index)} rated rows and {n_labels} "
-            f"labels, got shape {known.shape}."
+            f"distributions must be 2-D, with one row for each of {len(index)} rated rows and one "
+            f"column for each of {len(label_names)} labels, got shape {shape}."
         )
+    known = check_distribution(distributions, name="distributions")
     return index.astype(np.intp), known
+
+
+def _in_label_order(frame: Any, label_names: Sequence[str]) -> Array:
+    """Return the values of a frame, with the columns in the order of the labels."""
+    given = [str(name) for name in column_names(frame)]
+    values = np.asarray(frame)
+    if sorted(given) != sorted(label_names):
+        # The labels of an array have no names of their own, so the position counts.
+        if list(label_names) == [f"y{number}" for number in range(len(label_names))]:
+            return values
+        absent = [name for name in label_names if name not in given]
+        other = [name for name in given if name not in label_names]
+        raise ValueError(
+            "the columns of distributions must have the names of the labels, "
+            f"{', '.join(label_names[:5])}{', ...' if len(label_names) > 5 else ''}; absent: "
+            f"{', '.join(absent[:5]) or 'none'}; not a label: {', '.join(other[:5]) or 'none'}. "
+            "Rename the columns, or pass an array in the order of label_names_."
+        )
+    return values[:, [given.index(name) for name in label_names]]
 
 
 def choose_scale(

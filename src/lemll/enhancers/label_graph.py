@@ -89,6 +89,8 @@ class LabelGraphEnhancer(BaseEnhancer):
     array([0.48, 0.46, 0.06])
     """
 
+    needs_features = False
+
     def __init__(
         self,
         alpha: float = 0.5,

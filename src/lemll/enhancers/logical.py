@@ -48,6 +48,8 @@ class LogicalEnhancer(BaseEnhancer):
            [0.5, 0.5]])
     """
 
+    needs_features = False
+
     def __init__(self, *, normalization: Normalization = "sum", scale: float = 1.0) -> None:
         self.normalization = normalization
         self.scale = scale

@@ -35,9 +35,11 @@ MOST_EXACT_GAP_ROWS = 20_000
 # memory.
 COLUMNS_PER_LANDMARK = 2
 # The usual number of landmarks or waves. 1,000 landmarks lost more than .002 of the average
-# precision on one of three data sets (docs/scale.md), 4,000 on none. Above 125,000 rows they are
-# fewer, so that the features have at most 5e8 values, but never fewer than 1,000.
+# precision on one of three data sets (docs/scale.md), 4,000 on none. Few rows have fewer, because
+# with as many landmarks as rows the exact kernel is faster. Above 125,000 rows there are fewer, so
+# that the features have at most 5e8 values, but never fewer than 1,000.
 MOST_COMPONENTS, FEWEST_COMPONENTS, MOST_VALUES = 4_000, 1_000, 500_000_000
+ROWS_PER_COMPONENT = 2
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,8 @@ def approximate(
     approximation : {"nystroem", "fourier"}
         The kind of features.
     n_components : int or "auto"
-        Number of waves or landmarks. "auto" is 4,000, or fewer for more than 125,000 rows.
+        Number of waves or landmarks. "auto" is half the number of rows, at most 4,000, and fewer
+        for more than 125,000 rows.
     n_labels : int
         Number of labels that are solved together, for the estimate of the memory.
     seed : int
@@ -149,7 +152,10 @@ def approximate(
         and n_components < X.shape[0]
         and X.shape[1] <= COLUMNS_PER_LANDMARK * n_components
     )
-    width = n_components + (X.shape[1] + 1 if split else 0)
+    width = n_components
+    if approximation == "nystroem":
+        # There are at most as many landmarks as rows.
+        width = min(n_components, X.shape[0]) + (X.shape[1] + 1 if split else 0)
     # An array of this shape that takes no memory: the estimate uses only its shape.
     shaped = np.broadcast_to(np.zeros((), dtype), (X.shape[0], width))
     check_memory(
@@ -169,7 +175,10 @@ def approximate(
 
 def _n_components(wanted: Any, n_samples: int) -> int:
     if isinstance(wanted, str) and wanted == "auto":
-        return max(FEWEST_COMPONENTS, min(MOST_COMPONENTS, MOST_VALUES // n_samples))
+        most = max(FEWEST_COMPONENTS, min(MOST_COMPONENTS, MOST_VALUES // n_samples))
+        return min(most, max(2, n_samples // ROWS_PER_COMPONENT))
+    if isinstance(wanted, str):
+        raise ValueError(f"n_components must be 'auto' or a whole number >= 2, got {wanted!r}.")
     return check_whole("n_components", wanted, least=2)
 
 

@@ -120,8 +120,9 @@ class Kernel:
         check_memory(
             kernel_bytes(n_samples, n_labels),
             f"Fitting {n_samples} rows with the {self.name} kernel",
-            'fit fewer rows, use kernel="linear", or approximate the kernel by features: '
-            "make_pipeline(sklearn.kernel_approximation.Nystroem(...), ...)",
+            'fit fewer rows, use kernel="linear", or approximate the kernel: LEMLL has '
+            'approximation="nystroem", and for other learners there is '
+            "sklearn.kernel_approximation.Nystroem",
         )
         if self.name == "precomputed" and X.shape[1] != n_samples:
             raise ValueError(

@@ -84,13 +84,14 @@ def save(model: Estimator | TableModel, path: str | Path) -> int:
     except Exception as error:
         # skops raises many kinds of errors for functions and foreign objects.
         raise ModelFileError(
-            f"{type(estimator).__name__} cannot be saved: {error}; remove callbacks and functions "
-            "from its parameters"
+            f"{type(estimator).__name__} cannot be saved: {error}; it must not hold callbacks, "
+            "functions or connections, as learners of lemll.dask do"
         ) from error
     if odd:
         raise ModelFileError(
             f"{type(estimator).__name__} cannot be saved: it holds {sorted(odd)[0]}, which a model "
-            "file must not contain; use learners of lemll and transformers of scikit-learn"
+            "file must not contain; use learners of lemll (a graph as a file or as a matrix) and "
+            "transformers of scikit-learn"
         )
     metadata: Settings = {
         "format": FORMAT,

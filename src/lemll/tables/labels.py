@@ -109,7 +109,12 @@ def is_missing(value: object) -> bool:
 
 
 def split_table(
-    table: Table, spec: LabelSpec, *, ids: str | None = None, ignore: Sequence[str] = ()
+    table: Table,
+    spec: LabelSpec,
+    *,
+    ids: str | None = None,
+    ignore: Sequence[str] = (),
+    needs_features: bool = True,
 ) -> LabelledTable:
     """Separate the labels and ids of a table from its features.
 
@@ -123,6 +128,8 @@ def split_table(
         The column of ids. It is not a feature.
     ignore : sequence of str, default=()
         Columns that are not features either.
+    needs_features : bool, default=True
+        Whether a table without features is refused.
 
     Returns
     -------
@@ -148,7 +155,7 @@ def split_table(
         _column(table, name, "--ignore")
         used.append(name)
     X = table.frame[[name for name in table.frame.columns if name not in used]]
-    if not X.shape[1]:
+    if needs_features and not X.shape[1]:
         raise LemllError(f"{table.source}: no column is left for the features")
     return LabelledTable(X, Y, names, row_ids)
 

@@ -114,6 +114,8 @@ def save_graph(graph: NeighborGraph, path: str | Path) -> None:
         )
     W = sparse.csr_array(graph.W)
     target = Path(path)
+    if not target.parent.is_dir():
+        raise ValueError(f"there is no folder {target.parent} for {target.name}; create it first.")
     arrays = {
         "format": np.array(FORMAT),
         "data": W.data,
@@ -201,8 +203,9 @@ def check_rows(graph: NeighborGraph, X: Features, name: str = "graph") -> None:
     if graph.rows != rows_sha256(X):
         raise ValueError(
             f"{name} was made from other rows ({graph.W.shape[0]} of them) than X "
-            f"({X.shape[0]} rows), or from the same rows in another order, precision or scaling; "
-            "make it again with lemll.topology.neighbor_graph(X)."
+            f"({X.shape[0]} rows), or from the same rows in another order, precision or scaling, "
+            "or dense instead of sparse; make it again with lemll.topology.neighbor_graph(X). A "
+            "learner with scale= needs the graph of the scaled rows."
         )
 
 

@@ -267,6 +267,9 @@ class RowBlock:
 
     def numerical_labels(self) -> Array:
         """Return U of the labels that vary."""
+        if not self._prepared:
+            # No label varies, so there was nothing to solve.
+            return np.empty((len(self._Y), 0))
         labels: Array = self.U
         return labels
 
