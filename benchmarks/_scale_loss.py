@@ -13,7 +13,7 @@ from lemll.metrics import average_precision
 
 DATA = ("bibtex", "corel16k-s1", "tmc2007")
 MOST_LOST = 0.002
-SIZES = (1000, 4000)
+SIZES: tuple[int | str, ...] = (1000, 4000, "auto")
 BLOCKS = (10, 20, 50)
 
 

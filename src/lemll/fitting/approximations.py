@@ -39,7 +39,7 @@ COLUMNS_PER_LANDMARK = 2
 # with as many landmarks as rows the exact kernel is faster. Above 125,000 rows there are fewer, so
 # that the features have at most 5e8 values, but never fewer than 1,000.
 MOST_COMPONENTS, FEWEST_COMPONENTS, MOST_VALUES = 4_000, 1_000, 500_000_000
-ROWS_PER_COMPONENT = 2
+LARGEST_SHARE = 0.75
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,8 @@ def approximate(
     approximation : {"nystroem", "fourier"}
         The kind of features.
     n_components : int or "auto"
-        Number of waves or landmarks. "auto" is half the number of rows, at most 4,000, and fewer
-        for more than 125,000 rows.
+        Number of waves or landmarks. "auto" is three quarters of the number of rows, at most 4,000,
+        and fewer for more than 125,000 rows.
     n_labels : int
         Number of labels that are solved together, for the estimate of the memory.
     seed : int
@@ -176,7 +176,7 @@ def approximate(
 def _n_components(wanted: Any, n_samples: int) -> int:
     if isinstance(wanted, str) and wanted == "auto":
         most = max(FEWEST_COMPONENTS, min(MOST_COMPONENTS, MOST_VALUES // n_samples))
-        return min(most, max(2, n_samples // ROWS_PER_COMPONENT))
+        return min(most, max(2, int(LARGEST_SHARE * n_samples)))
     if isinstance(wanted, str):
         raise ValueError(f"n_components must be 'auto' or a whole number >= 2, got {wanted!r}.")
     return check_whole("n_components", wanted, least=2)

@@ -79,8 +79,8 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         the approximate kernel; `kernel_gap_` for the exact one.
     n_components : int or "auto", default="auto"
         Number of landmarks or waves. Nystroem uses at most as many landmarks as there are rows.
-        "auto" is half the number of rows, but at most 4,000; above 125,000 rows it is 5e8 divided
-        by the number of rows, but at least 1,000.
+        "auto" is three quarters of the number of rows, but at most 4,000; above 125,000 rows it is
+        5e8 divided by the number of rows, but at least 1,000.
     random_state : int, default=0
         Seed of the approximation.
     scale : {"none", "standard", "maxabs", "auto"}, default="none"
