@@ -315,3 +315,9 @@ def test_tags_alone_are_enough_for_the_label_graph(tmp_path):
     assert len(output.read_text().splitlines()) == 7
     message = "no column is left for the features"
     assert message in str(run(*common, "--method", "LEMLL", fails=True))
+
+
+def test_names_of_other_formats_are_refused(tmp_path):
+    common = write_photos(tmp_path / "photos.csv")
+    message = "lemll does not write this format; give a name that ends in .csv"
+    assert message in str(run(*common[:-1], tmp_path / "d.xlsx", fails=True))

@@ -276,3 +276,8 @@ def test_the_limit_of_the_process_counts():
         [sys.executable, "-c", _LIMITED], capture_output=True, text=True, check=True
     )
     assert done.stdout.startswith("NotEnoughMemoryError Fitting 200000 rows with 100 labels needs")
+
+
+def test_the_estimate_refuses_an_unknown_precision():
+    with pytest.raises(ValueError, match='precision must be "float64" or "float32", got .f32'):
+        solver_bytes(np.zeros((3, 2)), 2, precision="f32")

@@ -61,6 +61,9 @@ Data = Annotated[
     Path, typer.Argument(help="The table: .csv, .tsv, .parquet or .xlsx.", metavar="DATA")
 ]
 Model = Annotated[Path, typer.Argument(help="A model file, .lemll.", metavar="MODEL")]
+# Names under which nobody expects a text file.
+_OTHER_FORMATS = (".xlsx", ".xls", ".ods", ".parquet", ".npz", ".arff", ".mat", ".json", ".pdf")
+
 Tags = Annotated[
     str | None, typer.Option("--tags", help="The column with all tags of a row.", metavar="COL")
 ]
@@ -151,11 +154,15 @@ def check_input(path: Path, option: str = "") -> None:
 
 
 def check_output(path: Path, option: str, inputs: Sequence[Path]) -> None:
-    """Refuse to replace an input, and a folder; do so before long work."""
+    """Refuse to replace an input, a folder, and names of other formats; before long work."""
     if path.is_dir():
         raise LemllError(f"{option} {path} is a folder; give the name of a file")
     if path.exists() and any(other.exists() and path.samefile(other) for other in inputs):
         raise LemllError(f"{option} {path} would replace an input; choose another name")
+    if path.suffix.lower() in _OTHER_FORMATS:
+        raise LemllError(
+            f"{option} {path}: lemll does not write this format; give a name that ends in .csv"
+        )
 
 
 def _sign(delimiter: str | None) -> str | None:

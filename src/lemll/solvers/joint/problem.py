@@ -458,6 +458,7 @@ def solver_bytes(X: Features, n_labels: int, *, precision: str = "float64") -> i
     >>> solver_bytes(np.empty((10_000, 100)), n_labels=20) < 80e6
     True
     """
+    check_precision(precision)
     n_samples, n_features = (int(size) for size in X.shape)
     order = min(n_samples, n_features)
     square = 8 * order**2 if order <= models.MAX_DENSE_ORDER else 0
