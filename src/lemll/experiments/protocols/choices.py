@@ -26,6 +26,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "kernel_gamma": ("variance", "distance"),
     "max_features": ("sqrt", "log2"),
     "measure": ("jaccard", "cosine"),
+    "n_components": ("auto",),
     "neighbors": ("exact", "approximate", "auto"),
     "noise": ("squared", "rows"),
     "normalization": ("sum", "sigmoid", "softmax"),
