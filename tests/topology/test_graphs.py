@@ -77,3 +77,11 @@ def test_other_files_are_refused(X, tmp_path):
         load_graph(wrong)
     with pytest.raises(ValueError, match="must be a NeighborGraph, got csr_array"):
         save_graph(neighbor_graph(X).W, wrong)
+
+
+def test_a_graph_needs_an_existing_folder(tmp_path):
+    graph = neighbor_graph(np.arange(6.0)[:, None], n_neighbors=2)
+    with pytest.raises(
+        ValueError, match=r"there is no folder .*absent for g\.npz; create it first"
+    ):
+        save_graph(graph, tmp_path / "absent" / "g.npz")

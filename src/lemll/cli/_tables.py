@@ -61,9 +61,6 @@ Data = Annotated[
     Path, typer.Argument(help="The table: .csv, .tsv, .parquet or .xlsx.", metavar="DATA")
 ]
 Model = Annotated[Path, typer.Argument(help="A model file, .lemll.", metavar="MODEL")]
-# Names under which nobody expects a text file.
-_OTHER_FORMATS = (".xlsx", ".xls", ".ods", ".parquet", ".npz", ".arff", ".mat", ".json", ".pdf")
-
 Tags = Annotated[
     str | None, typer.Option("--tags", help="The column with all tags of a row.", metavar="COL")
 ]
@@ -151,6 +148,10 @@ def check_input(path: Path, option: str = "") -> None:
         raise LemllError(f"{given}there is no file {path}; check its name")
     if path.is_dir():
         raise LemllError(f"{given}{path} is a folder; give the name of a file")
+
+
+# Endings of names under which nobody expects a text file.
+_OTHER_FORMATS = (".xlsx", ".xls", ".ods", ".parquet", ".npz", ".arff", ".mat", ".json", ".pdf")
 
 
 def check_output(path: Path, option: str, inputs: Sequence[Path]) -> None:
