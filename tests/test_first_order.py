@@ -58,7 +58,7 @@ def test_rows_far_from_the_mean_have_finite_values():
 @pytest.mark.parametrize("split", [True, False])
 def test_the_error_of_the_kernel_is_positive_semi_definite(convert, split, monkeypatch):
     if not split:
-        monkeypatch.setattr(approximations, "COLUMNS_PER_LANDMARK", 0)
+        monkeypatch.setattr(approximations, "COLUMNS_PER_COMPONENT", 0)
     X = rows()
     kernel, mapped = nystroem(convert(X))
     assert isinstance(mapped.kernel, FirstOrderKernel) is split
@@ -85,7 +85,7 @@ def test_the_first_order_part_lowers_the_error(monkeypatch):
     X = rows(n=300, d=20)
     errors = []
     for columns in (0, 2):
-        monkeypatch.setattr(approximations, "COLUMNS_PER_LANDMARK", columns)
+        monkeypatch.setattr(approximations, "COLUMNS_PER_COMPONENT", columns)
         _, mapped = nystroem(X, 40)
         errors.append(1 - np.square(mapped.features).sum(axis=1).mean())
     assert errors[1] < 0.95 * errors[0]

@@ -4,8 +4,10 @@ Nystroem features use m landmark rows l_j: with :math:`K_{mm} = Q \Lambda Q^\top
 :math:`z(x) = \Lambda^{-1/2} Q^\top (k(l_j, x))_j`. Fourier features approximate the Gaussian kernel
 by :math:`\sqrt{2/m}\,(\cos \omega_j^\top x, \sin \omega_j^\top x)` with m/2 random frequencies.
 With such features Eq. (9) is a linear problem: its time and memory grow with n, not with n^2.
-For the Gaussian kernel of rows with few columns, Nystroem features approximate only what its
-first-order part leaves (`lemll.fitting.first_order`), and the landmarks are means of clusters.
+For the Gaussian kernel of rows with few columns, both approximate only what is left of the kernel
+without its low orders, which are exact: Nystroem without the first order
+(`lemll.fitting.first_order`), with means of clusters as landmarks, and Fourier features without the
+first and the largest part of the second (`lemll.fitting.low_order`).
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from lemll._types import Array, Features, FloatArray
 from lemll._validation import check_memory, check_whole
 from lemll.fitting.first_order import FirstOrderKernel, cluster_means
 from lemll.fitting.kernels import Kernel, row_parts
+from lemll.fitting.low_order import LowOrderWaves, fit_low_order_waves, orthogonal_frequencies
 from lemll.solvers import solver_bytes
 
 __all__ = ["APPROXIMATIONS", "FourierFeatures", "MappedRows", "approximate", "kernel_excess"]
@@ -31,11 +34,11 @@ SMALLEST_EIGENVALUE = 1e-10
 # Up to this many rows, the gap to the exact kernel is computed from all kernel values.
 MOST_EXACT_GAP_ROWS = 20_000
 # The first-order part of the Gaussian kernel has one feature per column, and means of clusters are
-# dense rows. Both are used up to this many columns per landmark, so that `n_components` limits the
+# dense rows. Both are used up to this many columns per component, so that `n_components` limits the
 # memory.
-COLUMNS_PER_LANDMARK = 2
-# The usual number of landmarks or waves. 1,000 landmarks lost more than .002 of the average
-# precision on one of three data sets (docs/scale.md), 4,000 on none. Few rows have fewer, because
+COLUMNS_PER_COMPONENT = 2
+# The usual number of components. 1,000 landmarks lost more than .002 of the average precision on
+# one of three data sets (docs/scale.md), 4,000 on none. Few rows have fewer, because
 # with as many landmarks as rows the exact kernel is faster. Above 125,000 rows there are fewer, so
 # that the features have at most 5e8 values, but never fewer than 1,000.
 MOST_COMPONENTS, FEWEST_COMPONENTS, MOST_VALUES = 4_000, 1_000, 500_000_000
@@ -44,7 +47,7 @@ LARGEST_SHARE = 0.75
 
 @dataclass(frozen=True)
 class FourierFeatures:
-    """Random Fourier features of the Gaussian kernel, in place of a kernel in a fitted model.
+    """Random Fourier features of the whole Gaussian kernel, in place of it in a fitted model.
 
     Attributes
     ----------
@@ -69,7 +72,7 @@ class MappedRows:
 
     Attributes
     ----------
-    kernel : Kernel, FirstOrderKernel or FourierFeatures
+    kernel : Kernel, FirstOrderKernel, FourierFeatures or LowOrderWaves
         What a fitted model evaluates for new rows.
     features : ndarray of shape (n_samples, n_components)
         The features of the training rows.
@@ -81,7 +84,7 @@ class MappedRows:
         The kernel that Nystroem features approximate.
     """
 
-    kernel: Kernel | FirstOrderKernel | FourierFeatures
+    kernel: Kernel | FirstOrderKernel | FourierFeatures | LowOrderWaves
     features: Array
     landmarks: Features = None
     transform: FloatArray | None = None
@@ -117,8 +120,8 @@ def approximate(
     approximation : {"nystroem", "fourier"}
         The kind of features.
     n_components : int or "auto"
-        Number of waves or landmarks. "auto" is three quarters of the number of rows, at most 4,000,
-        and fewer for more than 125,000 rows.
+        Number of landmarks, or of waves and features of order 2. "auto" is three quarters of the
+        number of rows, at most 4,000, and fewer for more than 125,000 rows.
     n_labels : int
         Number of labels that are solved together, for the estimate of the memory.
     seed : int
@@ -147,15 +150,13 @@ def approximate(
     dtype = np.dtype(precision)
     # For all rows as landmarks, the first-order part would add nothing.
     split = (
-        approximation == "nystroem"
-        and kernel.name == "rbf"
-        and n_components < X.shape[0]
-        and X.shape[1] <= COLUMNS_PER_LANDMARK * n_components
+        kernel.name == "rbf"
+        and (approximation == "fourier" or n_components < X.shape[0])
+        and X.shape[1] <= COLUMNS_PER_COMPONENT * n_components
     )
-    width = n_components
-    if approximation == "nystroem":
-        # There are at most as many landmarks as rows.
-        width = min(n_components, X.shape[0]) + (X.shape[1] + 1 if split else 0)
+    # There are at most as many landmarks as rows.
+    most = X.shape[0] if approximation == "nystroem" else n_components
+    width = min(n_components, most) + (X.shape[1] + 1 if split else 0)
     # An array of this shape that takes no memory: the estimate uses only its shape.
     shaped = np.broadcast_to(np.zeros((), dtype), (X.shape[0], width))
     check_memory(
@@ -165,11 +166,7 @@ def approximate(
     )
     generator = np.random.default_rng(seed)
     if approximation == "fourier":
-        frequencies = _frequencies(generator, X.shape[1], n_components // 2)
-        fourier = FourierFeatures(np.sqrt(2 * kernel.gamma) * frequencies)
-        return MappedRows(
-            fourier, _mapped(fourier, X, None, None, width=2 * frequencies.shape[1], dtype=dtype)
-        )
+        return _fourier(kernel, X, n_components, generator, dtype=dtype, split=split)
     return _nystroem(kernel, X, n_components, generator, dtype=dtype, split=split)
 
 
@@ -180,6 +177,25 @@ def _n_components(wanted: Any, n_samples: int) -> int:
     if isinstance(wanted, str):
         raise ValueError(f"n_components must be 'auto' or a whole number >= 2, got {wanted!r}.")
     return check_whole("n_components", wanted, least=2)
+
+
+def _fourier(
+    kernel: Kernel,
+    X: Features,
+    n_components: int,
+    generator: np.random.Generator,
+    *,
+    dtype: np.dtype[Any],
+    split: bool,
+) -> MappedRows:
+    """Return waves of the whole kernel; after its low orders if `split`."""
+    if split:
+        low = fit_low_order_waves(kernel, X, n_components, generator)
+        return MappedRows(low, _mapped(low, X, None, None, width=low.width, dtype=dtype))
+    frequencies = orthogonal_frequencies(generator, X.shape[1], n_components // 2)
+    whole = FourierFeatures(np.sqrt(2 * kernel.gamma) * frequencies)
+    width = 2 * frequencies.shape[1]
+    return MappedRows(whole, _mapped(whole, X, None, None, width=width, dtype=dtype))
 
 
 def _nystroem(
@@ -220,23 +236,8 @@ def _symmetric(K: FloatArray) -> FloatArray:
     return (K + K.T) / 2
 
 
-def _frequencies(generator: np.random.Generator, n_features: int, count: int) -> FloatArray:
-    """Draw standard normal frequencies that are orthogonal to each other, in groups.
-
-    Orthogonal frequencies have the same distribution one by one and a smaller error together.
-    """
-    groups = []
-    for start in range(0, count, n_features):
-        size = min(n_features, count - start)
-        basis, _ = np.linalg.qr(generator.standard_normal((n_features, size)))
-        lengths = np.sqrt(generator.chisquare(n_features, size))
-        # A random sign, because QR fixes the signs of its basis.
-        groups.append(basis * lengths * generator.choice([-1.0, 1.0], size))
-    return np.hstack(groups)
-
-
 def _mapped(
-    kernel: Kernel | FirstOrderKernel | FourierFeatures,
+    kernel: Kernel | FirstOrderKernel | FourierFeatures | LowOrderWaves,
     X: Features,
     landmarks: Features,
     transform: FloatArray | None,

@@ -25,7 +25,7 @@ from lemll._types import Features, FloatArray
 from lemll._validation import is_sparse
 from lemll.fitting.kernels import row_parts
 
-__all__ = ["FirstOrderKernel", "cluster_means"]
+__all__ = ["FirstOrderKernel", "cluster_means", "dense_rows"]
 
 # Clusters of more rows than this many per mean would hardly change the means.
 ROWS_PER_MEAN = 20
@@ -73,7 +73,7 @@ class FirstOrderKernel:
         return values
 
     def _centred(self, rows: Features) -> FloatArray:
-        return _dense(rows) - self.centre
+        return dense_rows(rows) - self.centre
 
     def _heights(self, z: FloatArray) -> FloatArray:
         return np.asarray(np.exp(-self.gamma * np.square(z).sum(axis=1)))
@@ -101,7 +101,7 @@ def cluster_means(X: Features, count: int, generator: np.random.Generator) -> Fl
     """
     sample = generator.permutation(X.shape[0])[: ROWS_PER_MEAN * count]
     rows = X[sample]
-    means = _dense(rows[:count])
+    means = dense_rows(rows[:count])
     for _ in range(STEPS):
         half_squares = np.square(means).sum(axis=1) / 2
         nearest = np.concatenate(
@@ -114,10 +114,11 @@ def cluster_means(X: Features, count: int, generator: np.random.Generator) -> Fl
         members = sparse.csr_array(
             (1 / size[nearest], (nearest, np.arange(len(nearest)))), shape=(count, len(nearest))
         )
-        found = _dense(members @ rows)
+        found = dense_rows(members @ rows)
         means = np.where(size[:, None] > 0, found, means)
     return means
 
 
-def _dense(rows: Features) -> FloatArray:
+def dense_rows(rows: Features) -> FloatArray:
+    """Return rows as a dense array of float64."""
     return np.asarray(rows.toarray() if is_sparse(rows) else rows, dtype=np.float64)

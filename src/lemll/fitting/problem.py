@@ -60,19 +60,31 @@ class LabelProblem:
     ) -> LemllSolution:
         """Solve for a block of labels, write U and Theta into the arrays of all labels."""
         labels: Any = np.ascontiguousarray(Y[:, block])
-        part = self._solve_together(labels, None if cell_weight is None else cell_weight[:, block])
+        known = None if cell_weight is None else cell_weight[:, block]
+        part = self._solve_together(labels, known, share=labels.shape[1] / Y.shape[1])
         U[:, block], coef[block] = part.numerical_labels, part.coef
         none = np.empty((0, 0))
         # Keep no large array of the block while the next one is solved.
         return replace(part, numerical_labels=none, coef=none, half_dual=None, dual_coef=None)
 
     def _solve_together(
-        self, Y: LabelArray | FloatArray, cell_weight: FloatArray | None
+        self,
+        Y: LabelArray | FloatArray,
+        cell_weight: FloatArray | None,
+        *,
+        share: float = 1.0,
     ) -> LemllSolution:
-        tol = self.options["tol"]
+        """Solve for some labels. `share` is their part of all labels.
+
+        The tube of all labels pulls a residual r of a row by (1 - epsilon / |r|) r. A block with
+        the residual r_g has the same pull if its radius is epsilon |r_g| / |r|. This factor is the
+        root of the share if the residuals of all labels are equally large.
+        """
+        options = self.options | {"epsilon": self.options["epsilon"] * np.sqrt(share)}
+        tol = options["tol"]
         progress = _ProgressLine(tol) if self.verbose else None
         solution = solve_logical(
-            self.features, Y, self.W, **self.options, callback=progress, cell_weight=cell_weight
+            self.features, Y, self.W, **options, callback=progress, cell_weight=cell_weight
         )
         if progress is not None:
             progress.end(solution)

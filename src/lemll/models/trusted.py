@@ -17,6 +17,7 @@ TRUSTED: frozenset[str] = frozenset(
         "lemll.fitting.approximations.FourierFeatures",
         "lemll.fitting.first_order.FirstOrderKernel",
         "lemll.fitting.kernels.Kernel",
+        "lemll.fitting.low_order.LowOrderWaves",
         "lemll.fitting.scaling._Scaling",
         "lemll.fitting.scaling._unchanged",
         "lemll.predictors.binary_relevance.BinaryRelevance",

@@ -75,10 +75,13 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         chosen training rows. For the "rbf" kernel, at most 2 `n_components` columns and fewer
         landmarks than rows, the landmarks are means of clusters of rows, and the first-order part
         of the kernel about the mean row is kept exactly, with one feature per column. "fourier"
-        uses random waves; it needs the "rbf" kernel. The certificate `optimality_` then holds for
+        needs the "rbf" kernel and uses random waves. For at most 2 `n_components` columns, the
+        first-order part and the largest features of the second-order part are exact, and waves
+        approximate the rest. The certificate `optimality_` then holds for
         the approximate kernel; `kernel_gap_` for the exact one.
     n_components : int or "auto", default="auto"
-        Number of landmarks or waves. Nystroem uses at most as many landmarks as there are rows.
+        Number of landmarks; for "fourier", of waves and second-order features together. Nystroem
+        uses at most as many landmarks as there are rows.
         "auto" is three quarters of the number of rows, but at most 4,000; above 125,000 rows it is
         5e8 divided by the number of rows, but at least 1,000.
     random_state : int, default=0
@@ -116,7 +119,8 @@ class LEMLL(ScalesColumns, DegreeClassifier):
     label_block : int, optional
         Solve this many labels at a time, which needs less memory. Then the tube loss of a row is
         a sum over the blocks of labels,
-        :math:`\sum_g L_\varepsilon(\|u_{ig}-\Theta_g x_i-b_g\|)`.
+        :math:`\sum_g L_{\varepsilon_g}(\|u_{ig}-\Theta_g x_i-b_g\|)` with
+        :math:`\varepsilon_g=\varepsilon\sqrt{l_g/l}` for :math:`l_g` of l labels.
         With ``epsilon=0`` this is the same problem. By default all labels are solved together.
     tol : float, default=1e-4
         The solver stops when the certified relative duality gap is at most this.
@@ -145,8 +149,8 @@ class LEMLL(ScalesColumns, DegreeClassifier):
     dual_coef_ : ndarray of shape (n_labels, n_samples)
         Replaces `coef_` if a kernel is used: the coefficients a of the outputs
         :math:`\sum_j a_j k(x_j, x)+b`. Each row sums to zero. With an approximation: the
-        coefficients of the first-order features and the landmarks, or of the waves; then rows do
-        not sum to zero.
+        coefficients of the low-order features and of the landmarks or waves; then rows do not sum
+        to zero.
     X_fit_ : ndarray or csr_array
         A copy of the training rows; of the landmarks for Nystroem features. Set only for a kernel
         that is not precomputed, and not for Fourier features.
