@@ -14,7 +14,7 @@ from lemll.metrics import average_precision
 DATA = ("bibtex", "corel16k-s1", "tmc2007")
 MOST_LOST = 0.002
 SIZES: tuple[int | str, ...] = (1000, 4000, "auto")
-BLOCKS = (10, 20, 50)
+BLOCKS = (1, 10, 20, 50)
 
 
 class Halves(NamedTuple):
