@@ -8,6 +8,7 @@ from scipy.special import softmax
 
 from lemll.datasets import binarize_distribution, make_artificial
 from lemll.enhancers import BlendEnhancer, LabelGraphEnhancer, LEMLLEnhancer
+from lemll.enhancers._propagation import propagate_labels
 from lemll.enhancers._rated import blend_sources, unit_source
 from lemll.metrics import chebyshev, kl_divergence
 
@@ -27,8 +28,8 @@ def fitted(data, n_rated=10, seed=0, **options):
 def test_without_rated_rows_it_is_a_flat_label_graph_and_better_than_uniform(data):
     X, D, Y = data
     enhancer = BlendEnhancer().fit(X, Y)
-    graph = LabelGraphEnhancer().fit(X, Y)
-    expected = 0.1 * unit_source(np.log(graph.numerical_labels_))
+    graph = propagate_labels(Y, None, 0.5, pseudo_count=1.0).scores
+    expected = 0.1 * unit_source(np.log(np.maximum(graph, 1e-4)))
     np.testing.assert_allclose(enhancer.numerical_labels_, expected, atol=1e-12)
     assert enhancer.blend_ is None
     uniform = np.full(D.shape, 1 / D.shape[1])
@@ -54,7 +55,7 @@ def test_it_says_what_it_used_and_how_sure_it_is(data):
     blend = enhancer.blend_
     assert set(blend.weights) == {
         "label graph", "label graph by size", "far label graph", "logical labels", "LEMLL",
-        "smooth labels",
+        "smooth labels", "smooth label graph",
     }  # fmt: skip
     assert sum(blend.shares.values()) == pytest.approx(1)
     assert blend.optimality <= 1e-9
@@ -174,17 +175,50 @@ def test_many_labels_have_no_biases():
     assert {"scale of the label graph", "mean of the sources", "two alone"} < set(blend.shares)
 
 
-@pytest.mark.parametrize("name", ["logical labels", "LEMLL"])
+@pytest.mark.parametrize("name", ["smooth label graph", "LEMLL"])
 def test_one_source_that_is_right_is_found_with_five_rows(name):
     rng = np.random.RandomState(1)
-    names = ("label graph", "label graph by size", "logical labels", "LEMLL")
+    names = ("label graph", "label graph by size", "logical labels", "LEMLL", "smooth label graph")
     sources = {key: unit_source(rng.randn(200, 6)) for key in names}
     D = softmax(0.7 * sources[name], axis=1)
     blend = blend_sources(sources, np.arange(5), D[:5])
     assert max(blend.shares, key=blend.shares.__getitem__) == f"{name} alone"
-    # The variants of the label graph are not judged alone.
-    assert "label graph by size alone" not in blend.shares
+    # The variants of the label graph are not judged alone, and neither are the labels.
+    assert not {"label graph by size alone", "logical labels alone"} & set(blend.shares)
+    # Nine numbers and free biases are too many for five rows.
+    assert "all sources and biases" not in blend.shares
     np.testing.assert_allclose(blend.distribution(sources), D, atol=0.01)
+
+
+def test_the_smooth_label_graph_is_the_label_graph_smoothed_by_the_features(data):
+    X, _, Y = data
+    sources = BlendEnhancer().fit(X, Y).sources_
+    rows = (X - X.mean(axis=0)) / X.std(axis=0, ddof=1)
+    Q, S, _ = np.linalg.svd(rows, full_matrices=False)
+    last = np.argmax(np.cumsum(S**2) >= 0.8 * (S**2).sum())
+    C = Q * np.maximum(0, 1 - S[last] ** 2 / S**2) @ Q.T
+    M = (np.eye(len(X)) - C).T @ (np.eye(len(X)) - C)
+    expected = unit_source(np.linalg.solve(np.eye(len(X)) + M, sources["label graph"]))
+    np.testing.assert_allclose(sources["smooth label graph"], expected, atol=1e-8)
+
+
+def test_pairs_of_labels_that_occur_by_chance_count_little():
+    Y = np.repeat(np.eye(4, dtype=int), 50, axis=0)
+    Y[0, 1] = 1  # the only row with two labels
+    apart, together = (
+        propagate_labels(Y, None, 0.5, pseudo_count=count).scores[[60, 160]] for count in (0.0, 1.0)
+    )
+    # Without the count, the logarithm of a label that never occurs beside the row's own is -inf.
+    assert apart[0, 2] == 0 < apart[0, 0]
+    assert 1 < together[0, 0] / together[0, 2] < 2.5
+
+
+def test_a_label_without_relevant_rows_stays_alone_with_a_pseudo_count():
+    Y = np.array([[1, 0, 0], [0, 1, 0], [1, 1, 0]])
+    found = propagate_labels(Y, None, 0.5, pseudo_count=1.0)
+    np.testing.assert_array_equal(found.graph[2], [0, 0, 1])
+    np.testing.assert_array_equal(found.scores[:, 2], 0)
+    assert found.graph[0, 1] == pytest.approx((1 + 1) / (3 + 2))
 
 
 def test_the_mean_of_one_hot_rows_has_no_infinite_error():

@@ -67,7 +67,12 @@ def _known(Y: Array, weight: FloatArray | None) -> FloatArray:
 
 
 def propagate_labels(
-    Y: Array, weight: FloatArray | None, alpha: float, measure: Measure = "jaccard"
+    Y: Array,
+    weight: FloatArray | None,
+    alpha: float,
+    measure: Measure = "jaccard",
+    *,
+    pseudo_count: float = 0.0,
 ) -> Propagation:
     r"""Propagate the labels of each row over the graph of the labels.
 
@@ -86,13 +91,17 @@ def propagate_labels(
         Between 0 and 1.
     measure : {"jaccard", "cosine"}, default="jaccard"
         The weights of the graph.
+    pseudo_count : float, default=0
+        Added to the number of rows with both of two labels, and twice to the number by which it is
+        divided, if both labels occur. Then a pair that occurs once, by chance, hardly differs from
+        a pair that does not occur.
 
     Returns
     -------
     Propagation
         Scores, graph and the error of the linear system.
     """
-    graph = _graph(Y, weight, measure)
+    graph = _graph(Y, weight, measure, pseudo_count)
     root = 1 / np.sqrt(graph.sum(axis=1))
     system = np.eye(len(graph)) - alpha * (root[:, None] * graph * root)
     labels = fill_labels(Y, weight)
@@ -104,7 +113,9 @@ def propagate_labels(
     return Propagation(np.maximum(0, (1 - alpha) * solved.T), graph, residual)
 
 
-def _graph(Y: Array, weight: FloatArray | None, measure: Measure) -> FloatArray:
+def _graph(
+    Y: Array, weight: FloatArray | None, measure: Measure, pseudo_count: float
+) -> FloatArray:
     """Count how often labels occur together, in rows where both are known."""
     relevant = _known(Y, weight)
     if weight is not None:
@@ -117,7 +128,10 @@ def _graph(Y: Array, weight: FloatArray | None, measure: Measure) -> FloatArray:
         else relevant.T @ weight
     )
     scale = alone + alone.T - both if measure == "jaccard" else np.sqrt(alone * alone.T)
-    graph = np.divide(both, scale, out=np.zeros_like(both), where=scale > 0)
+    occur = (alone > 0) & (alone.T > 0)
+    graph = np.divide(
+        both + pseudo_count, scale + 2 * pseudo_count, out=np.zeros_like(both), where=occur
+    )
     # A label without a relevant row is connected with itself only.
     np.fill_diagonal(graph, 1.0)
     return graph

@@ -26,6 +26,8 @@ __all__ = ["PRIOR_SCALE", "RatedBlend", "blend_sources", "unit_source"]
 PRIOR_SCALE = 0.1
 # With fewer rated rows only the first weight is fitted, because no row can be left out.
 _FEWEST_FOR_ALL = 3
+# The model with the most freedom needs more rows.
+_FEWEST_FOR_FREE_BIASES = 10
 _FOLDS = 5
 # Biases of more labels than this are not fitted: a few rows say nothing about them, and the time
 # grows with the cube of their number.
@@ -34,8 +36,11 @@ _MOST_LABELS_WITH_BIAS = 100
 # more rated rows than these, errors are more certain, and the share falls like their deviation.
 _TOLERATED = 0.5
 _TOLERATED_ROWS = 10
-# Part of the names of the sources that are variants of the first one.
-_GRAPH = "label graph"
+# Sources that differ too little from the first one to be models of their own.
+_VARIANTS = ("label graph by size", "far label graph")
+# As a model of their own they are behind the label graph on nearly all data sets.
+_LABELS = "logical labels"
+_SMOOTH_GRAPH = "smooth label graph"
 
 
 class _Rung(NamedTuple):
@@ -57,27 +62,35 @@ class _Rung(NamedTuple):
     bias_ridge: float | None
 
 
-def _ladder(names: Sequence[str]) -> list[_Rung]:
+def _ladder(names: Sequence[str], n_rated: int) -> list[_Rung]:
     """Return the models, the first of which needs the fewest rated rows.
 
     The models, the ridges and `_TOLERATED` were chosen on SJAFFE, Natural Scene and five of the
     Yeast sets, with their true distributions in view (results/README.md).
     """
     each = np.eye(len(names))
-    # The variants of the label graph differ too little from it to be models of their own.
-    others = [number for number, name in enumerate(names) if number and _GRAPH not in name]
-    rungs = [
-        _Rung("scale of the label graph", each[:1], 0.03, None),
+    rungs = [_Rung("scale of the label graph", each[:1], 0.03, None)]
+    if n_rated < _FEWEST_FOR_ALL:
+        return rungs
+    rungs += [
         _Rung("label graph and biases", each[:2], 0.03, 3.0),
         _Rung("all sources", each, 0.3, None),
         _Rung("all sources and small biases", each, 0.3, 3.0),
-        _Rung("all sources and biases", each, 0.3, 0.3),
-        _Rung("biases alone", each[:0], 0.3, 0.3),
     ]
+    if n_rated >= _FEWEST_FOR_FREE_BIASES:
+        rungs.append(_Rung("all sources and biases", each, 0.3, 0.3))
+    others = [k for k, name in enumerate(names) if k and name not in _VARIANTS]
     if others:
         mean = each[[0, *others]].mean(axis=0, keepdims=True)
         rungs.append(_Rung("mean of the sources", mean, 0.03, None))
-    rungs += [_Rung(f"{names[k]} alone", each[k : k + 1], 0.03, None) for k in others]
+    rungs += [
+        _Rung(f"{names[k]} alone", each[k : k + 1], 0.03, None)
+        for k in others
+        if names[k] != _LABELS
+    ]
+    if _SMOOTH_GRAPH in names:
+        smooth = each[[names.index(_SMOOTH_GRAPH)]]
+        rungs.append(_Rung(f"{_SMOOTH_GRAPH} and biases", smooth, 0.03, 3.0))
     return rungs
 
 
@@ -164,9 +177,7 @@ def blend_sources(
     Z = np.stack([source[rows[order]] for source in sources.values()], axis=-1)
     D = known[order]
     n_rated = len(D)
-    ladder = _ladder(list(sources))
-    if n_rated < _FEWEST_FOR_ALL:
-        ladder = ladder[:1]
+    ladder = _ladder(list(sources), n_rated)
     if D.shape[1] > _MOST_LABELS_WITH_BIAS:
         ladder = [rung for rung in ladder if rung.bias_ridge is None]
     fits = [_fit(rung, Z, D, prior_scale) for rung in ladder]

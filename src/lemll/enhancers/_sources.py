@@ -12,6 +12,9 @@ from lemll.fitting import Normalization
 __all__ = ["label_sources", "own_source"]
 
 _NEAR, _FAR = 0.5, 0.9
+# The logarithm makes small connections of labels large. Without this count, two rows that have two
+# labels by chance would change the degrees as much as a label that is relevant.
+_PSEUDO_COUNT = 1.0
 
 
 def label_sources(Y: Array, weight: FloatArray | None) -> dict[str, FloatArray]:
@@ -34,8 +37,11 @@ def label_sources(Y: Array, weight: FloatArray | None) -> dict[str, FloatArray]:
     """
     labels = fill_labels(Y, weight)
     near, far = (
-        unit_source(np.log(np.maximum(propagate_labels(Y, weight, alpha).scores, SMALLEST)))
-        for alpha in (_NEAR, _FAR)
+        unit_source(np.log(np.maximum(found.scores, SMALLEST)))
+        for found in (
+            propagate_labels(Y, weight, alpha, pseudo_count=_PSEUDO_COUNT)
+            for alpha in (_NEAR, _FAR)
+        )
     )
     size = np.log(np.maximum(labels.sum(axis=1, keepdims=True), 1))
     return {

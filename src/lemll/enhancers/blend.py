@@ -14,7 +14,7 @@ from lemll.fitting import Normalization
 
 __all__ = ["BlendEnhancer"]
 
-# Larger decompositions of the features take minutes, and the source seldom counts much.
+# Larger decompositions of the features take minutes.
 _LARGEST_DECOMPOSITION = 5e10
 _SMOOTHNESS, _ENERGY = 1.0, 0.8
 
@@ -24,8 +24,9 @@ class BlendEnhancer(BaseEnhancer):
 
     Sources :math:`z_m` give numbers to the labels of each row: the logarithm of the labels after
     propagation over the graph of the labels (`LabelGraphEnhancer`), also farther and by the size of
-    the row; the logical labels; the numerical labels of `LEMLLEnhancer` on scaled features; and the
-    labels made smooth by the features (`LESCEnhancer`). The distribution of row i is
+    the row; the logical labels; the numerical labels of `LEMLLEnhancer` on scaled features; the
+    labels made smooth by the features (`LESCEnhancer`); and the first source, the label graph, made
+    smooth in the same way. The distribution of row i is
 
     .. math:: \mathrm{softmax}\Bigl(\sum_m w_mz_{m,i}+b\Bigr).
 
@@ -83,8 +84,8 @@ class BlendEnhancer(BaseEnhancer):
 
     Notes
     -----
-    The source of smooth labels is left out if the decomposition of the features is too expensive
-    (more than about 5e10 operations). Unknown cells of y count as the frequency of their label,
+    The smooth sources are left out if the decomposition of the features is too expensive (more than
+    about 5e10 operations). Unknown cells of y count as the frequency of their label,
     except in LEMLL, which leaves them open.
 
     Examples
@@ -137,10 +138,12 @@ class BlendEnhancer(BaseEnhancer):
         self.optimality_ = lemll.optimality_
         n_samples, n_features = X.shape
         if n_samples * n_features * min(n_samples, n_features) <= _LARGEST_DECOMPOSITION:
-            smooth = smooth_by_energy(
-                principal_rows(X), fill_labels(Y, weight), _SMOOTHNESS, _ENERGY
-            )
-            found["smooth labels"] = unit_source(smooth)
+            basis = principal_rows(X)
+            for name, rough in (
+                ("smooth labels", fill_labels(Y, weight)),
+                ("smooth label graph", found["label graph"]),
+            ):
+                found[name] = unit_source(smooth_by_energy(basis, rough, _SMOOTHNESS, _ENERGY))
         self.sources_ = found
         return prior_scale * found["label graph"]
 
