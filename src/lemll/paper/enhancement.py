@@ -38,7 +38,12 @@ from lemll.paper.enhancement_cells import (
     regimes,
     write_enhancement,
 )
-from lemll.paper.enhancement_oracle import GRIDS, best_of_grid, calibrated, with_truth
+from lemll.paper.enhancement_oracle import (
+    best_of_grid,
+    calibrated,
+    published_grid,
+    with_truth,
+)
 from lemll.paper.prediction_cells import CELLS_FILE, read_protocols
 
 __all__ = ["enhancement_protocol", "measure_fitted", "run_enhancement"]
@@ -177,7 +182,7 @@ def _measure_grid(
     `seconds` are those of the fit.
     """
     X, Y, D = data
-    grid = GRIDS.get(cell.method.method)
+    grid = published_grid(cell.method.method, X)
     start = time.process_time()
     if grid is None:
         recovered, setting = with_truth(enhancer, D), ""

@@ -12,7 +12,7 @@ from lemll._types import Array, Features, FloatArray
 from lemll.enhancers import BlendEnhancer
 from lemll.metrics import chebyshev
 
-__all__ = ["GRIDS", "GridChoice", "best_of_grid", "calibrated", "with_truth"]
+__all__ = ["GRIDS", "GridChoice", "best_of_grid", "calibrated", "published_grid", "with_truth"]
 
 # The settings that the oracle tries, by the registered name of a method. Their sources:
 # LEMLL: the ends of the grid of its paper, 4^-3 ... 4^3, with a looser tolerance than elsewhere;
@@ -37,6 +37,9 @@ GRIDS: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "KM": {"kernel": ("linear", "rbf"), "normalization": ("sum", "sigmoid", "softmax")},
     "FCM": {"n_clusters": (3, 50), "normalization": ("sum", "softmax")},
 }
+# Each step of LESC with the noise "rows" costs this product of rows, features and their minimum.
+# On Movie (2.7e10) one fit takes more than 20 minutes, so there only lambda is searched.
+_LARGEST_ROW_NOISE = 1e10
 # While settings are compared, at least this many rows, evenly spaced, fit the scale. The winner
 # uses all rows.
 _SCALE_ROWS = 500
@@ -55,6 +58,27 @@ class GridChoice(NamedTuple):
 
     distribution: FloatArray
     setting: dict[str, Any]
+
+
+def published_grid(method: str, X: Features) -> Mapping[str, tuple[Any, ...]] | None:
+    """Return the settings that the oracle tries on given rows.
+
+    Parameters
+    ----------
+    method : str
+        The registered name of a method.
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        The features.
+
+    Returns
+    -------
+    mapping of str to tuple, or None
+        The values of each parameter. None if the method has one published setting or none.
+    """
+    n_samples, n_features = X.shape
+    if method == "LESC" and n_samples * n_features * min(X.shape) > _LARGEST_ROW_NOISE:
+        return {"smoothness": GRIDS[method]["smoothness"]}
+    return GRIDS.get(method)
 
 
 def best_of_grid(
