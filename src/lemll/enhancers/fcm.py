@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -168,21 +169,14 @@ class FCMEnhancer(BaseEnhancer):
         memberships = rng.uniform(size=(X.shape[0], n_clusters))
         memberships /= memberships.sum(axis=1, keepdims=True)
         objective = np.inf
-        lengths = squared_lengths(X)[:, None]
+        squared_distances = _distances_to_means(X)
         self.n_iter_ = 0
         while True:
             self.n_iter_ += 1
             weights = memberships**fuzzifier
             # If no row belongs to a cluster any more, its centre becomes 0 instead of 0 / 0.
             total = weights.sum(axis=0)
-            centres = np.asarray((weights / np.where(total > 0, total, 1)).T @ X)
-            # |x|^2 - 2 x'c + |c|^2. There may be thousands of iterations, so reuse |x|^2 and work
-            # in place.
-            squared = np.asarray(X @ centres.T)
-            squared *= -2
-            squared += lengths
-            squared += np.einsum("ij,ij->i", centres, centres)
-            np.maximum(squared, 0, out=squared)
+            squared = squared_distances(weights / np.where(total > 0, total, 1))
             before, memberships = memberships, _memberships(squared, fuzzifier)
             if self.stop == "memberships":
                 change = float(np.abs(memberships - before).max())
@@ -210,12 +204,47 @@ class FCMEnhancer(BaseEnhancer):
         return A
 
 
+def _distances_to_means(X: Features) -> Callable[[FloatArray], FloatArray]:
+    """Return a function: weights of the rows, one column per mean, to squared distances.
+
+    There may be thousands of iterations, so what does not change is computed once. The products of
+    the rows replace the rows themselves where this makes an iteration cheaper.
+    """
+    n_samples, n_features = X.shape
+    size = X.nnz if is_sparse(X) else n_samples * n_features
+    gram = None
+    if n_samples**2 < 2 * size:
+        gram = X @ X.T
+        gram = np.asarray(gram.toarray() if is_sparse(gram) else gram)
+    lengths = squared_lengths(X)[:, None]
+
+    def squared_distances(weights: FloatArray) -> FloatArray:
+        # |x|^2 - 2 x'c + |c|^2 with the means c = X'w.
+        if gram is not None:
+            squared = gram @ weights
+            of_means = np.einsum("ij,ij->j", weights, squared)
+        else:
+            means = np.asarray(weights.T @ X)
+            squared = np.asarray(X @ means.T)
+            of_means = np.einsum("ij,ij->i", means, means)
+        squared *= -2
+        squared += lengths
+        squared += of_means
+        return np.asarray(np.maximum(squared, 0, out=squared))
+
+    return squared_distances
+
+
 def _memberships(squared: FloatArray, fuzzifier: float) -> FloatArray:
     """Return 1 / sum_k' (d_k / d_k')^(2 / (fuzzifier - 1)), also for a row equal to a centre."""
     nearest = squared.min(axis=1, keepdims=True)
     # Divide by the distance to the nearest centre, so that nothing overflows. A row equal to a
     # centre gives 0 / 0 for this centre only; `out` sets that ratio to 1, and the others are 0.
-    ratio = np.divide(nearest, squared, out=np.ones_like(squared), where=squared > 0)
+    ratio = (
+        nearest / squared
+        if nearest.min() > 0
+        else np.divide(nearest, squared, out=np.ones_like(squared), where=squared > 0)
+    )
     if fuzzifier != 2:
         ratio **= 1 / (fuzzifier - 1)
     return np.asarray(ratio / ratio.sum(axis=1, keepdims=True))
