@@ -9,7 +9,8 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from lemll import LEMLL
+from lemll import LEMLL, _validation
+from lemll.exceptions import NotEnoughMemoryError
 from lemll.fitting import approximations, low_order
 from lemll.fitting.approximations import FourierFeatures, approximate
 from lemll.fitting.kernels import choose_kernel
@@ -35,7 +36,7 @@ def fitted(X, n_components, seed=0):
 @FORMS
 def test_all_pairs_give_the_first_two_orders_of_the_series(convert):
     X = rows()
-    kernel, found = fitted(convert(X), 2 * 21)
+    kernel, found = fitted(convert(X), 2 * 22)
     assert found.pairs.shape == (2, 21)  # 6 * 7 / 2
     low = found.values(convert(X))[:, : 7 + 21]
     z = X - X.mean(axis=0)
@@ -143,6 +144,59 @@ def test_few_components_and_equal_rows_work(n_components):
     for X in (np.ones((30, 4)), rows(n=30, d=4), 1e3 * rows(n=30, d=4)):
         model = LEMLL(kernel="rbf", approximation="fourier", n_components=n_components).fit(X, Y)
         assert np.isfinite(model.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("gamma", [None, 10.0])
+def test_products_are_used_where_they_help(gamma):
+    rng = np.random.default_rng(0)
+    X = 2 * rng.standard_normal((20, 10))[rng.integers(0, 20, 300)]
+    X += 0.3 * rng.standard_normal(X.shape)
+    factor = 1.0 if gamma is None else gamma
+    usual = choose_kernel(LEMLL(kernel="rbf"), X).gamma
+    kernel = choose_kernel(LEMLL(kernel="rbf", kernel_gamma=factor * usual), X)
+    found = fit_low_order_waves(kernel, X, 60, np.random.default_rng(0))
+    # With a large gamma all rows are far from their mean, where the products are near 0.
+    assert found.pairs.shape[1] == (30 if gamma is None else 0)
+    assert found.frequencies.shape[1] == (15 if gamma is None else 30)
+
+
+@FORMS
+def test_the_directions_of_more_columns_than_rows_are_the_same(convert):
+    X = rows(n=12, d=20)
+    centre = X.mean(axis=0)
+    squares, Q = low_order._principal_directions(convert(X), centre, 0.05, 8)
+    z = X - centre
+    z *= np.exp(-0.05 * np.square(z).sum(axis=1))[:, None]
+    _, S, V = np.linalg.svd(z, full_matrices=False)
+    np.testing.assert_allclose(squares, S[:8] ** 2)
+    np.testing.assert_allclose(np.abs(np.sum(Q * V[:8].T, axis=0)), 1)
+
+
+def test_the_scale_of_the_rows_does_not_matter():
+    X = rows(n=60)
+    Y = (X[:, :3] > 0.2).astype(int)
+    model = LEMLL(kernel="rbf", approximation="fourier", n_components=20, tol=1e-8)
+    expected = model.fit(X, Y).decision_function(X)
+    for factor in (1e-85, 1e99):
+        found = model.fit(factor * X, Y).decision_function(factor * X)
+        np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
+def test_rows_that_are_very_far_have_finite_scores():
+    X = rows(n=60)
+    Y = (X[:, :3] > 0.2).astype(int)
+    model = LEMLL(kernel="rbf", approximation="fourier", n_components=20).fit(X, Y)
+    assert np.isfinite(model.decision_function(np.array([[1e160] * 6, [-1e200] * 6]))).all()
+
+
+def test_the_decomposition_counts_in_the_estimate_of_the_memory(monkeypatch):
+    X = sparse.csr_array((3_000, 3_000))
+    monkeypatch.setattr(_validation, "available_bytes", lambda: 1000)
+    monkeypatch.setattr(approximations, "solver_bytes", lambda *_, **__: 0)
+    kernel = choose_kernel(LEMLL(kernel="rbf", kernel_gamma=1.0), X)
+    settings = {"n_labels": 1, "seed": 0, "precision": "float32", "n_components": 1_500}
+    with pytest.raises(NotEnoughMemoryError, match=r"0\.2 GiB"):
+        approximate(kernel, X, approximation="fourier", **settings)
 
 
 def test_frequencies_are_orthogonal_in_groups():

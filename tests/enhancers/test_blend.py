@@ -190,6 +190,21 @@ def test_one_source_that_is_right_is_found_with_five_rows(name):
     np.testing.assert_allclose(blend.distribution(sources), D, atol=0.01)
 
 
+def test_without_any_source_the_biases_are_the_model():
+    rng = np.random.RandomState(0)
+    nothing = {name: np.zeros((100, 6)) for name in ("label graph", "logical labels", "LEMLL")}
+    D = rng.dirichlet(40 * np.array([0.4, 0.3, 0.1, 0.1, 0.05, 0.05]), size=100)
+    blend = blend_sources(nothing, np.arange(9), D[:9])
+    assert max(blend.shares, key=blend.shares.__getitem__) == "biases alone"
+    uniform = np.full(D.shape, 1 / 6)
+    assert kl_divergence(D, blend.distribution(nothing)) < 0.5 * kl_divergence(D, uniform)
+
+
+def test_biases_alone_do_not_count_beside_a_source_that_is_right(data):
+    enhancer, _ = fitted(data)
+    assert enhancer.blend_.shares["biases alone"] == 0
+
+
 def test_the_smooth_label_graph_is_the_label_graph_smoothed_by_the_features(data):
     X, _, Y = data
     sources = BlendEnhancer().fit(X, Y).sources_

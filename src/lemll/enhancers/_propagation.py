@@ -92,9 +92,9 @@ def propagate_labels(
     measure : {"jaccard", "cosine"}, default="jaccard"
         The weights of the graph.
     pseudo_count : float, default=0
-        Added to the number of rows with both of two labels, and twice to the number by which it is
-        divided, if both labels occur. Then a pair that occurs once, by chance, hardly differs from
-        a pair that does not occur.
+        Added to the number of rows that have both labels; twice this is added to the divisor. Only
+        for two labels that both occur. Then a pair that occurs once, by chance, differs little
+        from a pair that does not occur.
 
     Returns
     -------

@@ -12,8 +12,8 @@ from lemll.fitting import Normalization
 __all__ = ["label_sources", "own_source"]
 
 _NEAR, _FAR = 0.5, 0.9
-# The logarithm makes small connections of labels large. Without this count, two rows that have two
-# labels by chance would change the degrees as much as a label that is relevant.
+# The logarithm enlarges small weights of the graph. Without this count, a pair of labels that
+# occurs in one row by chance would be far from a pair that never occurs.
 _PSEUDO_COUNT = 1.0
 
 

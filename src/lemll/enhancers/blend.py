@@ -37,7 +37,7 @@ class BlendEnhancer(BaseEnhancer):
     .. math:: -\sum_{ij}d_{ij}\log p_{ij}(w,b)+\tfrac{\rho}{2}\|w-w_0\|^2
         +\tfrac{\sigma}{2}\|b\|^2
 
-    for up to ten models, from one weight of one source or of the mean of the sources to all weights
+    for up to 11 models, from one weight of one source or of the mean of the sources to all weights
     and biases, each convex and certified. The result is their mean, weighted by the error on rated
     rows that were left out. So with few rows, or rows that disagree with the sources, the simple
     models count more.
@@ -65,7 +65,8 @@ class BlendEnhancer(BaseEnhancer):
         What `calibrate` found: weights, biases, the errors of rated rows that were left out, and
         the certificate. None before that.
     sources_ : dict of str to ndarray of shape (n_samples, n_labels)
-        The sources, each with the mean square 1.
+        The sources. Each has the mean square 1, except "label graph by size" and sources that are
+        0 everywhere.
     optimality_ : float
         Certified relative gap of the fit of LEMLL.
     scale_ : float
@@ -84,9 +85,9 @@ class BlendEnhancer(BaseEnhancer):
 
     Notes
     -----
-    The smooth sources are left out if the decomposition of the features is too expensive (more than
-    about 5e10 operations). Unknown cells of y count as the frequency of their label,
-    except in LEMLL, which leaves them open.
+    The smooth sources need dense features. They are left out if the decomposition of the features
+    is too expensive (more than about 5e10 operations). Unknown cells of y count as the frequency of
+    their label, except in LEMLL, which leaves them open.
 
     Examples
     --------

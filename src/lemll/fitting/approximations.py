@@ -159,8 +159,12 @@ def approximate(
     width = min(n_components, most) + (X.shape[1] + 1 if split else 0)
     # An array of this shape that takes no memory: the estimate uses only its shape.
     shaped = np.broadcast_to(np.zeros((), dtype), (X.shape[0], width))
+    needed = shaped.nbytes + solver_bytes(shaped, n_labels, precision=precision)
+    if split and approximation == "fourier":
+        # The decomposition of the rows, before the features exist.
+        needed = max(needed, 24 * X.shape[1] * min(X.shape))
     check_memory(
-        shaped.nbytes + solver_bytes(shaped, n_labels, precision=precision),
+        needed,
         f"Fitting {X.shape[0]} rows, {width} features of a kernel and {n_labels} labels",
         "lower n_components, fit fewer rows, or use precision='float32'",
     )

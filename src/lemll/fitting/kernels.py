@@ -351,8 +351,8 @@ def store_model(
     estimator : estimator
         This function sets `intercept_`, and either `coef_` or `dual_coef_`, `X_fit_` and
         `kernel_`.
-    kernel : Kernel, FourierFeatures or None
-        The kernel.
+    kernel : Kernel, FirstOrderKernel, FourierFeatures, LowOrderWaves or None
+        The kernel, or the features that replace it.
     X : ndarray or csr_array of shape (n_samples, n_features), or None
         The rows with which a new row is compared: training rows or landmarks. None for Fourier
         features, which compare with none.

@@ -76,9 +76,10 @@ class LabelProblem:
     ) -> LemllSolution:
         """Solve for some labels. `share` is their part of all labels.
 
-        The tube of all labels pulls a residual r of a row by (1 - epsilon / |r|) r. A block with
-        the residual r_g has the same pull if its radius is epsilon |r_g| / |r|. This factor is the
-        root of the share if the residuals of all labels are equally large.
+        Outside the tube, the loss of all labels pulls the residual r of a row by
+        (1 - epsilon / |r|) r. The residual r_g of a block is pulled by the same factor if the
+        radius of the block is epsilon |r_g| / |r|. If all labels have residuals of the same size,
+        |r_g| / |r| is the root of the share.
         """
         options = self.options | {"epsilon": self.options["epsilon"] * np.sqrt(share)}
         tol = options["tol"]

@@ -37,8 +37,8 @@ GRIDS: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "KM": {"kernel": ("linear", "rbf"), "normalization": ("sum", "sigmoid", "softmax")},
     "FCM": {"n_clusters": (3, 50), "normalization": ("sum", "softmax")},
 }
-# Each step of LESC with the noise "rows" costs this product of rows, features and their minimum.
-# On Movie (2.7e10) one fit takes more than 20 minutes, so there only lambda is searched.
+# One step of LESC with noise="rows" costs about n_samples * n_features * min(n_samples, n_features)
+# operations. On Movie (2.7e10) one fit takes more than 20 minutes.
 _LARGEST_ROW_NOISE = 1e10
 # While settings are compared, at least this many rows, evenly spaced, fit the scale. The winner
 # uses all rows.
@@ -73,7 +73,9 @@ def published_grid(method: str, X: Features) -> Mapping[str, tuple[Any, ...]] | 
     Returns
     -------
     mapping of str to tuple, or None
-        The values of each parameter. None if the method has one published setting or none.
+        The values of each parameter. None if the method has one published setting or none. For
+        LESC with many rows and features, only its weight `smoothness`; the noise is then squared,
+        not that of its paper, with which a fit would take too long.
     """
     n_samples, n_features = X.shape
     if method == "LESC" and n_samples * n_features * min(X.shape) > _LARGEST_ROW_NOISE:

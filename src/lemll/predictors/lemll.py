@@ -77,8 +77,8 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         of the kernel about the mean row is kept exactly, with one feature per column. "fourier"
         needs the "rbf" kernel and uses random waves. For at most 2 `n_components` columns, the
         first-order part and the largest features of the second-order part are exact, and waves
-        approximate the rest. The certificate `optimality_` then holds for
-        the approximate kernel; `kernel_gap_` for the exact one.
+        approximate the rest. With an approximation, the certificate
+        `optimality_` holds for the approximate kernel, and `kernel_gap_` for the exact one.
     n_components : int or "auto", default="auto"
         Number of landmarks; for "fourier", of waves and second-order features together. Nystroem
         uses at most as many landmarks as there are rows.
