@@ -150,7 +150,8 @@ class GLLEEnhancer(BaseEnhancer):
         S = _smoother(self.X_fit_, squared, min(n_neighbors, len(Y) - 1), graph_gamma, smoothness)
         kernel = np.multiply(squared, -self.kernel_gamma_, out=squared)
         np.exp(kernel, out=kernel)
-        system = _upper_congruence(S, kernel)
+        # S (S K)' = S K S, because S and K are symmetric. No second transpose is needed.
+        system = _times(S, _times(S, kernel).T)
         rows = np.repeat(np.arange(len(Y)), np.diff(S.indptr))
         system[rows, S.indices] += ridge * S.data
         factor = linalg.cho_factor(system.T, lower=True, overwrite_a=True, check_finite=False)
@@ -175,20 +176,12 @@ class GLLEEnhancer(BaseEnhancer):
         return X / self.feature_scale_
 
 
-def _upper_congruence(S: Any, K: FloatArray) -> FloatArray:
-    """Return S K S on and above the diagonal, for symmetric S and K. Entries far below it are 0.
-
-    The products are computed in blocks of columns, which fit into the cache.
-    """
-    n_samples = len(K)
-    blocks = [slice(i, i + BLOCK_COLUMNS) for i in range(0, n_samples, BLOCK_COLUMNS)]
-    left, product = np.empty(K.shape), np.zeros(K.shape)
-    for block in blocks:
-        left[:, block] = S @ np.ascontiguousarray(K[:, block])
-    for block in blocks:
-        # S (S K)' = S K S. A factorisation needs only the rows down to the block.
-        part = S[: block.stop] @ np.ascontiguousarray(left[block].T)
-        product[: block.stop, block] = part
+def _times(S: Any, matrix: FloatArray) -> FloatArray:
+    """Return S times a dense matrix, computed in blocks of columns that fit into the cache."""
+    product = np.empty(matrix.shape)
+    for start in range(0, matrix.shape[1], BLOCK_COLUMNS):
+        part = slice(start, start + BLOCK_COLUMNS)
+        product[:, part] = S @ np.ascontiguousarray(matrix[:, part])
     return product
 
 
