@@ -147,7 +147,8 @@ def test_settings_that_take_hours_on_many_rows_are_left_out():
     small, movie = (np.broadcast_to(0.0, shape) for shape in ((2500, 243), (7755, 1869)))
     for name in ("LESC", "GLLE", "ML2"):
         assert published_grid(name, small) == GRIDS.get(name)
-    assert published_grid("LESC", movie) == {"smoothness": (1.0, 10.0)}
+    expected = {"noise": ("rows",), "beta": (1.0,), "smoothness": (1.0, 10.0)}
+    assert published_grid("LESC", movie) == expected
     assert published_grid("LEMLL", movie) == GRIDS["LEMLL"]
 
 
