@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 
 from lemll._sparse import lighter
-from lemll._types import Features, FloatArray, LabelArray
+from lemll._types import Array, Features, FloatArray, LabelArray
 from lemll._validation import check_number, check_whole, is_sparse
 from lemll.enhancers._base import BaseEnhancer
 from lemll.fitting import (
@@ -19,11 +20,14 @@ from lemll.fitting import (
     mean_distance,
     squared_distances,
 )
+from lemll.solvers import solve_refined
 from lemll.topology import nearest_neighbors
 
 __all__ = ["GLLEEnhancer"]
 
-BLOCK_COLUMNS = 64
+# Number of rows or columns per block: large enough for efficient products, small enough for the
+# cache.
+BLOCK = 128
 
 
 class GLLEEnhancer(BaseEnhancer):
@@ -148,16 +152,15 @@ class GLLEEnhancer(BaseEnhancer):
         squared = squared_distances(self.X_fit_)
         self.kernel_gamma_ = choose_gamma(self.kernel_gamma, lambda: mean_distance(squared))
         S = _smoother(self.X_fit_, squared, min(n_neighbors, len(Y) - 1), graph_gamma, smoothness)
-        kernel = np.multiply(squared, -self.kernel_gamma_, out=squared)
-        np.exp(kernel, out=kernel)
-        # S (S K)' = S K S, because S and K are symmetric. No second transpose is needed.
-        system = _times(S, _times(S, kernel).T)
-        rows = np.repeat(np.arange(len(Y)), np.diff(S.indptr))
-        system[rows, S.indices] += ridge * S.data
-        factor = linalg.cho_factor(system.T, lower=True, overwrite_a=True, check_finite=False)
-        targets = np.column_stack([Y.astype(np.float64), np.ones(len(Y))])
-        solved = linalg.cho_solve(factor, targets, check_finite=False)
+        kernel = _gaussian(squared, self.kernel_gamma_)
+
+        def times_system(C: FloatArray) -> FloatArray:
+            smooth = S @ C
+            return np.asarray(S @ (kernel @ smooth) + ridge * smooth)
+
         # The constraint 1'C = 0 determines b: solve for Y and for the ones, then combine the two.
+        targets = np.column_stack([Y.astype(np.float64), np.ones(len(Y))])
+        solved = solve_refined(partial(_system, S, kernel, ridge), times_system, targets).x
         of_labels, of_ones = solved[:, :-1], solved[:, -1:]
         self.intercept_ = of_labels.sum(axis=0) / of_ones.sum()
         self.dual_coef_ = np.asarray(S @ (of_labels - of_ones * self.intercept_))
@@ -176,11 +179,33 @@ class GLLEEnhancer(BaseEnhancer):
         return X / self.feature_scale_
 
 
-def _times(S: Any, matrix: FloatArray) -> FloatArray:
+def _gaussian(squared: FloatArray, gamma: float) -> FloatArray:
+    """Turn squared distances into kernel values, in place. Only one triangle is computed."""
+    n_samples = len(squared)
+    for start in range(0, n_samples, BLOCK):
+        end = min(start + BLOCK, n_samples)
+        part = squared[start:end, start:]
+        part *= -gamma
+        np.exp(part, out=part)
+        squared[end:, start:end] = part[:, end - start :].T
+    return squared
+
+
+def _system(S: Any, kernel: FloatArray, ridge: float, dtype: np.dtype[Any]) -> Array:
+    """Return S K S + ridge S in a given precision."""
+    smoother = S.astype(dtype)
+    # S (S K)' = S K S, because S and K are symmetric. No second transpose is needed.
+    system = _times(smoother, _times(smoother, kernel.astype(dtype, copy=False)).T)
+    rows = np.repeat(np.arange(len(kernel)), np.diff(S.indptr))
+    system[rows, S.indices] += dtype.type(ridge) * smoother.data
+    return system
+
+
+def _times(S: Any, matrix: Array) -> Array:
     """Return S times a dense matrix, computed in blocks of columns that fit into the cache."""
-    product = np.empty(matrix.shape)
-    for start in range(0, matrix.shape[1], BLOCK_COLUMNS):
-        part = slice(start, start + BLOCK_COLUMNS)
+    product = np.empty_like(matrix, order="C")
+    for start in range(0, matrix.shape[1], BLOCK):
+        part = slice(start, start + BLOCK)
         product[:, part] = S @ np.ascontiguousarray(matrix[:, part])
     return product
 

@@ -3,9 +3,9 @@ r"""Solvers: functions that take arrays and return a typed solution with its cer
 `solve_joint` minimises Eq. (9) for one set of parameters. `solve_path` does so for many sets, and
 `solve_reference` by Algorithm 1 of the paper. `solve_msvr` minimises Eq. (10). `solve_sign_msvr`
 minimises Eq. (10) with an extra term for outputs of the wrong sign. `solve_logistic`,
-`solve_maxent`, `solve_box_qp` and `solve_smoothing` serve the methods that are compared with LEMLL.
-The packages inside are `linear` (the shared parts of all linear models), `joint`, `msvr` and
-`logistic`.
+`solve_maxent`, `solve_box_qp`, `solve_smoothing` and `solve_refined` serve the methods that are
+compared with LEMLL. The packages inside are `linear` (the shared parts of all linear models),
+`joint`, `msvr` and `logistic`.
 
 The code uses these symbols and words, for n rows, d features and l labels:
 
@@ -70,6 +70,7 @@ from lemll.solvers.msvr import (
     solve_sign_msvr,
 )
 from lemll.solvers.reference import solve_reference
+from lemll.solvers.refinement import RefinedSolution, solve_refined
 from lemll.solvers.smoothing import SmoothingSolution, solve_smoothing
 
 __all__ = [
@@ -88,6 +89,7 @@ __all__ = [
     "MsvrSolution",
     "PathStep",
     "Progress",
+    "RefinedSolution",
     "RowBlock",
     "SignMsvrSolution",
     "SmoothingSolution",
@@ -107,6 +109,7 @@ __all__ = [
     "solve_msvr_path",
     "solve_path",
     "solve_reference",
+    "solve_refined",
     "solve_sign_msvr",
     "solve_smoothing",
     "solver_bytes",
