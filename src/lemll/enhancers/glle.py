@@ -194,20 +194,16 @@ def _gaussian(squared: FloatArray, gamma: float) -> FloatArray:
 def _system(S: Any, kernel: FloatArray, ridge: float, dtype: np.dtype[Any]) -> Array:
     """Return S K S + ridge S in a given precision."""
     smoother = S.astype(dtype)
-    # S (S K)' = S K S, because S and K are symmetric. No second transpose is needed.
-    system = _times(smoother, _times(smoother, kernel.astype(dtype, copy=False)).T)
+    system = kernel.astype(dtype)
+    # S K in place, by blocks of columns that fit into the cache; then the same for the transpose,
+    # because S (S K)' = S K S.
+    for matrix in (system, system.T):
+        for start in range(0, len(matrix), BLOCK):
+            part = slice(start, start + BLOCK)
+            matrix[:, part] = smoother @ np.ascontiguousarray(matrix[:, part])
     rows = np.repeat(np.arange(len(kernel)), np.diff(S.indptr))
     system[rows, S.indices] += dtype.type(ridge) * smoother.data
     return system
-
-
-def _times(S: Any, matrix: Array) -> Array:
-    """Return S times a dense matrix, computed in blocks of columns that fit into the cache."""
-    product = np.empty_like(matrix, order="C")
-    for start in range(0, matrix.shape[1], BLOCK):
-        part = slice(start, start + BLOCK)
-        product[:, part] = S @ np.ascontiguousarray(matrix[:, part])
-    return product
 
 
 def _deviations(X: Features) -> FloatArray:

@@ -190,7 +190,7 @@ def _spread_over_twins(
     members = np.argsort(group, kind="stable")
     size = np.bincount(group)
     begin = np.cumsum(size) - size
-    slot = np.arange(n_neighbors + 1)
+    slot = np.arange(min(n_neighbors + 1, int(size.max())))
     merged = np.empty((len(first), n_neighbors + 1), np.intp)
     kinds = np.column_stack([np.arange(len(first)), nearest])
     reach = np.column_stack([np.zeros(len(first)), distance])
