@@ -86,6 +86,8 @@ def show(rows: Sequence[Sequence[object]]) -> None:
                 for found in of_number.values()
                 if method in found
             ]
+            if not ratios:
+                continue
             near = sum(ratio <= WITHIN for ratio in ratios)
             print(
                 f"{number:>3} rated rows, {method:14s} within 1 % in {near} of {len(ratios)}, "
@@ -110,6 +112,8 @@ def main() -> None:
     if path.exists():
         with path.open(newline="", encoding="utf-8") as stream:
             rows = [list(row) for row in csv.reader(stream)][1:]
+    if any(str(row[4]) != str(given.draws) for row in rows):
+        parser.error(f"{path} has another number of draws; give that one, or remove the file.")
     done = {str(row[0]) for row in rows}
     for dataset in given.datasets or [source.name for source in protocol.datasets]:
         if dataset in done:

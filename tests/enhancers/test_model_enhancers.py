@@ -88,7 +88,9 @@ def glle_objective(X, Y, enhancer, B, b):
     return ((D - Y) ** 2).sum() + 0.3 * rough + 0.2 * np.trace(B.T @ K @ B)
 
 
-def test_glle_is_at_its_minimum(data):
+@pytest.mark.parametrize("block", [128, 7])
+def test_glle_is_at_its_minimum(data, block, monkeypatch):
+    monkeypatch.setattr("lemll.enhancers.glle.BLOCK", block)
     X, Y = data
     enhancer = GLLEEnhancer(0.3, n_neighbors=5, ridge=0.2).fit(X, Y)
     B, b = enhancer.dual_coef_, enhancer.intercept_
