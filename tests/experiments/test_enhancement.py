@@ -149,7 +149,8 @@ def test_settings_that_take_hours_on_many_rows_are_left_out():
         assert published_grid(name, small) == GRIDS.get(name)
     expected = {"noise": ("rows",), "beta": (1.0,), "smoothness": (1.0, 10.0)}
     assert published_grid("LESC", movie) == expected
-    assert published_grid("LEMLL", movie) == GRIDS["LEMLL"]
+    assert published_grid("LEMLL", movie) == {**GRIDS["LEMLL"], "beta": (64.0,)}
+    assert published_grid("GLLE", movie) == GRIDS["GLLE"]
 
 
 def test_the_settings_are_those_of_the_papers():

@@ -37,10 +37,14 @@ GRIDS: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "KM": {"kernel": ("linear", "rbf"), "normalization": ("sum", "sigmoid", "softmax")},
     "FCM": {"n_clusters": (3, 50), "normalization": ("sum", "softmax")},
 }
-# One step of LESC with noise="rows" costs about n_samples * n_features * min(n_samples, n_features)
-# operations. On Movie (2.7e10) a fit with beta=0.01 takes five CPU minutes, and the grid needs it
-# for each threshold. The largest beta has a closed form there, which takes ten seconds.
-_LARGEST_ROW_NOISE = 1e10
+# With more products of n_samples, n_features and the smaller of both than this, as on Movie
+# (2.7e10), only the largest beta of these methods is tried, because the search needs each setting
+# at each threshold:
+# LESC: a fit with beta=0.01 takes five CPU minutes. The largest beta has a closed form there.
+# LEMLL: the settings with beta=1/64 took eleven CPU minutes at one threshold. On none of the other
+#     data sets was such a setting the best.
+_LARGEST_SEARCH = 1e10
+_SLOW_BETA = ("LESC", "LEMLL")
 # While settings are compared, at least this many rows, evenly spaced, fit the scale. The winner
 # uses all rows.
 _SCALE_ROWS = 500
@@ -75,11 +79,11 @@ def published_grid(method: str, X: Features) -> Mapping[str, tuple[Any, ...]] | 
     -------
     mapping of str to tuple, or None
         The values of each parameter. None if the method has one published setting or none. For
-        LESC with many rows and features, only the largest `beta`; a fit with a smaller one would
-        take too long.
+        LESC and LEMLL with many rows and features, only the largest `beta`; a fit with a smaller
+        one would take too long.
     """
     n_samples, n_features = X.shape
-    if method == "LESC" and n_samples * n_features * min(X.shape) > _LARGEST_ROW_NOISE:
+    if method in _SLOW_BETA and n_samples * n_features * min(X.shape) > _LARGEST_SEARCH:
         return {**GRIDS[method], "beta": (max(GRIDS[method]["beta"]),)}
     return GRIDS.get(method)
 

@@ -265,8 +265,8 @@ _GRID_TEXT = (
     "Each method has the setting, of those that its authors or other publications used, that has "
     "the smallest Chebyshev distance from the truth (`GRIDS` in `lemll/paper/enhancement_oracle.py`"
     " lists them). No user can do this. Methods without such settings have only the best scale. On "
-    "Movie, LESC has only the largest beta of its grid, because fits with a smaller one take too "
-    "long."
+    "Movie, LESC and LEMLL have only the largest beta of their grids, because fits with a smaller "
+    "one take too long."
 )
 _OTHERS_TEXT = (
     "Other libraries, with their default parameters. The same code calibrates the degrees that "
