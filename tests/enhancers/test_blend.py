@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import softmax
+from scipy.stats import ttest_rel
 
 from lemll.datasets import binarize_distribution, make_artificial
 from lemll.enhancers import BlendEnhancer, LabelGraphEnhancer, LEMLLEnhancer
 from lemll.enhancers._propagation import propagate_labels
-from lemll.enhancers._rated import blend_sources, unit_source
+from lemll.enhancers._rated import _Rung, _shares, blend_sources, unit_source
 from lemll.metrics import chebyshev, kl_divergence
 
 
@@ -205,16 +206,95 @@ def test_biases_alone_do_not_count_beside_a_source_that_is_right(data):
     assert enhancer.blend_.shares["biases alone"] == 0
 
 
-def test_the_smooth_label_graph_is_the_label_graph_smoothed_by_the_features(data):
-    X, _, Y = data
-    sources = BlendEnhancer().fit(X, Y).sources_
+def smoothing_matrix(X):
+    """Return (I + M)^-1 of LESC with squared noise, from a singular value decomposition."""
     rows = (X - X.mean(axis=0)) / X.std(axis=0, ddof=1)
     Q, S, _ = np.linalg.svd(rows, full_matrices=False)
     last = np.argmax(np.cumsum(S**2) >= 0.8 * (S**2).sum())
     C = Q * np.maximum(0, 1 - S[last] ** 2 / S**2) @ Q.T
     M = (np.eye(len(X)) - C).T @ (np.eye(len(X)) - C)
-    expected = unit_source(np.linalg.solve(np.eye(len(X)) + M, sources["label graph"]))
+    return np.linalg.inv(np.eye(len(X)) + M)
+
+
+def test_far_and_smooth_label_graphs_connect_the_labels_of_similar_rows(data):
+    X, _, Y = data
+    sources = BlendEnhancer().fit(X, Y).sources_
+    smoother = smoothing_matrix(X)
+    n_labels = Y.shape[1]
+    graph = np.eye(n_labels)
+    for j in range(n_labels):
+        for k in range(n_labels):
+            together = max(0.0, sum(Y[i, j] * (smoother[i] @ Y[:, k]) for i in range(len(Y))))
+            either = Y[:, j].sum() + Y[:, k].sum() - together
+            if j != k:
+                graph[j, k] = (together + 1) / (either + 2)
+    sums = graph.sum(axis=1)
+
+    def propagated(alpha):
+        step = np.linalg.inv(np.eye(n_labels) - alpha * graph / np.sqrt(np.outer(sums, sums)))
+        return unit_source(np.log(np.maximum((1 - alpha) * Y @ step, 1e-4)))
+
+    np.testing.assert_allclose(sources["far label graph"], propagated(0.9), atol=1e-8)
+    expected = unit_source(smoother @ propagated(0.7))
     np.testing.assert_allclose(sources["smooth label graph"], expected, atol=1e-8)
+    expected = unit_source(smoother @ Y)
+    np.testing.assert_allclose(sources["smooth labels"], expected, atol=1e-8)
+
+
+def test_labels_of_similar_rows_are_neighbours_although_no_row_has_both():
+    # Labels 0 and 1 share a region of the features, label 2 has another one.
+    rng = np.random.RandomState(0)
+    Y = np.repeat(np.eye(3, dtype=int), 40, axis=0)
+    X = rng.randn(120, 5)
+    X[:, :2] += np.where(Y[:, [2]] == 1, 2.0, -2.0)
+    sources = BlendEnhancer().fit(X, Y).sources_
+    plain, far = sources["label graph"][0], sources["far label graph"][0]
+    assert plain[1] == pytest.approx(plain[2])
+    assert far[0] > far[1] > far[2] + 0.5
+
+
+def test_a_graph_of_similar_rows_with_unknown_cells_is_a_graph():
+    rng = np.random.RandomState(0)
+    Y = (rng.uniform(size=(60, 4)) < 0.5).astype(float)
+    weight = (rng.uniform(size=Y.shape) < 0.2).astype(float)
+    mean = np.full((60, 60), 1 / 60)
+    for measure in ("jaccard", "cosine"):
+        found = propagate_labels(Y, weight, 0.9, measure, smooth=lambda rough: mean @ rough)
+        assert (found.graph >= 0).all()
+        assert (found.graph <= 1).all()
+        np.testing.assert_array_equal(found.graph, found.graph.T)
+        assert found.residual < 1e-10
+
+
+def test_models_count_by_the_paired_t_test():
+    rng = np.random.RandomState(0)
+    losses = 1 + rng.uniform(size=(4, 8))
+    losses[0] -= 0.3
+    ladder = [_Rung(str(k), np.eye(4)[k : k + 1], 0.1, None) for k in range(4)]
+    t = np.array([0.0, *(ttest_rel(losses[k], losses[0]).statistic for k in (1, 2, 3))])
+    errors = losses.mean(axis=1)
+    assert errors.argmin() == 0
+    expected = np.exp(-(t**2) / 4 - (errors / errors[0] - 1) / 20)
+    np.testing.assert_allclose(_shares(ladder, losses), expected / expected.sum(), rtol=1e-10)
+
+
+def test_a_single_row_does_not_condemn_a_model_and_all_rows_do():
+    rng = np.random.RandomState(1)
+    best = 1 + 0.1 * rng.uniform(size=10)
+    by_one_row, by_all_rows = best.copy(), best + 0.1 + 0.01 * rng.uniform(size=10)
+    by_one_row[3] += 1.05
+    ladder = [_Rung(str(k), np.eye(3)[k : k + 1], 0.1, None) for k in range(3)]
+    shares = _shares(ladder, np.stack([best, by_one_row, by_all_rows]))
+    assert shares[1] > 0.7 * shares[0]
+    assert shares[2] < 1e-6
+
+
+def test_models_with_the_same_losses_count_alike_and_an_exact_one_alone():
+    ladder = [_Rung(str(k), np.eye(3)[k : k + 1], 0.1, None) for k in range(3)]
+    np.testing.assert_allclose(_shares(ladder, np.full((3, 5), 0.2)), 1 / 3)
+    np.testing.assert_allclose(_shares(ladder, np.zeros((3, 5))), 1 / 3)
+    exact = np.array([[0.0] * 5, [0.1, 0.2, 0.1, 0.3, 0.2], [0.2] * 5])
+    np.testing.assert_allclose(_shares(ladder, exact), [1, 0, 0], atol=1e-12)
 
 
 def test_pairs_of_labels_that_occur_by_chance_count_little():

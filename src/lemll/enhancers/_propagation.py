@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -73,6 +74,7 @@ def propagate_labels(
     measure: Measure = "jaccard",
     *,
     pseudo_count: float = 0.0,
+    smooth: Callable[[FloatArray], FloatArray] | None = None,
 ) -> Propagation:
     r"""Propagate the labels of each row over the graph of the labels.
 
@@ -95,13 +97,17 @@ def propagate_labels(
         Added to the number of rows that have both labels; twice this is added to the divisor. Only
         for two labels that both occur. Then a pair that occurs once, by chance, differs little
         from a pair that does not occur.
+    smooth : callable, optional
+        Makes a matrix of one row per sample smooth over similar samples. It must be linear, with a
+        symmetric matrix whose eigenvalues are between 0 and 1. Then labels of similar rows are also
+        counted as labels that occur together.
 
     Returns
     -------
     Propagation
         Scores, graph and the error of the linear system.
     """
-    graph = _graph(Y, weight, measure, pseudo_count)
+    graph = _graph(Y, weight, measure, pseudo_count, smooth)
     root = 1 / np.sqrt(graph.sum(axis=1))
     system = np.eye(len(graph)) - alpha * (root[:, None] * graph * root)
     labels = fill_labels(Y, weight)
@@ -114,7 +120,11 @@ def propagate_labels(
 
 
 def _graph(
-    Y: Array, weight: FloatArray | None, measure: Measure, pseudo_count: float
+    Y: Array,
+    weight: FloatArray | None,
+    measure: Measure,
+    pseudo_count: float,
+    smooth: Callable[[FloatArray], FloatArray] | None,
 ) -> FloatArray:
     """Count how often labels occur together, in rows where both are known."""
     relevant = _known(Y, weight)
@@ -127,7 +137,12 @@ def _graph(
         if weight is None
         else relevant.T @ weight
     )
+    if smooth is not None:
+        both = relevant.T @ smooth(relevant)
+        both = np.maximum(0, (both + both.T) / 2)
     scale = alone + alone.T - both if measure == "jaccard" else np.sqrt(alone * alone.T)
+    # Only labels of similar rows, in cells that are unknown in the same row, can be more frequent.
+    scale = np.maximum(scale, both)
     occur = (alone > 0) & (alone.T > 0)
     graph = np.divide(
         both + pseudo_count, scale + 2 * pseudo_count, out=np.zeros_like(both), where=occur

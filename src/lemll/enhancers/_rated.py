@@ -2,8 +2,8 @@
 
 A source gives each label of each row a number, which is added to the logarithm of its degree. Up to
 11 models, from one number to one bias per label, are fitted to the rated rows. Each is a convex
-problem with a certificate. Their mean, weighted by the error on rated rows that were left out, is a
-model of the same form.
+problem with a certificate. Their mean, weighted by the losses on rated rows that were left out, is
+a model of the same form.
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ _FOLDS = 5
 # Biases of more labels than this are not fitted: a few rows say nothing about them, and the time
 # grows with the cube of their number.
 _MOST_LABELS_WITH_BIAS = 100
-# A model counts less by the factor e if its error is higher by this share of the lowest error. With
-# more rated rows than these, errors are more certain, and the share falls like their deviation.
-_TOLERATED = 0.5
-_TOLERATED_ROWS = 10
+# A model whose error is so many times the lowest one counts less by the factor e, however few rows
+# there are.
+_HOPELESS = 20.0
 # Sources that differ too little from the first one to be models of their own.
 _VARIANTS = ("label graph by size", "far label graph")
 # Alone, the logical labels are worse than the label graph on nearly all data sets.
@@ -65,8 +64,8 @@ class _Rung(NamedTuple):
 def _ladder(names: Sequence[str], n_rated: int) -> list[_Rung]:
     """Return the models, the first of which needs the fewest rated rows.
 
-    The models, the ridges and `_TOLERATED` were chosen on SJAFFE, Natural Scene and five of the
-    Yeast sets, with their true distributions in view (results/README.md).
+    The models and the ridges were chosen on SJAFFE, Natural Scene and five of the Yeast sets, with
+    their true distributions in view (results/README.md).
     """
     each = np.eye(len(names))
     rungs = [_Rung("scale of the label graph", each[:1], 0.03, None)]
@@ -186,10 +185,11 @@ def blend_sources(
     error = error_of_mean = None
     if len(ladder) > 1:
         unseen = np.stack([_unseen(rung, Z, D, prior_scale) for rung in ladder])
-        errors = np.array([_divergence(D, softmax(log, axis=1)) for log in unseen])
-        shares = _shares(ladder, errors, n_rated)
+        losses = np.stack([_divergences(D, softmax(log, axis=1)) for log in unseen])
+        shares = _shares(ladder, losses)
         blended = softmax(np.tensordot(shares, unseen, axes=1), axis=1)
-        error, error_of_mean = _divergence(D, blended), _divergence(D, _means_of_others(D))
+        error = float(_divergences(D, blended).mean())
+        error_of_mean = float(_divergences(D, _means_of_others(D)).mean())
     weights = sum(share * fit.weights for share, fit in zip(shares, fits, strict=True))
     bias = sum(share * fit.bias for share, fit in zip(shares, fits, strict=True))
     return RatedBlend(
@@ -250,16 +250,31 @@ def _means_of_others(D: FloatArray) -> FloatArray:
     return means
 
 
-def _divergence(D: FloatArray, found: FloatArray) -> float:
+def _divergences(D: FloatArray, found: FloatArray) -> FloatArray:
+    """Return the Kullback-Leibler divergence of each row."""
     floor = np.finfo(np.float64).eps
-    return float((xlogy(D, D) - xlogy(D, np.maximum(found, floor))).sum(axis=1).mean())
+    return np.asarray((xlogy(D, D) - xlogy(D, np.maximum(found, floor))).sum(axis=1))
 
 
-def _shares(ladder: Sequence[_Rung], errors: FloatArray, n_rated: int) -> FloatArray:
-    """Return how much each model counts, by its error on rated rows that were left out."""
+def _shares(ladder: Sequence[_Rung], losses: FloatArray) -> FloatArray:
+    r"""Return how much each model counts, by its losses on rated rows that were left out.
+
+    With t the statistic of the paired t-test between a model and the one with the lowest mean loss,
+    the model counts like :math:`\exp(-t^2/4)`. So a model that is worse in nearly all rows counts
+    little, and one that is worse because of a single row counts nearly as much as the best.
+    """
+    n_rated = losses.shape[1]
+    errors = losses.mean(axis=1)
+    excess = losses - losses[errors.argmin()]
+    squares = np.square(excess).sum(axis=1)
+    # Between 0 and the number of rows, which it reaches if the excess is the same in all rows.
+    evenness = np.divide(
+        np.square(excess.sum(axis=1)), squares, out=np.zeros_like(squares), where=squares > 0
+    )
+    unexplained = np.maximum(n_rated - evenness, np.finfo(np.float64).tiny)
+    t_squared = (n_rated - 1) * evenness / unexplained
     lowest = max(float(errors.min()), np.finfo(np.float64).tiny)
-    tolerated = _TOLERATED * np.sqrt(min(1.0, _TOLERATED_ROWS / n_rated))
-    shares = np.exp(-(errors - errors.min()) / (tolerated * lowest))
+    shares = np.exp(-t_squared / 4 - (errors - errors.min()) / (_HOPELESS * lowest))
     # A model without a source is for sources that say nothing. Where another model is better, it
     # would only make the degrees of all rows more alike.
     no_source = np.array([not len(rung.mixes) for rung in ladder])

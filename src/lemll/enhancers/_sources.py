@@ -1,6 +1,8 @@
-"""Sources of degrees that need only the labels."""
+"""Sources of degrees that need the labels, and at most a way to make them smooth over the rows."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -11,14 +13,19 @@ from lemll.fitting import Normalization
 
 __all__ = ["label_sources", "own_source"]
 
-_NEAR, _FAR = 0.5, 0.9
+# How far the labels are propagated: from 0, not at all, to 1.
+_NEAR, _MIDDLE, _FAR = 0.5, 0.7, 0.9
 # The logarithm enlarges small weights of the graph. Without this count, a pair of labels that
 # occurs in one row by chance would be far from a pair that never occurs.
 _PSEUDO_COUNT = 1.0
 
 
-def label_sources(Y: Array, weight: FloatArray | None) -> dict[str, FloatArray]:
-    """Return what the labels alone say about the logarithms of the degrees.
+def label_sources(
+    Y: Array,
+    weight: FloatArray | None,
+    smooth: Callable[[FloatArray], FloatArray] | None = None,
+) -> dict[str, FloatArray]:
+    """Return what the labels say about the logarithms of the degrees.
 
     Parameters
     ----------
@@ -26,30 +33,38 @@ def label_sources(Y: Array, weight: FloatArray | None) -> dict[str, FloatArray]:
         Labels, 0/1, or degrees from 0 to 1. Unknown cells may hold any value.
     weight : ndarray of shape (n_samples, n_labels) or None
         How sure each cell is; None means that all are certain.
+    smooth : callable, optional
+        Makes a matrix of one row per sample smooth over similar samples, as in `propagate_labels`.
 
     Returns
     -------
     dict of str to ndarray of shape (n_samples, n_labels)
         "label graph" is the logarithm of the propagated labels. "label graph by size" is the same,
         times the logarithm of the number of relevant labels of the row, centred: the degrees of a
-        row with many relevant labels are flatter. "far label graph" propagates farther. "logical
-        labels" are the labels.
+        row with many relevant labels are flatter. "far label graph" propagates farther, with
+        `smooth` over a graph that also connects the labels of similar rows. "logical labels" are
+        the labels. Only with `smooth`: "smooth labels" are the labels after it, and "smooth label
+        graph" are the logarithms of the labels that were propagated over this second graph, after
+        it.
     """
+
+    def propagated(alpha: float, smooth: Callable[[FloatArray], FloatArray] | None) -> FloatArray:
+        found = propagate_labels(Y, weight, alpha, pseudo_count=_PSEUDO_COUNT, smooth=smooth)
+        return unit_source(np.log(np.maximum(found.scores, SMALLEST)))
+
     labels = fill_labels(Y, weight)
-    near, far = (
-        unit_source(np.log(np.maximum(found.scores, SMALLEST)))
-        for found in (
-            propagate_labels(Y, weight, alpha, pseudo_count=_PSEUDO_COUNT)
-            for alpha in (_NEAR, _FAR)
-        )
-    )
+    near = propagated(_NEAR, None)
     size = np.log(np.maximum(labels.sum(axis=1, keepdims=True), 1))
-    return {
+    found = {
         "label graph": near,
         "label graph by size": near * (size - size.mean()),
-        "far label graph": far,
+        "far label graph": propagated(_FAR, smooth),
         "logical labels": unit_source(labels),
     }
+    if smooth is not None:
+        found["smooth labels"] = unit_source(smooth(labels))
+        found["smooth label graph"] = unit_source(smooth(propagated(_MIDDLE, smooth)))
+    return found
 
 
 def own_source(numerical_labels: FloatArray, normalization: Normalization) -> FloatArray:

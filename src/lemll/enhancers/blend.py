@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lemll._types import Features, FloatArray, LabelArray
 from lemll._validation import check_number, check_whole
 from lemll.enhancers._base import BaseEnhancer
-from lemll.enhancers._propagation import fill_labels
 from lemll.enhancers._rated import unit_source
 from lemll.enhancers._sources import label_sources
 from lemll.enhancers.lemll import LEMLLEnhancer
@@ -23,10 +24,11 @@ class BlendEnhancer(BaseEnhancer):
     r"""Decide by rated rows how much to trust the labels' graph, the rows and the features.
 
     Sources :math:`z_m` give numbers to the labels of each row: the logarithm of the labels after
-    propagation over the graph of the labels (`LabelGraphEnhancer`), also farther and by the size of
-    the row; the logical labels; the numerical labels of `LEMLLEnhancer` on scaled features; the
-    labels made smooth by the features (`LESCEnhancer`); and the first source, the label graph, made
-    smooth in the same way. The distribution of row i is
+    propagation over the graph of the labels (`LabelGraphEnhancer`), also by the size of the row;
+    the logical labels; the numerical labels of `LEMLLEnhancer` on scaled features; the labels made
+    smooth by the features (`LESCEnhancer`); and two sources that propagate the labels farther, over
+    a graph in which labels of similar rows are neighbours too, one of them made smooth by the
+    features. The distribution of row i is
 
     .. math:: \mathrm{softmax}\Bigl(\sum_m w_mz_{m,i}+b\Bigr).
 
@@ -38,9 +40,9 @@ class BlendEnhancer(BaseEnhancer):
         +\tfrac{\sigma}{2}\|b\|^2
 
     for up to 11 models, from one weight of one source or of the mean of the sources to all weights
-    and biases, each convex and certified. The result is their mean, weighted by the error on rated
-    rows that were left out. So with few rows, or rows that disagree with the sources, the simple
-    models count more.
+    and biases, each convex and certified. The result is their mean. A model counts by how
+    consistently it is worse than the best one on rated rows that were left out: like
+    :math:`\exp(-t^2/4)`, with t the statistic of the paired t-test.
 
     Parameters
     ----------
@@ -127,7 +129,7 @@ class BlendEnhancer(BaseEnhancer):
     def _prior(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> FloatArray:
         prior_scale = check_number("prior_scale", self.prior_scale, above=0)
         n_neighbors = check_whole("n_neighbors", self.n_neighbors, least=1)
-        found = label_sources(Y, weight)
+        found = label_sources(Y, weight, _smoother(X))
         lemll = LEMLLEnhancer(n_neighbors=n_neighbors, feature_scale="auto")
         rows = lemll._column_scaling(X)
         scaled = X if rows is None else rows(X)
@@ -137,14 +139,6 @@ class BlendEnhancer(BaseEnhancer):
             else lemll._partial_labels(scaled, Y, weight)
         )
         self.optimality_ = lemll.optimality_
-        n_samples, n_features = X.shape
-        if n_samples * n_features * min(n_samples, n_features) <= _LARGEST_DECOMPOSITION:
-            basis = principal_rows(X)
-            for name, rough in (
-                ("smooth labels", fill_labels(Y, weight)),
-                ("smooth label graph", found["label graph"]),
-            ):
-                found[name] = unit_source(smooth_by_energy(basis, rough, _SMOOTHNESS, _ENERGY))
         self.sources_ = found
         return prior_scale * found["label graph"]
 
@@ -153,3 +147,11 @@ class BlendEnhancer(BaseEnhancer):
 
     def _sources(self) -> dict[str, FloatArray]:
         return self.sources_
+
+
+def _smoother(X: Features) -> Callable[[FloatArray], FloatArray] | None:
+    """Return what makes rows smooth by their features; None if that is too expensive."""
+    if X.shape[0] * X.shape[1] * min(X.shape) > _LARGEST_DECOMPOSITION:
+        return None
+    basis = principal_rows(X)
+    return lambda rough: smooth_by_energy(basis, rough, _SMOOTHNESS, _ENERGY)
