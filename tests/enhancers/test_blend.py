@@ -11,6 +11,7 @@ from lemll.datasets import binarize_distribution, make_artificial
 from lemll.enhancers import BlendEnhancer, LabelGraphEnhancer, LEMLLEnhancer
 from lemll.enhancers._propagation import propagate_labels
 from lemll.enhancers._rated import _Rung, _shares, blend_sources, unit_source
+from lemll.enhancers._sources import label_sources
 from lemll.metrics import chebyshev, kl_divergence
 
 
@@ -55,8 +56,8 @@ def test_it_says_what_it_used_and_how_sure_it_is(data):
     enhancer, rows = fitted(data, 20)
     blend = enhancer.blend_
     assert set(blend.weights) == {
-        "label graph", "label graph by size", "far label graph", "logical labels", "LEMLL",
-        "smooth labels", "smooth label graph",
+        "label graph", "label graph by size", "far label graph", "logical labels",
+        "labels and frequencies", "LEMLL", "smooth labels", "smooth label graph",
     }  # fmt: skip
     assert sum(blend.shares.values()) == pytest.approx(1)
     assert blend.optimality <= 1e-9
@@ -239,6 +240,16 @@ def test_far_and_smooth_label_graphs_connect_the_labels_of_similar_rows(data):
     np.testing.assert_allclose(sources["smooth label graph"], expected, atol=1e-8)
     expected = unit_source(smoother @ Y)
     np.testing.assert_allclose(sources["smooth labels"], expected, atol=1e-8)
+
+
+def test_frequent_labels_are_before_rare_ones_among_the_labels_a_row_lacks():
+    Y = np.eye(4, dtype=int)[[0] * 10 + [1] * 6 + [2] * 4]
+    source = label_sources(Y, None)["labels and frequencies"]
+    frequency = np.array([0.5, 0.3, 0.2, 0.0])
+    log = np.log(np.maximum((Y + frequency) / 2, 1e-4))
+    centred = log - log.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(source, centred / np.sqrt(np.mean(centred**2)), atol=1e-12)
+    assert source[0, 0] > source[0, 1] > source[0, 2] > source[0, 3]
 
 
 def test_labels_of_similar_rows_are_neighbours_although_no_row_has_both():

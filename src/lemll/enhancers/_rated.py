@@ -1,7 +1,7 @@
 """Weigh several sources of degrees by a few rows whose distribution is known.
 
 A source gives each label of each row a number, which is added to the logarithm of its degree. Up to
-11 models, from one number to one bias per label, are fitted to the rated rows. Each is a convex
+12 models, from one number to one bias per label, are fitted to the rated rows. Each is a convex
 problem with a certificate. Their mean, weighted by the losses on rated rows that were left out, is
 a model of the same form.
 """

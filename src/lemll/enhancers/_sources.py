@@ -43,14 +43,18 @@ def label_sources(
         times the logarithm of the number of relevant labels of the row, centred: the degrees of a
         row with many relevant labels are flatter. "far label graph" propagates farther, with
         `smooth` over a graph that also connects the labels of similar rows. "logical labels" are
-        the labels. Only with `smooth`: "smooth labels" are the labels after it, and "smooth label
-        graph" are the logarithms of the labels that were propagated over this second graph, after
-        it.
+        the labels. "labels and frequencies" is the logarithm of the mean of the labels of the row
+        and of all rows: where rows have one label, the frequent labels have the larger degrees
+        among the others.
+
+        Only with `smooth`: "smooth labels" are the labels after it. "smooth label graph" propagates
+        the labels over the graph that also connects the labels of similar rows; `smooth` is then
+        applied to the logarithms.
     """
 
     def propagated(alpha: float, smooth: Callable[[FloatArray], FloatArray] | None) -> FloatArray:
         found = propagate_labels(Y, weight, alpha, pseudo_count=_PSEUDO_COUNT, smooth=smooth)
-        return unit_source(np.log(np.maximum(found.scores, SMALLEST)))
+        return _log_source(found.scores)
 
     labels = fill_labels(Y, weight)
     near = propagated(_NEAR, None)
@@ -60,6 +64,7 @@ def label_sources(
         "label graph by size": near * (size - size.mean()),
         "far label graph": propagated(_FAR, smooth),
         "logical labels": unit_source(labels),
+        "labels and frequencies": _log_source((labels + labels.mean(axis=0)) / 2),
     }
     if smooth is not None:
         found["smooth labels"] = unit_source(smooth(labels))
@@ -85,4 +90,8 @@ def own_source(numerical_labels: FloatArray, normalization: Normalization) -> Fl
     if normalization != "sum":
         return unit_source(numerical_labels)
     largest = np.maximum(numerical_labels.max(axis=1, keepdims=True), np.finfo(float).tiny)
-    return unit_source(np.log(np.maximum(numerical_labels / largest, SMALLEST)))
+    return _log_source(numerical_labels / largest)
+
+
+def _log_source(degrees: FloatArray) -> FloatArray:
+    return unit_source(np.log(np.maximum(degrees, SMALLEST)))

@@ -25,10 +25,10 @@ class BlendEnhancer(BaseEnhancer):
 
     Sources :math:`z_m` give numbers to the labels of each row: the logarithm of the labels after
     propagation over the graph of the labels (`LabelGraphEnhancer`), also by the size of the row;
-    the logical labels; the numerical labels of `LEMLLEnhancer` on scaled features; the labels made
-    smooth by the features (`LESCEnhancer`); and two sources that propagate the labels farther, over
-    a graph in which labels of similar rows are neighbours too, one of them made smooth by the
-    features. The distribution of row i is
+    the logical labels, alone and together with the frequencies of the labels; the numerical labels
+    of `LEMLLEnhancer` on scaled features; the labels made smooth by the features (`LESCEnhancer`);
+    and two sources that propagate the labels farther, over a graph in which labels of similar rows
+    are neighbours too, one of them made smooth by the features. The distribution of row i is
 
     .. math:: \mathrm{softmax}\Bigl(\sum_m w_mz_{m,i}+b\Bigr).
 
@@ -39,7 +39,7 @@ class BlendEnhancer(BaseEnhancer):
     .. math:: -\sum_{ij}d_{ij}\log p_{ij}(w,b)+\tfrac{\rho}{2}\|w-w_0\|^2
         +\tfrac{\sigma}{2}\|b\|^2
 
-    for up to 11 models, from one weight of one source or of the mean of the sources to all weights
+    for up to 12 models, from one weight of one source or of the mean of the sources to all weights
     and biases, each convex and certified. The result is their mean. A model counts by how
     consistently it is worse than the best one on rated rows that were left out: like
     :math:`\exp(-t^2/4)`, with t the statistic of the paired t-test.
