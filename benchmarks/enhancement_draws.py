@@ -39,10 +39,12 @@ FIRST_SEED = 1000
 WITHIN = 1.01
 
 
-def distances(enhancer: Any, D: Any, number: int, n_draws: int) -> list[float]:
+def distances(
+    enhancer: Any, D: Any, number: int, n_draws: int, first_seed: int = FIRST_SEED
+) -> list[float]:
     """Return the Chebyshev distance of the rows that are not rated, for each draw."""
     found = []
-    for seed in range(FIRST_SEED, FIRST_SEED + n_draws):
+    for seed in range(first_seed, first_seed + n_draws):
         rated = np.random.RandomState(seed).choice(len(D), number, replace=False)
         others = np.setdiff1d(np.arange(len(D)), rated)
         found.append(float(chebyshev(D[others], calibrated(enhancer, rated, D)[others])))

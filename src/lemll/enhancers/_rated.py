@@ -35,6 +35,8 @@ _MOST_LABELS_WITH_BIAS = 100
 # A model whose error is so many times the lowest one counts less by the factor e, however few rows
 # there are.
 _HOPELESS = 20.0
+# Differences of losses that are a smaller share of the lowest error are rounding errors.
+_ROUNDING = 1e-6
 # Sources that differ too little from the first one to be models of their own.
 _VARIANTS = ("label graph by size", "far label graph")
 # Alone, the logical labels are worse than the label graph on nearly all data sets.
@@ -265,15 +267,15 @@ def _shares(ladder: Sequence[_Rung], losses: FloatArray) -> FloatArray:
     """
     n_rated = losses.shape[1]
     errors = losses.mean(axis=1)
+    lowest = max(float(errors.min()), np.finfo(np.float64).eps)
     excess = losses - losses[errors.argmin()]
-    squares = np.square(excess).sum(axis=1)
-    # Between 0 and the number of rows, which it reaches if the excess is the same in all rows.
-    evenness = np.divide(
-        np.square(excess.sum(axis=1)), squares, out=np.zeros_like(squares), where=squares > 0
-    )
+    # Models that agree up to the tolerance of their fits must not differ by the signs of rounding
+    # errors.
+    squares = np.square(excess).sum(axis=1) + n_rated * (_ROUNDING * lowest) ** 2
+    # Between 0 and the number of rows, which it approaches if the excess is the same in all rows.
+    evenness = np.square(excess.sum(axis=1)) / squares
     unexplained = np.maximum(n_rated - evenness, np.finfo(np.float64).tiny)
     t_squared = (n_rated - 1) * evenness / unexplained
-    lowest = max(float(errors.min()), np.finfo(np.float64).tiny)
     shares = np.exp(-t_squared / 4 - (errors - errors.min()) / (_HOPELESS * lowest))
     # A model without a source is for sources that say nothing. Where another model is better, it
     # would only make the degrees of all rows more alike.
