@@ -8,7 +8,7 @@ from scipy.special import softmax
 from scipy.stats import ttest_rel
 
 from lemll.datasets import binarize_distribution, make_artificial
-from lemll.enhancers import BlendEnhancer, LabelGraphEnhancer, LEMLLEnhancer
+from lemll.enhancers import BlendEnhancer, LabelGraphEnhancer, LEMLLEnhancer, blend
 from lemll.enhancers._propagation import propagate_labels
 from lemll.enhancers._rated import _Rung, _shares, blend_sources, unit_source
 from lemll.enhancers._sources import label_sources
@@ -275,6 +275,87 @@ def test_a_graph_of_similar_rows_with_unknown_cells_is_a_graph():
         assert (found.graph <= 1).all()
         np.testing.assert_array_equal(found.graph, found.graph.T)
         assert found.residual < 1e-10
+
+
+def test_a_graph_of_similar_rows_stays_in_range_where_few_rows_know_both_labels():
+    # One row knows both labels, but all rows are alike.
+    Y = np.ones((40, 2))
+    weight = np.zeros((40, 2))
+    weight[:20, 0] = weight[20:, 1] = weight[0, 1] = 1
+    mean = np.full((40, 40), 1 / 40)
+    found = propagate_labels(Y, weight, 0.5, smooth=lambda rough: mean @ rough)
+    np.testing.assert_allclose(found.graph, np.ones((2, 2)))
+
+
+def test_labels_of_opposite_rows_are_not_connected():
+    Y = np.repeat(np.eye(2, dtype=int), 10, axis=0)
+    found = propagate_labels(Y, None, 0.5, smooth=lambda rough: rough - rough.mean(axis=0))
+    np.testing.assert_array_equal(found.graph, np.eye(2))
+
+
+def test_a_graph_of_rows_that_are_similar_to_themselves_only_is_the_usual_one():
+    rng = np.random.RandomState(0)
+    Y = (rng.uniform(size=(60, 4)) < 0.5).astype(float)
+    weight = rng.uniform(size=Y.shape) * (rng.uniform(size=Y.shape) < 0.5)
+    for given in (None, weight):
+        usual, same = (
+            propagate_labels(Y, given, 0.5, pseudo_count=1.0, smooth=smooth)
+            for smooth in (None, np.copy)
+        )
+        np.testing.assert_allclose(same.graph, usual.graph, atol=1e-12)
+        np.testing.assert_allclose(same.scores, usual.scores, atol=1e-12)
+
+
+def test_sources_of_size_labels_and_frequencies_with_unknown_cells():
+    rng = np.random.RandomState(0)
+    Y = (rng.uniform(size=(30, 4)) < 0.4).astype(float)
+    weight = (rng.uniform(size=Y.shape) < 0.6).astype(float)
+    frequency = (Y * weight).sum(axis=0) / weight.sum(axis=0)
+    labels = np.where(weight > 0, Y, frequency)
+    found = label_sources(Y, weight)
+    size = np.log(np.maximum(labels.sum(axis=1, keepdims=True), 1))
+    expected = found["label graph"] * (size - size.mean())
+    np.testing.assert_allclose(found["label graph by size"], expected, atol=1e-12)
+    np.testing.assert_allclose(found["logical labels"], unit_source(labels), atol=1e-12)
+    mixed = np.log(np.maximum((labels + labels.mean(axis=0)) / 2, 1e-4))
+    np.testing.assert_allclose(found["labels and frequencies"], unit_source(mixed), atol=1e-12)
+
+
+def test_features_that_are_too_large_leave_out_the_smooth_sources(data, monkeypatch):
+    X, _, Y = data
+    size = X.shape[0] * X.shape[1] * min(X.shape)
+    for limit, smooth in ((size, True), (size - 1, False)):
+        monkeypatch.setattr(blend, "_LARGEST_DECOMPOSITION", limit)
+        sources = BlendEnhancer().fit(X, Y).sources_
+        assert ("smooth labels" in sources) == smooth
+        assert ("smooth label graph" in sources) == smooth
+    plain = label_sources(Y, None)["far label graph"]
+    np.testing.assert_allclose(sources["far label graph"], plain)
+
+
+def test_the_source_of_lemll_scales_the_features(data):
+    X, _, Y = data
+    X = X * 10.0 ** np.arange(X.shape[1])
+    lemll = LEMLLEnhancer(n_neighbors=10, feature_scale="auto").fit(X, Y)
+    expected = unit_source(lemll.numerical_labels_)
+    np.testing.assert_allclose(BlendEnhancer().fit(X, Y).sources_["LEMLL"], expected, atol=1e-8)
+
+
+def test_the_models_with_many_rated_rows(data):
+    enhancer, _ = fitted(data, 10)
+    assert set(enhancer.blend_.shares) == {
+        "scale of the label graph", "label graph and biases", "all sources",
+        "all sources and small biases", "biases alone", "all sources and biases",
+        "mean of the sources", "labels and frequencies alone", "smooth labels alone",
+        "smooth label graph alone", "LEMLL alone", "smooth label graph and biases",
+    }  # fmt: skip
+
+
+def test_models_that_differ_by_rounding_errors_count_alike():
+    ladder = [_Rung(str(k), np.eye(2)[k : k + 1], 0.1, None) for k in range(2)]
+    losses = np.tile(np.linspace(0.1, 0.2, 6), (2, 1))
+    losses[1] += 1e-14
+    np.testing.assert_allclose(_shares(ladder, losses), 0.5, atol=1e-9)
 
 
 def test_models_count_by_the_paired_t_test():
