@@ -282,8 +282,63 @@ def test_a_file_of_a_spreadsheet_and_answers_that_end_early_will_do(file, tmp_pa
     common = ["enhance", file[0], "--labels", ",".join(NAMES), "-o", tmp_path / "d.csv"]
     assert "Rate at least 3 rows to know how good they are." in run(*common, "--rated", rated)
     lemll = [*common, "--method", "LEMLL", "--rated", rated]
-    assert "from 1 rated rows (one row gives no interval)" in run(*lemll)
+    assert "from 1 rated row (one row gives no interval)" in run(*lemll)
     assert "from 2 rated rows" in run(*common, "--rate", 9, answers="5 3 2\n4 4 2\n")
+
+
+def test_typed_ratings_are_kept_and_continued(file, tmp_path):
+    out, kept = tmp_path / "d.csv", tmp_path / "d_ratings.csv"
+    common = ["enhance", file[0], "--labels", ",".join(NAMES), "-o", out]
+    output = run(*common, "--rate", 2, answers="5 3 2\n1 1 2\n")
+    assert f"wrote {kept}: the 2 rated rows; pass --rated {kept} to use them again" in output
+    header, first = read(kept)
+    assert header == ["row", *NAMES]
+    np.testing.assert_allclose(first[:, 1:], [[0.5, 0.3, 0.2], [0.25, 0.25, 0.5]])
+    # The same rows are not asked for again, and their ratings stay.
+    output = run(*common, "--rated", kept, "--rate", 2, answers="3 3 4\n1 0 0\n")
+    assert "weights from 4 rated rows" in output
+    _, both = read(kept)
+    np.testing.assert_allclose(both[:2], first)
+    assert len(np.unique(both[:, 0])) == 4
+    degrees = read(out)[1][both[:, 0].astype(int)]
+    np.testing.assert_allclose(degrees, both, atol=1e-5)
+    message = f"{kept} has earlier ratings; pass --rated {kept} to add to them, or remove the file"
+    assert message in str(run(*common, "--rate", 1, answers="1 1 1\n", fails=True))
+    kept.unlink()
+    run(*common, "--rate", 1, answers="\n")
+    assert not kept.exists()
+
+
+def test_a_verdict_follows_the_ratings(file, tmp_path):
+    path, X, Y = file
+    rated = tmp_path / "rated.csv"
+    common = ["enhance", path, "--labels", ",".join(NAMES), "-o", tmp_path / "d.csv"]
+    true = BlendEnhancer(scale=8.0).fit_enhance(X, Y)
+    write_ratings(rated, true)
+    assert re.search(
+        r"So the error is \d\d% lower: labels and features explain the ratings\.",
+        run(*common, "--rated", rated),
+    )
+    write_ratings(rated, true[np.random.RandomState(0).permutation(10)])
+    assert "So the labels hardly explain the ratings; look whether each rating is at its row." in (
+        run(*common, "--rated", rated)
+    )
+
+
+def test_a_label_that_no_row_has_is_named_unless_rows_are_rated(file, tmp_path):
+    path = tmp_path / "with_dragons.csv"
+    frame = pd.read_csv(file[0]).assign(dragon=0)
+    frame.to_csv(path, index=False)
+    common = ["enhance", path, "--labels", ",".join([*NAMES, "dragon"]), "-o", tmp_path / "d.csv"]
+    with pytest.warns(UserWarning, match=r"no row has the labels dragon \(0\.\d\d\)") as told:
+        output = run(*common)
+    assert "or rate some rows (calibrate; on the command line --rate 10)" in str(told[0].message)
+    assert "rows with the same labels have the same degrees" in output
+    (tmp_path / "rated.csv").write_text(
+        "row,sky,sea,sand,dragon\n1,5,3,2,0\n2,1,1,1,0\n3,2,1,1,0\n"
+    )
+    # Warnings are errors in tests.
+    run(*common, "--rated", tmp_path / "rated.csv")
 
 
 def test_a_label_called_row_is_refused(tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -154,6 +154,8 @@ def ask_ratings(
     label_names: Sequence[str],
     rows: RowNames,
     n_asked: int,
+    *,
+    rated: Collection[int] = (),
 ) -> dict[int, FloatArray]:
     """Ask for the degrees of random rows; their sum may be any positive number, as 10 or 100.
 
@@ -169,6 +171,8 @@ def ask_ratings(
         The rows.
     n_asked : int
         How many rows to ask for.
+    rated : collection of int, default=()
+        Rows that are rated already.
 
     Returns
     -------
@@ -176,13 +180,14 @@ def ask_ratings(
         The degrees of each rated row. They sum to 1.
     """
     console.print(
-        f"Type the degrees of {', '.join(label_names)}, separated by blanks; an empty line skips "
-        "the row.",
+        f"Type the degrees of {', '.join(label_names)}, separated by blanks; their sum may be any "
+        "number, as 1 or 100. An empty line skips the row; Ctrl-C ends the questions.",
         markup=False,
         soft_wrap=True,
     )
     ratings: dict[int, FloatArray] = {}
-    for row in np.random.RandomState(0).permutation(len(Y))[:n_asked].tolist():
+    order = np.random.RandomState(0).permutation(len(Y)).tolist()
+    for row in [row for row in order if row not in rated][:n_asked]:
         where = f"{rows.title} {rows.names[row]}"
         relevant = [name for name, on in zip(label_names, Y[row], strict=True) if on == 1]
         while True:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+import pandas as pd
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -36,7 +38,7 @@ from lemll.cli._tables import (
 )
 from lemll.cli.datasets import Missing, Nominal, load_named
 from lemll.datasets import Dataset
-from lemll.enhancers import BaseEnhancer
+from lemll.enhancers import BaseEnhancer, BlendEnhancer
 from lemll.exceptions import LemllError
 from lemll.experiments import csv_text, get_method, list_methods, write_output
 from lemll.tables import LabelledTable, TableEncoder, split_table
@@ -45,6 +47,8 @@ __all__ = ["enhance"]
 
 
 _SHOWN = 5
+# With few rated rows, ratings at wrong rows often have an error that is lower by this share.
+_CLEARLY_LOWER = 0.25
 
 
 def enhance(
@@ -128,18 +132,18 @@ def enhance(
     # Before the fit, so that a mistake in the ratings is reported without a long wait.
     ratings = {} if rated is None else read_ratings(console, rated, dataset.label_names, rows)
     if rate:
-        ratings |= ask_ratings(console, Y, dataset.label_names, rows, rate)
-    enhancer.fit(dataset.X, Y)
+        kept = _ratings_file(output, rated)
+        asked = ask_ratings(console, Y, dataset.label_names, rows, rate, rated=ratings)
+        ratings |= asked
+        if asked:
+            _keep_ratings(console, kept, rows, dataset.label_names, ratings)
+    _fit(enhancer, dataset, ratings)
     if ratings:
         enhancer.calibrate(list(ratings), np.array(list(ratings.values())), random_state=0)
-        console.print(_found(enhancer, len(ratings)), markup=False, soft_wrap=True)
+        text = _found(enhancer, len(ratings))
     else:
-        console.print(
-            f"{method} without rated rows: labels tell which matters more, not how much more. "
-            "Rate a few rows (--rate 10, or --rated FILE) to fix how steep the degrees are.",
-            markup=False,
-            soft_wrap=True,
-        )
+        text = _without_ratings(method, enhancer)
+    console.print(text, markup=False, soft_wrap=True)
     degrees = enhancer.label_distribution_
     write_output(output, csv_text(_lines(rows, dataset.label_names, degrees)))
     _show(console, dataset, rows, degrees)
@@ -147,30 +151,85 @@ def enhance(
                   soft_wrap=True)  # fmt: skip
 
 
+def _ratings_file(output: Path, rated: Path | None) -> Path:
+    """Return the file for the ratings that will be typed; refuse to replace other ratings."""
+    path = output.with_name(f"{output.stem}_ratings.csv")
+    if path.exists() and (rated is None or path.resolve() != rated.resolve()):
+        raise LemllError(
+            f"{path} has earlier ratings; pass --rated {path} to add to them, or remove the file"
+        )
+    return path
+
+
+def _keep_ratings(
+    console: Console,
+    path: Path,
+    rows: RowNames,
+    label_names: Sequence[str],
+    ratings: Mapping[int, FloatArray],
+) -> None:
+    """Write all ratings, so that the user need not type them again."""
+    named = rows._replace(names=[rows.names[row] for row in ratings])
+    write_output(path, csv_text(_lines(named, label_names, np.array(list(ratings.values())))))
+    console.print(
+        f"wrote {path}: the {len(ratings)} rated rows; pass --rated {path} to use them again",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _fit(enhancer: BaseEnhancer, dataset: Dataset, ratings: Mapping[int, FloatArray]) -> None:
+    """Fit with the names of the labels, so that warnings contain them."""
+    Y = dataset.Y
+    if isinstance(enhancer, BaseEnhancer) and isinstance(Y, np.ndarray):
+        Y = pd.DataFrame(Y, columns=list(dataset.label_names))
+    with warnings.catch_warnings():
+        if ratings:
+            # The warning is about the degrees without rated rows.
+            warnings.filterwarnings("ignore", message="no row has the labels")
+        enhancer.fit(dataset.X, Y)
+
+
+def _without_ratings(method: str, enhancer: BaseEnhancer) -> str:
+    text = f"{method} without rated rows: labels tell which matters more, not how much more."
+    if isinstance(enhancer, BlendEnhancer):
+        text += (
+            " So the degrees differ little on purpose, labels that a row lacks have a share, and "
+            "rows with the same labels have the same degrees: the features count only with rated "
+            "rows."
+        )
+    return f"{text} Rate a few rows (--rate 10, or --rated FILE) to fix how steep the degrees are."
+
+
 def _found(enhancer: BaseEnhancer, n_rated: int) -> str:
     """Say what rated rows decided, and how sure it is."""
     blend = enhancer.blend_
+    source = "1 rated row" if n_rated == 1 else f"{n_rated} rated rows"
     if blend is None:
         sure = "one row gives no interval"
         if enhancer.scale_interval_ is not None:
             low, high = enhancer.scale_interval_
             sure = f"95 % interval {low:.3g} to {high:.3g}"
-        return f"scale {enhancer.scale_:.3g} from {n_rated} rated rows ({sure})"
+        return f"scale {enhancer.scale_:.3g} from {source} ({sure})"
     weights = ", ".join(
         f"{name} {weight:.2f}"
         for name, weight in sorted(blend.weights.items(), key=lambda item: -abs(item[1]))
         if abs(weight) >= 0.005
     )
-    text = f"weights from {n_rated} rated rows: {weights or 'none'}."
+    text = f"weights from {source}: {weights or 'none'}."
     if blend.error is None or blend.error_of_mean is None:
         return f"{text} Rate at least 3 rows to know how good they are."
     text += (
         f" Rated rows that were left out have the error {blend.error:.3f} (Kullback-Leibler), and "
         f"{blend.error_of_mean:.3f} if the mean of the other rated rows is taken."
     )
-    if blend.error >= blend.error_of_mean:
-        text += " So the labels do not explain the ratings; look at the ratings."
-    return text
+    lower = 1 - blend.error / max(blend.error_of_mean, np.finfo(np.float64).tiny)
+    if lower < _CLEARLY_LOWER:
+        return (
+            f"{text} So the labels hardly explain the ratings; look whether each rating is at its "
+            "row."
+        )
+    return f"{text} So the error is {lower:.0%} lower: labels and features explain the ratings."
 
 
 def _numbers(

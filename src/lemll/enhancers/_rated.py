@@ -107,7 +107,8 @@ class RatedBlend:
     bias : ndarray of shape (n_labels,)
         What each label gets in addition.
     shares : dict of str to float
-        How much each model of the ladder counts.
+        How much each of the fitted models counts. A model is named after the sources whose weights
+        it fits, and after the biases, if it has them.
     error : float or None
         Mean Kullback-Leibler divergence of rated rows from models that were fitted to the others.
         None if there are too few rows.

@@ -23,12 +23,19 @@ _SMOOTHNESS, _ENERGY = 1.0, 0.8
 class BlendEnhancer(BaseEnhancer):
     r"""Decide by rated rows how much to trust the labels' graph, the rows and the features.
 
-    Sources :math:`z_m` give numbers to the labels of each row: the logarithm of the labels after
-    propagation over the graph of the labels (`LabelGraphEnhancer`), also by the size of the row;
-    the logical labels, alone and together with the frequencies of the labels; the numerical labels
-    of `LEMLLEnhancer` on scaled features; the labels made smooth by the features (`LESCEnhancer`);
-    and two sources that propagate the labels farther, over a graph in which labels of similar rows
-    are neighbours too, one of them made smooth by the features. The distribution of row i is
+    Sources :math:`z_m` give numbers to the labels of each row:
+
+    - "label graph": the logarithm of the labels after propagation over the graph of the labels
+      (`LabelGraphEnhancer`); "label graph by size": the same, more in rows with many labels;
+    - "far label graph": propagation that goes farther, over a graph in which labels of similar rows
+      are neighbours too; "smooth label graph": such a propagation, made smooth by the features;
+    - "logical labels", and "labels and frequencies": the labels alone, and together with the
+      frequencies of the labels;
+    - "LEMLL": the numerical labels of `LEMLLEnhancer` on scaled features;
+    - "smooth labels": the labels made smooth by the features (`LESCEnhancer`).
+
+    Their weights need not sum to 1, and a negative one corrects the others. The distribution of row
+    i is
 
     .. math:: \mathrm{softmax}\Bigl(\sum_m w_mz_{m,i}+b\Bigr).
 

@@ -156,7 +156,10 @@ def split_table(
         used.append(name)
     X = table.frame[[name for name in table.frame.columns if name not in used]]
     if needs_features and not X.shape[1]:
-        raise LemllError(f"{table.source}: no column is left for the features")
+        raise LemllError(
+            f"{table.source}: no column is left for the features; only lemll enhance --method "
+            "LabelGraph works without them"
+        )
     return LabelledTable(X, Y, names, row_ids)
 
 
