@@ -242,7 +242,7 @@ def test_far_and_smooth_label_graphs_connect_the_labels_of_similar_rows(data):
     np.testing.assert_allclose(sources["smooth labels"], expected, atol=1e-8)
 
 
-def test_frequent_labels_are_before_rare_ones_among_the_labels_a_row_lacks():
+def test_among_the_labels_that_a_row_lacks_frequent_ones_are_first():
     Y = np.eye(4, dtype=int)[[0] * 10 + [1] * 6 + [2] * 4]
     source = label_sources(Y, None)["labels and frequencies"]
     frequency = np.array([0.5, 0.3, 0.2, 0.0])
@@ -351,6 +351,24 @@ def test_the_models_with_many_rated_rows(data):
     }  # fmt: skip
 
 
+def test_identical_ratings_of_identical_rows_do_not_overflow(data):
+    X, D, Y = (part.copy() for part in data)
+    X[:3], Y[:3] = X[0], Y[0]
+    enhancer = BlendEnhancer().fit(X, Y).calibrate(range(3), np.tile(D[0], (3, 1)))
+    np.testing.assert_allclose(enhancer.label_distribution_.sum(axis=1), 1)
+    ladder = [_Rung(str(k), np.eye(2)[k : k + 1], 0.1, None) for k in range(2)]
+    shares = _shares(ladder, np.array([[2.0**-10] * 4, [0.5] * 4]))
+    np.testing.assert_allclose(shares, [1, 0], atol=1e-12)
+
+
+def test_ratings_that_sum_to_nearly_one_are_divided_by_their_sum(data):
+    _, D, Y = data
+    sources = label_sources(Y, None)
+    exact, short = (blend_sources(sources, np.arange(8), D[:8] * by) for by in (1.0, 0.999991))
+    assert short.error == pytest.approx(exact.error, rel=1e-6)
+    assert short.shares == pytest.approx(exact.shares, rel=1e-6)
+
+
 def test_models_that_differ_by_rounding_errors_count_alike():
     ladder = [_Rung(str(k), np.eye(2)[k : k + 1], 0.1, None) for k in range(2)]
     losses = np.tile(np.linspace(0.1, 0.2, 6), (2, 1))
@@ -370,7 +388,7 @@ def test_models_count_by_the_paired_t_test():
     np.testing.assert_allclose(_shares(ladder, losses), expected / expected.sum(), rtol=1e-10)
 
 
-def test_a_single_row_does_not_condemn_a_model_and_all_rows_do():
+def test_one_bad_row_costs_little_and_the_same_excess_in_all_rows_costs_all():
     rng = np.random.RandomState(1)
     best = 1 + 0.1 * rng.uniform(size=10)
     by_one_row, by_all_rows = best.copy(), best + 0.1 + 0.01 * rng.uniform(size=10)
@@ -385,7 +403,8 @@ def test_models_with_the_same_losses_count_alike_and_an_exact_one_alone():
     ladder = [_Rung(str(k), np.eye(3)[k : k + 1], 0.1, None) for k in range(3)]
     np.testing.assert_allclose(_shares(ladder, np.full((3, 5), 0.2)), 1 / 3)
     np.testing.assert_allclose(_shares(ladder, np.zeros((3, 5))), 1 / 3)
-    exact = np.array([[0.0] * 5, [0.1, 0.2, 0.1, 0.3, 0.2], [0.2] * 5])
+    # The excess of 2^-2 is the same number in all rows, without any rounding error.
+    exact = np.array([[0.0] * 5, [0.1, 0.2, 0.1, 0.3, 0.2], [0.25] * 5])
     np.testing.assert_allclose(_shares(ladder, exact), [1, 0, 0], atol=1e-12)
 
 

@@ -316,9 +316,9 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         where :math:`\hat d_i(s)` is the normalised row of U at scale s. This error is smooth, so
         a few rows are enough. It is finite even if a recovered degree is 0; divergences are not.
 
-        The method "sources" also weighs the graph of the labels, the logical labels and the
-        numerical labels of this enhancer, and learns a bias per label, as `BlendEnhancer` explains.
-        It uses fewer parameters if there are few rated rows. Its result holds for the training
+        The method "sources" also weighs the graph of the labels, the logical labels, the
+        frequencies of the labels and the numerical labels of this enhancer, and learns a bias per
+        label, as `BlendEnhancer` explains. It uses fewer parameters if there are few rated rows. Its result holds for the training
         rows; `enhance` uses the scale.
 
         Parameters

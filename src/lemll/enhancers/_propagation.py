@@ -99,8 +99,9 @@ def propagate_labels(
         from a pair that does not occur.
     smooth : callable, optional
         Makes a matrix of one row per sample smooth over similar samples. It must be linear, with a
-        symmetric matrix whose eigenvalues are between 0 and 1. Then labels of similar rows are also
-        counted as labels that occur together.
+        symmetric matrix S whose eigenvalues are between 0 and 1. Two labels then occur together
+        with the weight S_ij if row i has one of them and row j the other; in the same row with
+        S_ii, which may be below 1. Negative sums count as 0.
 
     Returns
     -------
@@ -126,7 +127,10 @@ def _graph(
     pseudo_count: float,
     smooth: Callable[[FloatArray], FloatArray] | None,
 ) -> FloatArray:
-    """Count how often labels occur together, in rows where both are known."""
+    """Count how often labels occur together, in rows where both are known.
+
+    With `smooth`, pairs of similar rows count too, and unknown cells count as not relevant.
+    """
     relevant = _known(Y, weight)
     if weight is not None:
         relevant = relevant * weight
@@ -141,7 +145,8 @@ def _graph(
         both = relevant.T @ smooth(relevant)
         both = np.maximum(0, (both + both.T) / 2)
     scale = alone + alone.T - both if measure == "jaccard" else np.sqrt(alone * alone.T)
-    # Only labels of similar rows, in cells that are unknown in the same row, can be more frequent.
+    # With `smooth`, `both` counts pairs of different rows, and `alone` only rows in which both
+    # labels are known, so `both` can be larger.
     scale = np.maximum(scale, both)
     occur = (alone > 0) & (alone.T > 0)
     graph = np.divide(

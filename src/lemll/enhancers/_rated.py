@@ -32,12 +32,12 @@ _FOLDS = 5
 # Biases of more labels than this are not fitted: a few rows say nothing about them, and the time
 # grows with the cube of their number.
 _MOST_LABELS_WITH_BIAS = 100
-# A model whose error is so many times the lowest one counts less by the factor e, however few rows
-# there are.
+# A model counts less by the factor e for each excess of so many times the lowest error, however few
+# rows there are.
 _HOPELESS = 20.0
 # Differences of losses that are a smaller share of the lowest error are rounding errors.
 _ROUNDING = 1e-6
-# Sources that differ too little from the first one to be models of their own.
+# Sources that are no models of their own: alone, they gained nothing.
 _VARIANTS = ("label graph by size", "far label graph")
 # Alone, the logical labels are worse than the label graph on nearly all data sets.
 _LABELS = "logical labels"
@@ -66,8 +66,8 @@ class _Rung(NamedTuple):
 def _ladder(names: Sequence[str], n_rated: int) -> list[_Rung]:
     """Return the models, the first of which needs the fewest rated rows.
 
-    The models and the ridges were chosen on SJAFFE, Natural Scene and five of the Yeast sets, with
-    their true distributions in view (results/README.md).
+    The models, the ridges and the rule of `_shares` were chosen on SJAFFE, Natural Scene and five
+    of the Yeast sets, with their true distributions in view (results/README.md).
     """
     each = np.eye(len(names))
     rungs = [_Rung("scale of the label graph", each[:1], 0.03, None)]
@@ -178,7 +178,8 @@ def blend_sources(
     """
     order = np.argsort(rows)
     Z = np.stack([source[rows[order]] for source in sources.values()], axis=-1)
-    D = known[order]
+    # Ratings may miss the sum 1 by rounding errors, and divergences must not be negative.
+    D = known[order] / known.sum(axis=1)[order, None]
     n_rated = len(D)
     ladder = _ladder(list(sources), n_rated)
     if D.shape[1] > _MOST_LABELS_WITH_BIAS:
@@ -263,19 +264,19 @@ def _shares(ladder: Sequence[_Rung], losses: FloatArray) -> FloatArray:
     r"""Return how much each model counts, by its losses on rated rows that were left out.
 
     With t the statistic of the paired t-test between a model and the one with the lowest mean loss,
-    the model counts like :math:`\exp(-t^2/4)`. So a model that is worse in nearly all rows counts
-    little, and one that is worse because of a single row counts nearly as much as the best.
+    the model counts like :math:`\exp(-t^2/4)`. So a model that is worse by a similar amount in all
+    rows counts little. One that is worse in a single row counts about 0.78 times as much as the
+    best, however large this loss is, unless `_HOPELESS` applies.
     """
     n_rated = losses.shape[1]
     errors = losses.mean(axis=1)
     lowest = max(float(errors.min()), np.finfo(np.float64).eps)
     excess = losses - losses[errors.argmin()]
-    # Models that agree up to the tolerance of their fits must not differ by the signs of rounding
-    # errors.
+    # Models that are equal up to rounding errors must count alike.
     squares = np.square(excess).sum(axis=1) + n_rated * (_ROUNDING * lowest) ** 2
     # Between 0 and the number of rows, which it approaches if the excess is the same in all rows.
     evenness = np.square(excess.sum(axis=1)) / squares
-    unexplained = np.maximum(n_rated - evenness, np.finfo(np.float64).tiny)
+    unexplained = np.maximum(n_rated - evenness, n_rated * np.finfo(np.float64).eps)
     t_squared = (n_rated - 1) * evenness / unexplained
     shares = np.exp(-t_squared / 4 - (errors - errors.min()) / (_HOPELESS * lowest))
     # A model without a source is for sources that say nothing. Where another model is better, it

@@ -1,4 +1,4 @@
-"""Sources of degrees that need the labels, and at most a way to make them smooth over the rows."""
+"""Sources of degrees made from the labels, which may be smoothed over similar rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lemll.fitting import Normalization
 
 __all__ = ["label_sources", "own_source"]
 
-# How far the labels are propagated: from 0, not at all, to 1.
+# The alpha of `propagate_labels`: how far the labels are propagated.
 _NEAR, _MIDDLE, _FAR = 0.5, 0.7, 0.9
 # The logarithm enlarges small weights of the graph. Without this count, a pair of labels that
 # occurs in one row by chance would be far from a pair that never occurs.
@@ -43,18 +43,19 @@ def label_sources(
         times the logarithm of the number of relevant labels of the row, centred: the degrees of a
         row with many relevant labels are flatter. "far label graph" propagates farther, with
         `smooth` over a graph that also connects the labels of similar rows. "logical labels" are
-        the labels. "labels and frequencies" is the logarithm of the mean of the labels of the row
-        and of all rows: where rows have one label, the frequent labels have the larger degrees
-        among the others.
+        the labels. "labels and frequencies" is the logarithm of the mean of the row's labels and
+        the frequencies of the labels: where rows have one label, the frequent labels have the
+        larger degrees among the others.
 
         Only with `smooth`: "smooth labels" are the labels after it. "smooth label graph" propagates
         the labels over the graph that also connects the labels of similar rows; `smooth` is then
         applied to the logarithms.
     """
 
-    def propagated(alpha: float, smooth: Callable[[FloatArray], FloatArray] | None) -> FloatArray:
-        found = propagate_labels(Y, weight, alpha, pseudo_count=_PSEUDO_COUNT, smooth=smooth)
-        return _log_source(found.scores)
+    def propagated(alpha: float, by: Callable[[FloatArray], FloatArray] | None) -> FloatArray:
+        return _log_source(
+            propagate_labels(Y, weight, alpha, pseudo_count=_PSEUDO_COUNT, smooth=by).scores
+        )
 
     labels = fill_labels(Y, weight)
     near = propagated(_NEAR, None)

@@ -49,7 +49,8 @@ class BlendEnhancer(BaseEnhancer):
     for up to 12 models, from one weight of one source or of the mean of the sources to all weights
     and biases, each convex and certified. The result is their mean. A model counts by how
     consistently it is worse than the best one on rated rows that were left out: like
-    :math:`\exp(-t^2/4)`, with t the statistic of the paired t-test.
+    :math:`\exp(-t^2/4)`, with t the statistic of the paired t-test. Biases alone count only if no
+    other model is better.
 
     Parameters
     ----------
@@ -95,8 +96,9 @@ class BlendEnhancer(BaseEnhancer):
     Notes
     -----
     The smooth sources need dense features. They are left out if the decomposition of the features
-    is too expensive (more than about 5e10 operations). Unknown cells of y count as the frequency of
-    their label, except in LEMLL, which leaves them open.
+    is too expensive (more than about 5e10 operations); then the far label graph connects only
+    labels of the same rows. Unknown cells of y count as the frequency of their label, except in
+    LEMLL, which leaves them open, and in the counts of the graphs, which leave them out.
 
     Examples
     --------
@@ -157,7 +159,7 @@ class BlendEnhancer(BaseEnhancer):
 
 
 def _smoother(X: Features) -> Callable[[FloatArray], FloatArray] | None:
-    """Return what makes rows smooth by their features; None if that is too expensive."""
+    """Return a function that smooths a matrix over similar rows; None if it is too expensive."""
     if X.shape[0] * X.shape[1] * min(X.shape) > _LARGEST_DECOMPOSITION:
         return None
     basis = principal_rows(X)
