@@ -318,8 +318,8 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
 
         The method "sources" also weighs the graph of the labels, the logical labels, the
         frequencies of the labels and the numerical labels of this enhancer, and learns a bias per
-        label, as `BlendEnhancer` explains. It uses fewer parameters if there are few rated rows. Its result holds for the training
-        rows; `enhance` uses the scale.
+        label, as `BlendEnhancer` explains. It uses fewer parameters if there are few rated rows.
+        Its result holds for the training rows; `enhance` uses the scale.
 
         Parameters
         ----------
