@@ -330,15 +330,18 @@ def test_a_label_that_no_row_has_is_named_unless_rows_are_rated(file, tmp_path):
     frame = pd.read_csv(file[0]).assign(dragon=0)
     frame.to_csv(path, index=False)
     common = ["enhance", path, "--labels", ",".join([*NAMES, "dragon"]), "-o", tmp_path / "d.csv"]
-    with pytest.warns(UserWarning, match=r"no row has the labels dragon \(0\.\d\d\)") as told:
-        output = run(*common)
-    assert "or rate some rows (calibrate; on the command line --rate 10)" in str(told[0].message)
+    # Warnings are errors in tests.
+    output = run(*common)
+    assert re.search(
+        r"No row has the labels dragon \(0\.\d\d\), but they have these mean degrees; "
+        r"leave them out, or rate some rows\.",
+        output,
+    )
     assert "rows with the same labels have the same degrees" in output
     (tmp_path / "rated.csv").write_text(
         "row,sky,sea,sand,dragon\n1,5,3,2,0\n2,1,1,1,0\n3,2,1,1,0\n"
     )
-    # Warnings are errors in tests.
-    run(*common, "--rated", tmp_path / "rated.csv")
+    assert "dragon" not in run(*common, "--rated", tmp_path / "rated.csv").split("The first")[0]
 
 
 def test_a_label_called_row_is_refused(tmp_path):
@@ -367,6 +370,7 @@ def test_tags_alone_are_enough_for_the_label_graph(tmp_path):
     path.write_text("file,tags\n" + "".join(f"f{i},{cell}\n" for i, cell in enumerate(tags)))
     common = ("enhance", path, "--tags", "tags", "--id", "file", "-o", output)
     assert "wrote" in run(*common, "--method", "LabelGraph")
+    assert "No row has" not in run(*common, "--method", "LabelGraph")
     assert len(output.read_text().splitlines()) == 7
     message = "no column is left for the features"
     assert message in str(run(*common, "--method", "LEMLL", fails=True))

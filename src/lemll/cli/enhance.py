@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import pandas as pd
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -47,6 +46,7 @@ __all__ = ["enhance"]
 
 
 _SHOWN = 5
+_NEGLIGIBLE = 0.01
 # With few rated rows, ratings at wrong rows often have an error that is lower by this share.
 _CLEARLY_LOWER = 0.25
 
@@ -137,12 +137,12 @@ def enhance(
         ratings |= asked
         if asked:
             _keep_ratings(console, kept, rows, dataset.label_names, ratings)
-    _fit(enhancer, dataset, ratings)
+    _fit(enhancer, dataset)
     if ratings:
         enhancer.calibrate(list(ratings), np.array(list(ratings.values())), random_state=0)
         text = _found(enhancer, len(ratings))
     else:
-        text = _without_ratings(method, enhancer)
+        text = _without_ratings(method, enhancer, dataset)
     console.print(text, markup=False, soft_wrap=True)
     degrees = enhancer.label_distribution_
     write_output(output, csv_text(_lines(rows, dataset.label_names, degrees)))
@@ -178,25 +178,34 @@ def _keep_ratings(
     )
 
 
-def _fit(enhancer: BaseEnhancer, dataset: Dataset, ratings: Mapping[int, FloatArray]) -> None:
-    """Fit with the names of the labels, so that warnings contain them."""
-    Y = dataset.Y
-    if isinstance(enhancer, BaseEnhancer) and isinstance(Y, np.ndarray):
-        Y = pd.DataFrame(Y, columns=list(dataset.label_names))
+def _fit(enhancer: BaseEnhancer, dataset: Dataset) -> None:
     with warnings.catch_warnings():
-        if ratings:
-            # The warning is about the degrees without rated rows.
-            warnings.filterwarnings("ignore", message="no row has the labels")
-        enhancer.fit(dataset.X, Y)
+        # `_without_ratings` says it with the names of the labels, if no row is rated.
+        warnings.filterwarnings("ignore", message="no row has the labels")
+        enhancer.fit(dataset.X, dataset.Y)
 
 
-def _without_ratings(method: str, enhancer: BaseEnhancer) -> str:
+def _without_ratings(method: str, enhancer: BaseEnhancer, dataset: Dataset) -> str:
+    """Say what the degrees mean, and which labels have some although no row has these labels."""
     text = f"{method} without rated rows: labels tell which matters more, not how much more."
     if isinstance(enhancer, BlendEnhancer):
         text += (
             " So the degrees differ little on purpose, labels that a row lacks have a share, and "
             "rows with the same labels have the same degrees: the features count only with rated "
             "rows."
+        )
+    degrees = enhancer.label_distribution_.mean(axis=0)
+    absent = [
+        f"{name} ({degree:.2f})"
+        for name, degree, column in zip(
+            dataset.label_names, degrees, np.asarray(dataset.Y).T, strict=True
+        )
+        if degree >= _NEGLIGIBLE and not (column > 0).any()
+    ]
+    if absent and np.ptp(degrees) > 0:
+        text += (
+            f" No row has the labels {', '.join(absent)}, but they have these mean degrees; leave "
+            "them out, or rate some rows."
         )
     return f"{text} Rate a few rows (--rate 10, or --rated FILE) to fix how steep the degrees are."
 

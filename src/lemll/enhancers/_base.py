@@ -223,7 +223,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
             warn_caller(
                 f"no row has the labels {shown}{more}, but {type(self).__name__} gives them these "
                 "mean degrees, because it cannot tell a degree of 0 from a small one; leave these "
-                "labels out, or rate some rows (calibrate; on the command line --rate 10).",
+                "labels out of y, or rate rows and call calibrate.",
                 UserWarning,
             )
 
