@@ -10,7 +10,7 @@ from lemll._sparse import lighter
 from lemll._types import Features, FloatArray, KernelLike, LabelArray
 from lemll._validation import check_memory, check_number, is_sparse
 from lemll.enhancers._base import BaseEnhancer
-from lemll.fitting import Normalization, choose_gamma, squared_distances
+from lemll.fitting import Normalization, choose_gamma, squared_distances, upper_distances
 
 __all__ = ["KMEnhancer"]
 
@@ -148,7 +148,7 @@ def _to_centres(X: Features, shares: FloatArray, kernel_gamma: str | float) -> F
     )
     # The kernel is symmetric, so compute only the part on and right of the diagonal blocks.
     blocks = [slice(i, min(i + BLOCK_ROWS, n_samples)) for i in range(0, n_samples, BLOCK_ROWS)]
-    squared = [squared_distances(X[block], X[block.start :]) for block in blocks]
+    squared = upper_distances(X, BLOCK_ROWS)
     gamma = choose_gamma(kernel_gamma, lambda: _mean_distance(squared))
     to_rows = np.zeros_like(shares)
     for block, kernel in zip(blocks, squared, strict=True):

@@ -8,6 +8,7 @@ from lemll.fitting.distances import (
     mean_distance,
     squared_distances,
     squared_lengths,
+    upper_distances,
 )
 from lemll.fitting.equation9 import check_fits, fit_equation9, local_graph, make_graph
 from lemll.fitting.kernels import (
@@ -54,5 +55,6 @@ __all__ = [
     "squared_lengths",
     "store_model",
     "unit_rows",
+    "upper_distances",
     "usual_scale",
 ]

@@ -18,6 +18,7 @@ __all__ = [
     "mean_distance",
     "squared_distances",
     "squared_lengths",
+    "upper_distances",
 ]
 
 # In this range, gamma times a squared distance of ordinary rows neither overflows nor underflows.
@@ -130,7 +131,7 @@ def squared_distances(X: Features, others: Features = None) -> FloatArray:
         # Distances do not change if all rows are shifted. Centring keeps digits in the products.
         centre = Z.mean(axis=0)
         if others is not None:
-            return _by_one_product(X - centre, Z - centre)
+            return _product(*_factors(X - centre, Z - centre))
         X = Z = X - centre
     products = X @ Z.T
     distances: FloatArray = products.toarray() if is_sparse(products) else np.asarray(products)
@@ -149,11 +150,39 @@ def squared_distances(X: Features, others: Features = None) -> FloatArray:
     return distances
 
 
-def _by_one_product(X: FloatArray, Z: FloatArray) -> FloatArray:
+def upper_distances(X: Features, block_rows: int) -> list[FloatArray]:
+    """Return the squared distances of blocks of rows to themselves and to all later rows.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Rows.
+    block_rows : int
+        Number of rows of a block.
+
+    Returns
+    -------
+    list of ndarray
+        The block that begins at row i has ``n_samples - i`` columns. The distances are never
+        negative.
+    """
+    starts = range(0, X.shape[0], block_rows)
+    if is_sparse(X):
+        return [squared_distances(X[i : i + block_rows], X[i:]) for i in starts]
+    centred = X - X.mean(axis=0)
+    left, right = _factors(centred, centred)
+    return [_product(left[i : i + block_rows], right[i:]) for i in starts]
+
+
+def _factors(X: FloatArray, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
     # With two more columns, one product gives |x|^2 - 2 x'z + |z|^2. This is faster than further
     # passes over the large result.
     left = np.column_stack([X, squared_lengths(X), np.ones(len(X))])
     right = np.column_stack([-2 * Z, np.ones(len(Z)), squared_lengths(Z)])
+    return left, right
+
+
+def _product(left: FloatArray, right: FloatArray) -> FloatArray:
     distances = left @ right.T
     return np.asarray(np.maximum(distances, 0, out=distances))
 

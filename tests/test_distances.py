@@ -1,0 +1,37 @@
+"""Squared distances between rows, against scipy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import cdist
+
+from lemll.fitting import squared_distances, upper_distances
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("block_rows", [1, 4, 10, 50])
+def test_blocks_hold_the_distances_to_all_later_rows(form, block_rows):
+    # A constant shift of all rows must not cost digits of dense rows.
+    X = np.random.RandomState(0).randn(10, 3) + (1e4 if form is np.asarray else 0)
+    X[7] = X[2]
+    blocks = upper_distances(form(X), block_rows)
+    assert len(blocks) == -(-10 // block_rows)
+    expected = cdist(X, X, "sqeuclidean")
+    for number, block in enumerate(blocks):
+        start = number * block_rows
+        np.testing.assert_allclose(
+            block, expected[start : start + block_rows, start:], rtol=1e-9, atol=1e-10
+        )
+        assert (block >= 0).all()
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_distances_to_other_rows(form):
+    rng = np.random.RandomState(0)
+    X, Z = rng.randn(6, 3), rng.randn(4, 3)
+    np.testing.assert_allclose(squared_distances(form(X), form(Z)), cdist(X, Z, "sqeuclidean"))
+    found = squared_distances(form(X))
+    np.testing.assert_allclose(found, cdist(X, X, "sqeuclidean"), atol=1e-12)
+    np.testing.assert_array_equal(np.diag(found), 0)
