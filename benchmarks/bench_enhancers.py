@@ -2,8 +2,9 @@
 
 PyLDL (python-ldl 0.1.0 on Keras and torch) runs in an environment of its own, made on first use
 below ``benchmarks/output`` or named by ``LEMLL_PYLDL_PYTHON``. Both sides get the same data, one
-thread, and a fresh process; imports are counted on neither side, and only CPU seconds count. A run
-of PyLDL is stopped after 300 CPU seconds, which then count as its time. Our enhancers get PyLDL's
+thread, and a fresh process; imports are counted on neither side, and only CPU seconds count: of
+each side the least of three runs, of PyLDL one run if it takes more than ten seconds. A run of
+PyLDL is stopped after 300 CPU seconds, which then count as its time. Our enhancers get PyLDL's
 kernel, neighbours and normalisation through their parameters, so that the quality can be compared.
 """
 
@@ -22,6 +23,9 @@ from lemll.datasets import binarize_distribution, load_dataset
 from lemll.metrics import chebyshev, cosine, kl_divergence
 
 CAP = 300
+REPEATS = 3
+# A run of PyLDL that takes longer is not repeated.
+LONG = 10
 REQUIREMENTS = ("torch==2.13.0", "python-ldl==0.1.0", "requests")
 
 OURS_SETUP = """
@@ -51,7 +55,8 @@ print(json.dumps(cpu))
 """
 
 # PyLDL's settings, as our parameters; {l} is the number of labels. Its GLLE stops its iterations
-# early, which a ridge of 5 comes near to.
+# early, which a ridge of 5 comes near to. Its FCM stops when the change of all memberships has the
+# norm 1e-7; so does ours if each of the 213 x 50 memberships of SJAFFE changes by 9e-10 at most.
 SETTINGS = {
     "KM": "KMEnhancer(kernel='rbf', radius='all', delta=1e-7, normalization='softmax')",
     "LP": (
@@ -60,7 +65,7 @@ SETTINGS = {
     ),
     "ML": ("ML2Enhancer({l}, reg=1e-3, reg_policy='always', normalization='softmax')"),
     "GLLE": ("GLLEEnhancer(n_neighbors={l} + 1, graph_gamma=0.5, standardize=False, ridge=5.0)"),
-    "FCM": "FCMEnhancer(50, connection='none', normalization='softmax', random_state=0)",
+    "FCM": "FCMEnhancer(50, connection='none', normalization='softmax', tol=9e-10, random_state=0)",
 }
 DATA = ("Yeast_alpha", "SBU_3DFE")
 # What takes minutes comes last.
@@ -111,9 +116,12 @@ def compare(python: str, name: str, dataset: str) -> dict[str, Any]:
     enhancer = SETTINGS[name].format(l=Y.shape[1])
     ours_cpu = best(
         OURS_SETUP.format(path=str(path)), OURS.format(enhancer=enhancer, out=str(outs[0])),
-        repeats=3,
+        repeats=REPEATS,
     )["result"]  # fmt: skip
     their_cpu = theirs(python, name, path, outs[1])
+    if their_cpu < LONG:
+        again = [theirs(python, name, path, outs[1]) for _ in range(REPEATS - 1)]
+        their_cpu = min([their_cpu, *again])
     ours_quality, their_quality = (quality(data.D, out) for out in outs)
     row = {
         "method": name, "data": dataset, "ours_cpu_s": ours_cpu, "pyldl_cpu_s": their_cpu,

@@ -1,4 +1,4 @@
-"""Choose the dense or the sparse form of a matrix, whichever gives faster products."""
+"""Dense or sparse matrices: the form with faster products, and what both forms need."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy import sparse
 from lemll._types import Features, FloatArray
 from lemll._validation import is_sparse
 
-__all__ = ["SPARSE_DENSITY", "dense", "lighter"]
+__all__ = ["SPARSE_DENSITY", "dense", "lighter", "squared_lengths"]
 
 # Below this share of nonzeros, products are faster with a sparse matrix than with a dense one.
 SPARSE_DENSITY = 0.1
@@ -28,3 +28,10 @@ def lighter(X: Features) -> Features:
 def dense(product: Any) -> FloatArray:
     """Return a product as a dense array, for dense and for sparse factors."""
     return np.asarray(product.toarray() if is_sparse(product) else product)
+
+
+def squared_lengths(X: Features) -> FloatArray:
+    """Return the squared lengths of rows."""
+    if is_sparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", X, X))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 
 from lemll.datasets import binarize_distribution, make_artificial
@@ -15,7 +14,6 @@ from lemll.enhancers import (
     LabelPropagationEnhancer,
     UniformEnhancer,
 )
-from lemll.enhancers.fcm import _distances_to_means
 
 
 @pytest.fixture(scope="module")
@@ -112,16 +110,6 @@ def test_fcm_is_a_fixed_point_of_its_own_steps(data):
     distance = np.linalg.norm(X[:, None] - centres, axis=2)
     again = 1 / ((distance[:, :, None] / distance[:, None]) ** (2 / 0.7)).sum(axis=2)
     np.testing.assert_allclose(m, again, atol=1e-6)
-
-
-@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("shape", [(9, 30), (30, 3)], ids=["products of rows", "rows"])
-def test_fcm_measures_the_distances_to_weighted_means(shape, convert):
-    rng = np.random.default_rng(0)
-    X, weights = rng.standard_normal(shape), rng.random((shape[0], 4))
-    expected = cdist(X, weights.T @ X, "sqeuclidean")
-    found = _distances_to_means(convert(X))(weights)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("connection", ["minmax", "label", "none"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,8 @@ from lemll._types import Features, FloatArray, LabelArray, RandomState
 from lemll._validation import check_memory, check_number, check_whole, is_sparse
 from lemll._warnings import warn_caller
 from lemll.enhancers._base import BaseEnhancer
-from lemll.fitting import Normalization, squared_lengths
+from lemll.fitting import Normalization
+from lemll.solvers import solve_fuzzy_means
 
 __all__ = ["FCMEnhancer"]
 
@@ -45,7 +45,9 @@ class FCMEnhancer(BaseEnhancer):
     composition : {"product", "minimum"}, default="product"
         :math:`\max_k A_{jk} m_{ik}` or :math:`\max_k \min(A_{jk}, m_{ik})`.
     stop : {"memberships", "objective"}, default="memberships"
-        The quantity whose change must be below `tol`: every membership, or the objective.
+        The quantity whose change must be below `tol`: every membership, or the objective. With
+        "memberships" the iterations are accelerated (`lemll.solvers.solve_fuzzy_means`); with
+        "objective" they are those of `fcm` of MATLAB.
     normalization : {"sum", "sigmoid", "softmax"}, default="sum"
         How U becomes a distribution.
     scale : float, default=1.0
@@ -158,41 +160,30 @@ class FCMEnhancer(BaseEnhancer):
         """Return the memberships at which fuzzy c-means stops."""
         n_clusters = check_whole("n_clusters", self.n_clusters, least=1)
         check_memory(
-            48 * X.shape[0] * n_clusters,
+            64 * X.shape[0] * n_clusters,
             f"{n_clusters} clusters of {X.shape[0]} rows",
             "lower n_clusters, or enhance fewer rows at a time",
         )
         fuzzifier = check_number("fuzzifier", self.fuzzifier, above=1)
         tol = check_number("tol", self.tol, above=0)
         max_iter = check_whole("max_iter", self.max_iter, least=1)
-        rng = check_random_state(self.random_state)
-        memberships = rng.uniform(size=(X.shape[0], n_clusters))
-        memberships /= memberships.sum(axis=1, keepdims=True)
-        objective = np.inf
-        squared_distances = _distances_to_means(X)
-        self.n_iter_ = 0
-        while True:
-            self.n_iter_ += 1
-            weights = memberships**fuzzifier
-            # If no row belongs to a cluster any more, its centre becomes 0 instead of 0 / 0.
-            total = weights.sum(axis=0)
-            squared = squared_distances(weights / np.where(total > 0, total, 1))
-            before, memberships = memberships, _memberships(squared, fuzzifier)
-            if self.stop == "memberships":
-                change = float(np.abs(memberships - before).max())
-            else:
-                # The objective with the memberships before this update, as `fcm` of MATLAB does.
-                value = float((weights * squared).sum())
-                objective, change = value, abs(objective - value)
-            if change < tol or self.n_iter_ == max_iter:
-                break
-        if change >= tol and self.stop == "memberships":
+        start = check_random_state(self.random_state).uniform(size=(X.shape[0], n_clusters))
+        found = solve_fuzzy_means(
+            X,
+            start / start.sum(axis=1, keepdims=True),
+            fuzzifier=fuzzifier,
+            tol=tol,
+            objective_tol=tol if self.stop == "objective" else None,
+            max_iter=max_iter,
+        )
+        self.n_iter_ = found.n_iter
+        if found.change >= tol and self.stop == "memberships":
             warn_caller(
-                f"Fuzzy c-means stopped after {self.n_iter_} iterations, when memberships still "
-                f"changed by {change:.2e}, wanted tol={tol:.2e}; raise max_iter or tol.",
+                f"Fuzzy c-means stopped after {found.n_iter} iterations, when memberships still "
+                f"changed by {found.change:.2e}, wanted tol={tol:.2e}; raise max_iter or tol.",
                 ConvergenceWarning,
             )
-        return memberships
+        return found.memberships
 
     def _connected(self, A: FloatArray) -> FloatArray:
         if self.connection == "minmax":
@@ -202,49 +193,3 @@ class FCMEnhancer(BaseEnhancer):
             sums = A.sum(axis=1, keepdims=True)
             return np.asarray(A / np.where(sums > 0, sums, 1))
         return A
-
-
-def _distances_to_means(X: Features) -> Callable[[FloatArray], FloatArray]:
-    """Return a function: weights of the rows, one column per mean, to squared distances.
-
-    There may be thousands of iterations, so what does not change is computed once. The products of
-    the rows replace the rows themselves where this makes an iteration cheaper.
-    """
-    n_samples, n_features = X.shape
-    size = X.nnz if is_sparse(X) else n_samples * n_features
-    gram = None
-    if n_samples**2 < 2 * size:
-        gram = X @ X.T
-        gram = np.asarray(gram.toarray() if is_sparse(gram) else gram)
-    lengths = squared_lengths(X)[:, None]
-
-    def squared_distances(weights: FloatArray) -> FloatArray:
-        # |x|^2 - 2 x'c + |c|^2 with the means c = X'w.
-        if gram is not None:
-            squared = gram @ weights
-            of_means = np.einsum("ij,ij->j", weights, squared)
-        else:
-            means = np.asarray(weights.T @ X)
-            squared = np.asarray(X @ means.T)
-            of_means = np.einsum("ij,ij->i", means, means)
-        squared *= -2
-        squared += lengths
-        squared += of_means
-        return np.asarray(np.maximum(squared, 0, out=squared))
-
-    return squared_distances
-
-
-def _memberships(squared: FloatArray, fuzzifier: float) -> FloatArray:
-    """Return 1 / sum_k' (d_k / d_k')^(2 / (fuzzifier - 1)), also for a row equal to a centre."""
-    nearest = squared.min(axis=1, keepdims=True)
-    # Divide by the distance to the nearest centre, so that nothing overflows. A row equal to a
-    # centre gives 0 / 0 for this centre only; `out` sets that ratio to 1, and the others are 0.
-    ratio = (
-        nearest / squared
-        if nearest.min() > 0
-        else np.divide(nearest, squared, out=np.ones_like(squared), where=squared > 0)
-    )
-    if fuzzifier != 2:
-        ratio **= 1 / (fuzzifier - 1)
-    return np.asarray(ratio / ratio.sum(axis=1, keepdims=True))

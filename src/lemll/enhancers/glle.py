@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ from scipy import sparse
 
 from lemll._sparse import lighter
 from lemll._types import Array, Features, FloatArray, LabelArray
-from lemll._validation import check_number, check_whole, is_sparse
+from lemll._validation import check_memory, check_number, check_whole, is_sparse
 from lemll.enhancers._base import BaseEnhancer
 from lemll.fitting import (
     Normalization,
@@ -19,6 +20,7 @@ from lemll.fitting import (
     choose_gamma,
     mean_distance,
     squared_distances,
+    upper_distances,
 )
 from lemll.solvers import solve_refined
 from lemll.topology import nearest_neighbors
@@ -149,10 +151,12 @@ class GLLEEnhancer(BaseEnhancer):
         rows = lighter(X)
         self.feature_scale_ = _deviations(rows) if self.standardize else np.ones(X.shape[1])
         self.X_fit_ = self._scaled(rows)
-        squared = squared_distances(self.X_fit_)
-        self.kernel_gamma_ = choose_gamma(self.kernel_gamma, lambda: mean_distance(squared))
-        S = _smoother(self.X_fit_, squared, min(n_neighbors, len(Y) - 1), graph_gamma, smoothness)
-        kernel = _gaussian(squared, self.kernel_gamma_)
+        # Both triangles are equal, so one is computed, and the kernel is copied to the other.
+        kernel = _square(len(Y))
+        blocks = upper_distances(self.X_fit_, BLOCK, out=kernel)
+        self.kernel_gamma_ = choose_gamma(self.kernel_gamma, lambda: mean_distance(blocks))
+        S = _smoother(self.X_fit_, kernel, min(n_neighbors, len(Y) - 1), graph_gamma, smoothness)
+        _fill_gaussian(kernel, blocks, self.kernel_gamma_)
 
         def times_system(C: FloatArray) -> FloatArray:
             smooth = S @ C
@@ -179,16 +183,21 @@ class GLLEEnhancer(BaseEnhancer):
         return X / self.feature_scale_
 
 
-def _gaussian(squared: FloatArray, gamma: float) -> FloatArray:
-    """Turn squared distances into kernel values, in place. Only one triangle is computed."""
-    n_samples = len(squared)
-    for start in range(0, n_samples, BLOCK):
-        end = min(start + BLOCK, n_samples)
-        part = squared[start:end, start:]
-        part *= -gamma
+def _square(n_samples: int) -> FloatArray:
+    check_memory(
+        8 * n_samples**2, f"The kernel of {n_samples} rows", "enhance fewer rows at a time"
+    )
+    return np.empty((n_samples, n_samples))
+
+
+def _fill_gaussian(kernel: FloatArray, blocks: Sequence[FloatArray], gamma: float) -> None:
+    """Turn the squared distances on and right of the diagonal blocks into the whole kernel."""
+    for part in blocks:
+        start = len(kernel) - part.shape[1]
+        end = start + len(part)
+        np.multiply(part, -gamma, out=part)
         np.exp(part, out=part)
-        squared[end:, start:end] = part[:, end - start :].T
-    return squared
+        kernel[end:, start:end] = part[:, len(part) :].T
 
 
 def _system(S: Any, kernel: FloatArray, ridge: float, dtype: np.dtype[Any]) -> Array:
@@ -225,11 +234,12 @@ def _deviations(X: Features) -> FloatArray:
 def _smoother(
     X: Features, squared: FloatArray, n_neighbors: int, gamma: float, smoothness: float
 ) -> Features:
-    """Return I + smoothness (diag(A 1) - A) as a CSR array."""
+    """Return I + smoothness (diag(A 1) - A) as CSR, from the upper triangle of `squared`."""
     n_samples = len(squared)
     near = nearest_neighbors(X, n_neighbors).ravel()
     rows = np.repeat(np.arange(n_samples), n_neighbors)
-    weights = np.exp(squared[rows, near] * -gamma)
+    between = squared[np.minimum(rows, near), np.maximum(rows, near)]
+    weights = np.exp(between * -gamma)
     directed = sparse.csr_array((weights, (rows, near)), shape=(n_samples, n_samples))
     # Two rows are connected if at least one of them is a neighbour of the other.
     A = directed.maximum(directed.T)

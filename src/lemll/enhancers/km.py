@@ -10,14 +10,18 @@ from lemll._sparse import lighter
 from lemll._types import Features, FloatArray, KernelLike, LabelArray
 from lemll._validation import check_memory, check_number, is_sparse
 from lemll.enhancers._base import BaseEnhancer
-from lemll.fitting import Normalization, choose_gamma, squared_distances, upper_distances
+from lemll.fitting import (
+    Normalization,
+    choose_gamma,
+    mean_distance,
+    squared_distances,
+    upper_distances,
+)
 
 __all__ = ["KMEnhancer"]
 
 KERNELS = ("linear", "rbf")
 RADII = ("positives", "all")
-# Number of kernel rows that are computed at a time.
-BLOCK_ROWS = 128
 
 
 class KMEnhancer(BaseEnhancer):
@@ -147,25 +151,16 @@ def _to_centres(X: Features, shares: FloatArray, kernel_gamma: str | float) -> F
         "enhance fewer rows at a time, or use the linear kernel",
     )
     # The kernel is symmetric, so compute only the part on and right of the diagonal blocks.
-    blocks = [slice(i, min(i + BLOCK_ROWS, n_samples)) for i in range(0, n_samples, BLOCK_ROWS)]
-    squared = upper_distances(X, BLOCK_ROWS)
-    gamma = choose_gamma(kernel_gamma, lambda: _mean_distance(squared))
+    squared = upper_distances(X)
+    gamma = choose_gamma(kernel_gamma, lambda: mean_distance(squared))
     to_rows = np.zeros_like(shares)
-    for block, kernel in zip(blocks, squared, strict=True):
+    for kernel in squared:
+        start = n_samples - kernel.shape[1]
+        block = slice(start, start + len(kernel))
         np.multiply(kernel, -gamma, out=kernel)
         np.exp(kernel, out=kernel)
-        to_rows[block] += kernel @ shares[block.start :]
-        to_rows[block.stop :] += kernel[:, block.stop - block.start :].T @ shares[block]
+        to_rows[block] += kernel @ shares[start:]
+        to_rows[block.stop :] += kernel[:, len(kernel) :].T @ shares[block]
     # |phi(x) - psi|^2 = k(x, x) - 2 <phi(x), psi> + |psi|^2, and k(x, x) = 1 for this kernel.
     within = np.einsum("ij,ij->j", shares, to_rows)
     return np.asarray(np.maximum(1 - 2 * to_rows + within, 0))
-
-
-def _mean_distance(squared: list[FloatArray]) -> float:
-    """Return the mean distance of two different rows, from the blocks on and above the diagonal."""
-    total, n_samples = 0.0, int(squared[0].shape[1])
-    for part in squared:
-        distances = np.sqrt(part)
-        # Every pair must count twice. The diagonal block already holds its pairs twice.
-        total += 2 * float(distances.sum()) - float(distances[:, : len(part)].sum())
-    return total / max(1, n_samples * (n_samples - 1))

@@ -7,7 +7,6 @@ from lemll.fitting.distances import (
     gamma_of_distance,
     mean_distance,
     squared_distances,
-    squared_lengths,
     upper_distances,
 )
 from lemll.fitting.equation9 import check_fits, fit_equation9, local_graph, make_graph
@@ -52,7 +51,6 @@ __all__ = [
     "normalize",
     "settle_optimality",
     "squared_distances",
-    "squared_lengths",
     "store_model",
     "unit_rows",
     "upper_distances",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from lemll._sparse import squared_lengths
 from lemll._types import Features, FloatArray
 from lemll._validation import check_memory, check_number, is_sparse
 
@@ -17,7 +18,6 @@ __all__ = [
     "gamma_of_distance",
     "mean_distance",
     "squared_distances",
-    "squared_lengths",
     "upper_distances",
 ]
 
@@ -27,6 +27,8 @@ GAMMAS = (1e-200, 1e200)
 SMALLEST_DISTANCE = 1e-100
 # Blocks of this size stay in the cache while several operations run over them.
 CACHE_BYTES = 1 << 20
+# Number of rows per block: enough for efficient products.
+BLOCK_ROWS = 128
 
 
 def check_gamma(name: str, gamma: Any) -> float:
@@ -150,28 +152,56 @@ def squared_distances(X: Features, others: Features = None) -> FloatArray:
     return distances
 
 
-def upper_distances(X: Features, block_rows: int) -> list[FloatArray]:
+def upper_distances(
+    X: Features, block_rows: int = BLOCK_ROWS, *, out: FloatArray | None = None
+) -> list[FloatArray]:
     """Return the squared distances of blocks of rows to themselves and to all later rows.
 
     Parameters
     ----------
     X : ndarray or csr_array of shape (n_samples, n_features)
         Rows.
-    block_rows : int
+    block_rows : int, default=128
         Number of rows of a block.
+    out : ndarray of shape (n_samples, n_samples), optional
+        If given, the blocks are parts of this array, and its other entries do not change.
 
     Returns
     -------
     list of ndarray
         The block that begins at row i has ``n_samples - i`` columns. The distances are never
-        negative.
+        negative, and that of a row to itself is zero.
     """
     starts = range(0, X.shape[0], block_rows)
-    if is_sparse(X):
-        return [squared_distances(X[i : i + block_rows], X[i:]) for i in starts]
-    centred = X - X.mean(axis=0)
-    left, right = _factors(centred, centred)
-    return [_product(left[i : i + block_rows], right[i:]) for i in starts]
+    blocks = _upper_parts(X.shape[0], block_rows) if out is None else [
+        out[i : i + block_rows, i:] for i in starts
+    ]  # fmt: skip
+    if not is_sparse(X):
+        centred = X - X.mean(axis=0)
+        left, right = _factors(centred, centred)
+    for i, block in zip(starts, blocks, strict=True):
+        if is_sparse(X):
+            block[...] = squared_distances(X[i : i + block_rows], X[i:])
+        else:
+            np.matmul(left[i : i + block_rows], right[i:].T, out=block)
+            np.maximum(block, 0, out=block)
+        np.fill_diagonal(block, 0)
+    return blocks
+
+
+def _upper_parts(n_samples: int, block_rows: int) -> list[FloatArray]:
+    """Return empty blocks, which are parts of one array.
+
+    The system gives memory of one large array in larger pages, which takes a third of the time.
+    """
+    shapes = [
+        (min(block_rows, n_samples - i), n_samples - i) for i in range(0, n_samples, block_rows)
+    ]
+    ends = np.cumsum([rows * columns for rows, columns in shapes])
+    total = int(ends[-1]) if shapes else 0
+    check_memory(8 * total, f"The distances between {n_samples} rows", "use fewer rows")
+    parts = np.split(np.empty(total), ends[:-1])
+    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def _factors(X: FloatArray, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -187,19 +217,12 @@ def _product(left: FloatArray, right: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(distances, 0, out=distances))
 
 
-def mean_distance(squared: FloatArray) -> float:
-    """Return the mean distance of two different rows, from all squared distances."""
-    n_samples = len(squared)
-    step = max(1, CACHE_BYTES // (8 * n_samples))
-    total = sum(
-        float(np.sqrt(squared[start : start + step]).sum()) for start in range(0, n_samples, step)
-    )
+def mean_distance(squared: Sequence[FloatArray]) -> float:
+    """Return the mean distance of two different rows, from the blocks of `upper_distances`."""
+    total, n_samples = 0.0, int(squared[0].shape[1])
+    for part in squared:
+        distances = np.sqrt(part)
+        # Every pair must count twice. The diagonal block already holds its pairs twice.
+        total += 2 * float(distances.sum()) - float(distances[:, : len(part)].sum())
     # The diagonal is zero, so the sum has n (n - 1) terms that count.
     return total / max(1, n_samples * (n_samples - 1))
-
-
-def squared_lengths(X: Features) -> FloatArray:
-    """Return the squared lengths of rows."""
-    if is_sparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return np.asarray(np.einsum("ij,ij->i", X, X))

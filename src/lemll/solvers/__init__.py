@@ -3,9 +3,9 @@ r"""Solvers: functions that take arrays and return a typed solution with its cer
 `solve_joint` minimises Eq. (9) for one set of parameters. `solve_path` does so for many sets, and
 `solve_reference` by Algorithm 1 of the paper. `solve_msvr` minimises Eq. (10). `solve_sign_msvr`
 minimises Eq. (10) with an extra term for outputs of the wrong sign. `solve_logistic`,
-`solve_maxent`, `solve_box_qp`, `solve_smoothing` and `solve_refined` serve the methods that are
-compared with LEMLL. The packages inside are `linear` (the shared parts of all linear models),
-`joint`, `msvr` and `logistic`.
+`solve_maxent`, `solve_box_qp`, `solve_fuzzy_means`, `solve_smoothing` and `solve_refined` serve the
+methods that are compared with LEMLL. The packages inside are `linear` (the shared parts of all
+linear models), `joint`, `msvr` and `logistic`.
 
 The code uses these symbols and words, for n rows, d features and l labels:
 
@@ -41,6 +41,7 @@ where F is the objective and D is the value of a dual point, which is at most th
 from lemll.objective import CentredKernel
 from lemll.solvers.boxqp import BoxQpSolution, solve_box_qp
 from lemll.solvers.distributed import BlocksLostError, RowBlock, solve_blocks
+from lemll.solvers.fuzzy_means import FuzzyMeans, solve_fuzzy_means
 from lemll.solvers.interface import LemllSolution, Progress, Status
 from lemll.solvers.joint import (
     GridPoint,
@@ -77,6 +78,7 @@ __all__ = [
     "BlocksLostError",
     "BoxQpSolution",
     "CentredKernel",
+    "FuzzyMeans",
     "GridPoint",
     "JointProblem",
     "LemllSolution",
@@ -98,6 +100,7 @@ __all__ = [
     "kernel_bytes",
     "solve_blocks",
     "solve_box_qp",
+    "solve_fuzzy_means",
     "solve_joint",
     "solve_log_linear",
     "solve_logical",

@@ -15,8 +15,8 @@ from lemll.fitting import (
     mean_distance,
     model_outputs,
     settle_optimality,
-    squared_distances,
     store_model,
+    upper_distances,
 )
 from lemll.predictors._base import MultilabelClassifier
 from lemll.predictors.stages.first_stage import fit_enhancer
@@ -104,7 +104,7 @@ class SignKeepingClassifier(MultilabelClassifier):
         # `choose_kernel` knows only "variance", so compute the mean distance here. A linear kernel
         # has no width, and the distances of all pairs of rows would be wasted work.
         if isinstance(gamma, str) and gamma == "distance" and self.kernel != "linear":
-            gamma = gamma_of_distance(mean_distance(squared_distances(X)))
+            gamma = gamma_of_distance(mean_distance(upper_distances(X)))
         elif isinstance(gamma, str) and gamma not in ("distance", "variance"):
             raise ValueError(
                 f"kernel_gamma={gamma!r} must be 'distance', 'variance' or a number > 0."
