@@ -220,8 +220,10 @@ def _product(left: FloatArray, right: FloatArray) -> FloatArray:
 def mean_distance(squared: Sequence[FloatArray]) -> float:
     """Return the mean distance of two different rows, from the blocks of `upper_distances`."""
     total, n_samples = 0.0, int(squared[0].shape[1])
+    # New memory for each block would take longer than the roots.
+    memory = np.empty(squared[0].size)
     for part in squared:
-        distances = np.sqrt(part)
+        distances = np.sqrt(part, out=memory[: part.size].reshape(part.shape))
         # Every pair must count twice. The diagonal block already holds its pairs twice.
         total += 2 * float(distances.sum()) - float(distances[:, : len(part)].sum())
     # The diagonal is zero, so the sum has n (n - 1) terms that count.
