@@ -6,8 +6,9 @@ PyLDL (python-ldl 0.1.0) runs in its own environment, as in `bench_enhancers`, o
 method, on one thread, with its default parameters and the seed 0. lemll calibrates and
 measures the degrees that it returns: with ``normalization="sum"`` the scale is a power of them. If
 they come from a softmax, as they do in PyLDL, this is the same as a scale before the softmax. What
-is in the file is not run again. A fit that takes more than the cap stops the method, so give the
-data sets in the order of their size.
+is in the file is not run again. A fit that takes more CPU seconds than the cap is stopped, and so
+are the fits of the same method on the rest of this data set. These, and fits whose degrees are not
+a distribution, are listed in ``others_failed.csv``; the first are run again with another cap.
 """
 
 from __future__ import annotations
@@ -31,15 +32,19 @@ from lemll.paper.enhancement import enhancement_protocol, measure_fitted
 from lemll.paper.enhancement_cells import (
     OTHERS_FILE,
     EnhancementKey,
+    FailedFit,
     MeasuredRegime,
     read_enhancement,
+    read_failed,
     write_enhancement,
+    write_failed,
 )
 
 FOLDER = Path(__file__).parents[1] / "results" / "enhancement"
 METHODS = ("FCM", "KM", "LP", "ML", "GLLE", "LEVI", "LIBLE", "ConLE")
 SMALL = ("SJAFFE", "Yeast_spoem", "Natural_Scene", "SBU_3DFE", "Yeast_alpha")
 CAP = 120
+NO_DISTRIBUTION = "returned degrees that are not a distribution"
 Job = tuple[str, float]
 
 # The import costs more than most fits, so one process does all fits of a method. It prints one
@@ -85,7 +90,30 @@ class Degrees(BaseEnhancer):
         return np.asarray(self.degrees, dtype=np.float64)
 
 
-def theirs(python: str, name: str, jobs: Sequence[Job], cap: int) -> Iterator[tuple[Job, float]]:
+def theirs(
+    python: str, name: str, jobs: Sequence[Job], cap: int
+) -> Iterator[tuple[Job, float | None]]:
+    """Run a method of PyLDL; yield each job and its CPU seconds, None if it was stopped.
+
+    One process does the jobs, until one of them is stopped. The next process leaves out the other
+    jobs of this data set.
+    """
+    left = list(jobs)
+    while left:
+        done = []
+        for job, seconds in _one_process(python, name, left, cap):
+            done.append(job)
+            yield job, seconds
+        stopped = next((job for job in left if job not in done), None)
+        if stopped is None:
+            return
+        yield stopped, None
+        left = [job for job in left if job not in done and job[0] != stopped[0]]
+
+
+def _one_process(
+    python: str, name: str, jobs: Sequence[Job], cap: int
+) -> Iterator[tuple[Job, float]]:
     """Run a method of PyLDL in one process; yield what it has done and its CPU seconds."""
     one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     environment = os.environ | one | {"KERAS_BACKEND": "torch"}
@@ -105,9 +133,7 @@ def theirs(python: str, name: str, jobs: Sequence[Job], cap: int) -> Iterator[tu
                 out, cpu = json.loads(line)
                 yield by_out[out], cpu
     if process.returncode > 0:
-        print(f"PyLDL {name} failed: {last}", flush=True)
-    elif process.returncode < 0:
-        print(f"PyLDL {name} was stopped: a fit took more than {cap} CPU seconds", flush=True)
+        raise RuntimeError(f"PyLDL {name} failed: {last}")
 
 
 def _out(name: str, dataset: str, threshold: float) -> Path:
@@ -134,7 +160,6 @@ def measured(
     dataset, threshold = job
     degrees = np.load(_out(name, dataset, threshold))
     if not np.isfinite(degrees).all() or (degrees < 0).any():
-        print(f"PyLDL {name} on {dataset}, {threshold:g}: its degrees are not a distribution")
         return
     data = load_dataset(dataset)
     D = np.asarray(data.D)
@@ -159,18 +184,30 @@ def main() -> None:
     protocol = enhancement_protocol(FOLDER)
     python = side_python("pyldl", "LEMLL_PYLDL_PYTHON", REQUIREMENTS)
     rows = {row.key: row for row in read_enhancement(FOLDER, OTHERS_FILE)}
-    done = {(row.key.dataset, row.key.threshold, row.key.method) for row in rows.values()}
+    failed = {fit[:3]: fit for fit in read_failed(FOLDER)}
     for name in given.methods:
+        label, stopped = f"PyLDL {name}", f"was stopped after {given.cap} CPU seconds"
+        done = {row.key[:2] for row in rows.values() if row.key.method == label}
+        of_method = [fit for fit in failed.values() if fit.method == label]
+        done |= {fit[:2] for fit in of_method if fit.reason == NO_DISTRIBUTION}
+        too_long = {fit.dataset for fit in of_method if fit.reason == stopped}
         jobs = [
             (dataset, threshold)
             for dataset in given.datasets
             for threshold in given.thresholds or protocol.thresholds
-            if (dataset, threshold, f"PyLDL {name}") not in done
+            if dataset not in too_long and (dataset, threshold) not in done
         ]
-        for job, seconds in theirs(python, name, jobs, given.cap) if jobs else ():
-            rows |= {row.key: row for row in measured(name, job, seconds, protocol.metrics)}
+        for job, seconds in theirs(python, name, jobs, given.cap):
+            found = [] if seconds is None else [*measured(name, job, seconds, protocol.metrics)]
+            failed.pop((*job, label), None)
+            if not found:
+                reason = stopped if seconds is None else NO_DISTRIBUTION
+                failed[*job, label] = FailedFit(*job, label, reason)
+            rows |= {row.key: row for row in found}
             write_enhancement(FOLDER, OTHERS_FILE, rows.values(), protocol.metrics)
-            print(f"PyLDL {name} on {job[0]}, {job[1]:g}: {seconds:.2f} CPU seconds", flush=True)
+            write_failed(FOLDER, failed.values())
+            shown = stopped if seconds is None else f"{seconds:.2f} CPU seconds"
+            print(f"{label} on {job[0]}, {job[1]:g}: {shown}", flush=True)
 
 
 if __name__ == "__main__":

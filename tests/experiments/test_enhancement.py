@@ -26,16 +26,20 @@ from lemll.metrics import chebyshev, clark
 from lemll.paper import make_enhancement_report, run_enhancement
 from lemll.paper.enhancement import enhancement_protocol, measure_fitted
 from lemll.paper.enhancement_cells import (
+    FAILED_FILE,
     N_DRAWS,
     ORACLE_GRID,
     ORACLE_SCALE,
     OTHERS_FILE,
     EnhancementKey,
+    FailedFit,
     MeasuredRegime,
     rated_regime,
     read_enhancement,
+    read_failed,
     regimes,
     write_enhancement,
+    write_failed,
 )
 from lemll.paper.enhancement_oracle import GRIDS, best_of_grid, calibrated, published_grid
 from lemll.paper.enhancement_sections import regret_lines
@@ -330,6 +334,31 @@ def test_other_libraries_are_in_the_report_and_do_not_change_ours(folder):
     _others(folder, "KM")
     with pytest.raises(StoreError, match="rows of KM, which the protocol also has"):
         make_enhancement_report(folder)
+
+
+def test_fits_of_other_libraries_without_a_result_are_listed(folder):
+    _others(folder)
+    assert "gave no result" not in make_enhancement_report(folder).summary()
+    late = FailedFit("artificial", 0.5, "PyLDL ML", "was stopped after 9 CPU seconds")
+    early = late._replace(threshold=0.3)
+    other = FailedFit("artificial", 0.3, "PyLDL GLLE", "returned degrees that are not numbers")
+    elsewhere = late._replace(dataset="Movie")
+    write_failed(folder, [late, elsewhere, early, other])
+    assert set(read_failed(folder)) == {late, elsewhere, early, other}
+    lines = make_enhancement_report(folder).summary().splitlines()
+    first = lines.index("- PyLDL GLLE returned degrees that are not numbers: artificial at 0.3")
+    # The protocol does not have the data set Movie.
+    assert lines[first + 1] == (
+        "- PyLDL ML was stopped after 9 CPU seconds: artificial at 0.3, 0.5"
+    )
+    (folder / FAILED_FILE).write_text("dataset,method\n", encoding="utf-8")
+    with pytest.raises(StoreError, match="first line must be dataset,threshold,method,reason, got"):
+        read_failed(folder)
+    (folder / FAILED_FILE).write_text(
+        "dataset,threshold,method,reason\nMovie,low,KM,stopped\n", encoding="utf-8"
+    )
+    with pytest.raises(StoreError, match="could not convert string to float: 'low'"):
+        read_failed(folder)
 
 
 def test_degrees_of_a_softmax_calibrate_as_the_numbers_before_it(monkeypatch):

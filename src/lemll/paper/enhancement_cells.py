@@ -14,6 +14,7 @@ from lemll.metrics import METRICS
 from lemll.paper.prediction_cells import CELLS_FILE
 
 __all__ = [
+    "FAILED_FILE",
     "NO_TRUTH",
     "N_DRAWS",
     "N_RATED",
@@ -22,11 +23,14 @@ __all__ = [
     "OTHERS_FILE",
     "RATED_MEAN",
     "EnhancementKey",
+    "FailedFit",
     "MeasuredRegime",
     "rated_regime",
     "read_enhancement",
+    "read_failed",
     "regimes",
     "write_enhancement",
+    "write_failed",
 ]
 
 N_RATED = (5, 10, 20)
@@ -37,8 +41,8 @@ NO_TRUTH = "no truth"
 ORACLE_SCALE, ORACLE_GRID = "oracle scale (truth)", "oracle grid (truth)"
 # The trivial baseline of rated rows: their mean is the distribution of every other row.
 RATED_MEAN = "Rated mean"
-# Rows of methods of other libraries.
-OTHERS_FILE = "others.csv"
+# Rows of methods of other libraries, and the fits of them that gave no result.
+OTHERS_FILE, FAILED_FILE = "others.csv", "others_failed.csv"
 _FIXED = ("dataset", "threshold", "method", "regime")
 
 
@@ -81,6 +85,27 @@ class MeasuredRegime:
     metrics: dict[str, float]
     seconds: float
     setting: str = ""
+
+
+class FailedFit(NamedTuple):
+    """A fit of another library that gave no result.
+
+    Attributes
+    ----------
+    dataset : str
+        The data set.
+    threshold : float
+        The threshold of its labels.
+    method : str
+        Label of the method.
+    reason : str
+        What happened, to be read after the name of the method.
+    """
+
+    dataset: str
+    threshold: float
+    method: str
+    reason: str
 
 
 def read_enhancement(folder: Path, name: str = CELLS_FILE) -> list[MeasuredRegime]:
@@ -146,3 +171,48 @@ def write_enhancement(
         shown = [f"{row.metrics[metric]:.6f}" for metric in metrics]
         lines.append([*row.key, *shown, f"{row.seconds:.3f}", row.setting])
     write_texts(folder, {name: csv_text(lines)})
+
+
+def read_failed(folder: Path) -> list[FailedFit]:
+    """Read the fits of other libraries that gave no result.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+
+    Returns
+    -------
+    list of FailedFit
+        Empty if there is no such file.
+    """
+    path = folder / FAILED_FILE
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as stream:
+        first, *lines = [*csv.reader(stream)] or [[]]
+        if first != list(FailedFit._fields):
+            raise StoreError(
+                f"{path}: the first line must be {','.join(FailedFit._fields)}, "
+                f"got {','.join(first)[:80]}."
+            )
+        try:
+            return [
+                FailedFit(dataset, float(threshold), method, reason)
+                for dataset, threshold, method, reason in lines
+            ]
+        except ValueError as error:
+            raise StoreError(f"{path}: {error}.") from error
+
+
+def write_failed(folder: Path, fits: Iterable[FailedFit]) -> None:
+    """Write the fits of other libraries that gave no result.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    fits : iterable of FailedFit
+        The fits.
+    """
+    write_texts(folder, {FAILED_FILE: csv_text([list(FailedFit._fields), *sorted(fits)])})

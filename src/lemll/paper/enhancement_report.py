@@ -22,13 +22,15 @@ from lemll.paper.enhancement_cells import (
     ORACLE_GRID,
     OTHERS_FILE,
     RATED_MEAN,
+    FailedFit,
     MeasuredRegime,
     read_enhancement,
+    read_failed,
     regimes,
 )
 from lemll.paper.enhancement_oracle import GRIDS
 from lemll.paper.enhancement_ranks import OURS, average_ranks, mean_ranks, ratios_of, values_of
-from lemll.paper.enhancement_sections import grid_lines, others_lines, regret_lines
+from lemll.paper.enhancement_sections import failed_lines, grid_lines, others_lines, regret_lines
 from lemll.paper.prediction_cells import CELLS_FILE
 
 __all__ = ["DEVELOPED_ON", "EnhancementReport", "make_enhancement_report"]
@@ -55,12 +57,15 @@ class EnhancementReport:
         What was planned and what is done.
     others : tuple of MeasuredRegime
         Rows of methods of other libraries. They take part only in a section of their own.
+    failed : tuple of FailedFit
+        Fits of these methods that gave no result.
     """
 
     rows: tuple[MeasuredRegime, ...]
     metrics: tuple[str, ...]
     settings: str
     others: tuple[MeasuredRegime, ...] = ()
+    failed: tuple[FailedFit, ...] = ()
 
     @property
     def table(self) -> ComparisonTable:
@@ -118,6 +123,8 @@ class EnhancementReport:
         if self.others:
             lines += ["## Beside other libraries", "", _OTHERS_TEXT, ""]
             lines += [*others_lines(self.rows, self.others, self.metrics), ""]
+        if self.failed:
+            lines += [_FAILED_TEXT, "", *failed_lines(self.failed), ""]
         lines += ["## CPU seconds of a fit", "", *self._seconds_lines(), ""]
         return "\n".join(lines)
 
@@ -276,6 +283,10 @@ _OTHERS_TEXT = (
     "data sets and thresholds that the other libraries have, of the methods that have three "
     "quarters of them."
 )
+_FAILED_TEXT = (
+    "Fits of other libraries that gave no result. A method that was stopped was not run at the "
+    "other thresholds of the data set, unless they are done."
+)
 
 
 def make_enhancement_report(folder: Path) -> EnhancementReport:
@@ -340,7 +351,11 @@ def make_enhancement_report(folder: Path) -> EnhancementReport:
         )
 
     shown = ordered(_searched_everywhere(rows, protocol))
-    return EnhancementReport(shown, protocol.metrics, settings, ordered(others))
+    failed = sorted(
+        (fit for fit in read_failed(folder) if fit[:2] in known),
+        key=lambda fit: (fit.method, sets[fit.dataset], fit.threshold),
+    )
+    return EnhancementReport(shown, protocol.metrics, settings, ordered(others), tuple(failed))
 
 
 def _searched_everywhere(

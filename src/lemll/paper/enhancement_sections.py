@@ -10,13 +10,14 @@ from lemll.paper.enhancement_cells import (
     NO_TRUTH,
     ORACLE_GRID,
     ORACLE_SCALE,
+    FailedFit,
     MeasuredRegime,
     rated_regime,
     regimes,
 )
 from lemll.paper.enhancement_ranks import OURS, Place, mean_ranks, values_of
 
-__all__ = ["grid_lines", "others_lines", "regret_lines"]
+__all__ = ["failed_lines", "grid_lines", "others_lines", "regret_lines"]
 
 # The methods of other libraries that lemll also has, under our names. The others have none, so
 # Blend stands beside them.
@@ -154,6 +155,30 @@ def others_lines(
             f"| {theirs:.2f} | {our:.2f} | {' | '.join(ratios)} |"
         )
     return [*lines, "", *_shared_rank_lines(rows, others, metrics)]
+
+
+def failed_lines(fits: Sequence[FailedFit]) -> list[str]:
+    """List the fits of other libraries that gave no result.
+
+    Parameters
+    ----------
+    fits : sequence of FailedFit
+        The fits, in the order of the data sets.
+
+    Returns
+    -------
+    list of str
+        A list in Markdown, one line per method and reason.
+    """
+    found: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for fit in fits:
+        thresholds = found.setdefault((fit.method, fit.reason), {}).setdefault(fit.dataset, [])
+        thresholds.append(f"{fit.threshold:g}")
+    return [
+        f"- {method} {reason}: "
+        + "; ".join(f"{name} at {', '.join(thresholds)}" for name, thresholds in places.items())
+        for (method, reason), places in found.items()
+    ]
 
 
 def _shared_rank_lines(
