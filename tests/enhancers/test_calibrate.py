@@ -199,3 +199,27 @@ def test_the_shape_of_ratings_is_checked_before_their_sums():
         enhancer.calibrate([0], data.D[0])
     with pytest.raises(ValueError, match="must hold whole row numbers, got dtype float64"):
         enhancer.calibrate([0.0], data.D[:1])
+
+
+def test_a_rated_frame_in_another_order_than_the_rows_is_refused(data):
+    X, D, Y = data
+    enhancer = LabelGraphEnhancer().fit(X, Y)
+    rows = [9, 4, 30]
+    rated = pd.DataFrame(D[rows], index=rows)
+    expected = enhancer.calibrate(rows, D[rows]).label_distribution_
+    moved = rated.sort_index()
+    with pytest.raises(ValueError, match=r"as rows in another order, 4, 9, 30; pass rows=dist"):
+        enhancer.calibrate(rows, moved)
+    # The order of the index, other indices and the default one are accepted.
+    for given_rows, frame in (
+        (rows, rated),
+        (moved.index, moved),
+        (rows, rated.set_axis(["a", "b", "c"])),
+        (rows, rated.reset_index(drop=True)),
+        (rows, rated.set_axis([100, 200, 300])),
+    ):
+        found = enhancer.calibrate(given_rows, frame).label_distribution_
+        np.testing.assert_allclose(found, expected)
+    few = [2, 0, 1]
+    found = enhancer.calibrate(few, pd.DataFrame(D[few])).label_distribution_
+    np.testing.assert_allclose(found[few], D[few])

@@ -12,6 +12,7 @@ from lemll.enhancers import (
     LEMLLEnhancer,
     LogicalEnhancer,
     UniformEnhancer,
+    absent_labels,
 )
 from lemll.metrics import chebyshev
 
@@ -121,6 +122,14 @@ def test_a_label_without_relevant_rows_is_named():
     enhancer = LabelGraphEnhancer(scale=0.1)
     with pytest.warns(UserWarning, match=r"no row has the labels y3 \(0\..*leave these labels"):
         enhancer.fit(data.X, Y)
+
+
+def test_absent_labels_are_those_with_a_share_and_without_a_row():
+    unknown = np.nan
+    Y = np.array([[1, 0, 0, unknown, 0], [1, unknown, 0, unknown, 0]])
+    np.testing.assert_array_equal(absent_labels(Y, np.array([0.5, 0.2, 0.1, 0.195, 0.005])), [1, 2])
+    assert len(absent_labels(Y, np.full(5, 0.2))) == 0
+    assert len(absent_labels(np.zeros((2, 3), int), np.array([0.2, 0.3, 0.5]))) == 0
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ from lemll.cli._tables import (
 )
 from lemll.cli.datasets import Missing, Nominal, load_named
 from lemll.datasets import Dataset
-from lemll.enhancers import BaseEnhancer, BlendEnhancer
+from lemll.enhancers import BaseEnhancer, BlendEnhancer, absent_labels
 from lemll.exceptions import LemllError
 from lemll.experiments import csv_text, get_method, list_methods, write_output
 from lemll.tables import LabelledTable, TableEncoder, split_table
@@ -46,7 +46,6 @@ __all__ = ["enhance"]
 
 
 _SHOWN = 5
-_NEGLIGIBLE = 0.01
 # With few rated rows, ratings at wrong rows often have an error that is lower by this share.
 _CLEARLY_LOWER = 0.25
 
@@ -196,13 +195,10 @@ def _without_ratings(method: str, enhancer: BaseEnhancer, dataset: Dataset) -> s
         )
     degrees = enhancer.label_distribution_.mean(axis=0)
     absent = [
-        f"{name} ({degree:.2f})"
-        for name, degree, column in zip(
-            dataset.label_names, degrees, np.asarray(dataset.Y).T, strict=True
-        )
-        if degree >= _NEGLIGIBLE and not (column > 0).any()
+        f"{dataset.label_names[label]} ({degrees[label]:.2f})"
+        for label in absent_labels(np.asarray(dataset.Y), degrees)
     ]
-    if absent and np.ptp(degrees) > 0:
+    if absent:
         text += (
             f" No row has the labels {', '.join(absent)}, but they have these mean degrees; leave "
             "them out, or rate some rows."

@@ -1,6 +1,6 @@
 """Label enhancement: methods that turn logical labels into a label distribution."""
 
-from lemll.enhancers._base import BaseEnhancer
+from lemll.enhancers._base import BaseEnhancer, absent_labels
 from lemll.enhancers._calibrate import choose_scale
 from lemll.enhancers._rated import RatedBlend
 from lemll.enhancers.blend import BlendEnhancer
@@ -49,6 +49,7 @@ __all__ = [
     "MLFEEnhancer",
     "RatedBlend",
     "UniformEnhancer",
+    "absent_labels",
     "choose_scale",
     "normalize",
 ]

@@ -24,6 +24,7 @@ from lemll._types import (
     Estimator,
     Features,
     FloatArray,
+    IndexArray,
     LabelArray,
     MatrixLike,
     RandomState,
@@ -35,7 +36,13 @@ from lemll.enhancers._rated import PRIOR_SCALE, RatedBlend, blend_sources
 from lemll.enhancers._sources import label_sources, own_source
 from lemll.fitting import Normalization, check_normalization, fit_scaling, normalize
 
-__all__ = ["PARTIAL_ENHANCERS", "UNSEEN_EFFECT", "BaseEnhancer", "CalibrationMethod"]
+__all__ = [
+    "PARTIAL_ENHANCERS",
+    "UNSEEN_EFFECT",
+    "BaseEnhancer",
+    "CalibrationMethod",
+    "absent_labels",
+]
 
 CalibrationMethod = Literal["scale", "sources"]
 
@@ -46,6 +53,30 @@ UNSEEN_EFFECT = "have degrees that no data support"
 # A mean degree up to this is not worth a warning.
 _NEGLIGIBLE = 0.01
 _MOST_NAMED = 5
+
+
+def absent_labels(Y: Array, mean_degrees: FloatArray) -> IndexArray:
+    """Return the labels that no row has, but that have a share of the degrees.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n_samples, n_labels)
+        Labels: above 0 where relevant, NaN where unknown.
+    mean_degrees : ndarray of shape (n_labels,)
+        The mean of the label distribution over the rows.
+
+    Returns
+    -------
+    ndarray of int
+        The numbers of the labels with a mean degree above 0.01. None if no label has a relevant
+        row, or if all have equal degrees: then the user expects no difference. A label that is
+        unknown in all rows is not among them.
+    """
+    relevant = (Y > 0).any(axis=0)
+    if not relevant.any() or np.ptp(mean_degrees) == 0:
+        return np.empty(0, dtype=np.intp)
+    observed = ~np.isnan(Y).all(axis=0)
+    return np.flatnonzero(~relevant & observed & (mean_degrees > _NEGLIGIBLE))
 
 
 def _has_model(enhancer: Estimator) -> bool:
@@ -209,13 +240,9 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
 
     def _warn_of_labels_without_relevant_rows(self, Y: Array, weight: FloatArray | None) -> None:
         """Say which labels get a share of the rows although no row has them."""
-        observed = np.ones(Y.shape, dtype=bool) if weight is None else weight > 0
-        relevant = ((Y > 0) & observed).any(axis=0)
         degrees = self.label_distribution_.mean(axis=0)
-        # A label that nobody observed has a warning of its own. If no label has a relevant row, or
-        # all labels have equal degrees, the user expects no difference.
-        named = np.flatnonzero(~relevant & observed.any(axis=0) & (degrees > _NEGLIGIBLE))
-        if len(named) and relevant.any() and np.ptp(degrees) > 0:
+        named = absent_labels(Y if weight is None else np.where(weight > 0, Y, np.nan), degrees)
+        if len(named):
             shown = ", ".join(
                 f"{self.label_names_[j]} ({degrees[j]:.2f})" for j in named[:_MOST_NAMED]
             )

@@ -53,7 +53,8 @@ def check_rated_rows(
     rows : array-like of shape (n_rated,)
         Indices of training rows.
     distributions : array-like of shape (n_rated, n_labels)
-        Known distributions. The columns of a frame must have the names of the labels.
+        Known distributions. The columns of a frame must have the names of the labels. If its
+        index holds the numbers of the rows, they must have the order of `rows`.
     n_samples : int
         Number of training rows.
     label_names : sequence of str
@@ -86,6 +87,7 @@ def check_rated_rows(
     if len(np.unique(index)) < len(index):
         raise ValueError("rows names a row twice; rate every row once.")
     if is_frame(distributions):
+        _check_order(distributions, index)
         distributions = _in_label_order(distributions, label_names)
     shape = np.shape(distributions)
     if shape != (len(index), len(label_names)):
@@ -95,6 +97,20 @@ def check_rated_rows(
         )
     known = check_distribution(distributions, name="distributions")
     return index.astype(np.intp), known
+
+
+def _check_order(frame: Any, index: Array) -> None:
+    """Refuse a frame whose index has the rated rows in another order."""
+    # Only pandas has an index. The numbers from 0 are its default, and say nothing.
+    given = np.asarray(getattr(frame, "index", ()))
+    if given.dtype.kind not in "iu" or np.array_equal(given, np.arange(len(given))):
+        return
+    if sorted(given) == sorted(index) and not np.array_equal(given, index):
+        raise ValueError(
+            "the index of distributions has the same numbers as rows in another order, "
+            f"{', '.join(map(str, given[:5]))}{', ...' if len(given) > 5 else ''}; pass "
+            "rows=distributions.index, or an array if the index does not count."
+        )
 
 
 def _in_label_order(frame: Any, label_names: Sequence[str]) -> Array:
