@@ -2,10 +2,11 @@
 
 PyLDL (python-ldl 0.1.0 on Keras and torch) runs in an environment of its own, made on first use
 below ``benchmarks/output`` or named by ``LEMLL_PYLDL_PYTHON``. Both sides get the same data, one
-thread, and a fresh process; imports are counted on neither side, and only CPU seconds count: of
-each side the least of three runs, of PyLDL one run if it takes more than ten seconds. A run of
-PyLDL is stopped after 300 CPU seconds, which then count as its time. Our enhancers get PyLDL's
-kernel, neighbours and normalisation through their parameters, so that the quality can be compared.
+thread, and a fresh process; imports are counted on neither side, and only CPU seconds count. The
+least of three runs counts on each side. A run of PyLDL that takes more than ten seconds is not
+repeated. A run of PyLDL is stopped after 300 CPU seconds, which then count as its time. Our
+enhancers get PyLDL's kernel, neighbours and normalisation through their parameters, so that the
+quality can be compared.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ measures the degrees that it returns: with ``normalization="sum"`` the scale is 
 they come from a softmax, as they do in PyLDL, this is the same as a scale before the softmax. What
 is in the file is not run again. A fit that takes more CPU seconds than the cap is stopped, and so
 are the fits of the same method on the rest of this data set. These, and fits whose degrees are not
-a distribution, are listed in ``others_failed.csv``; the first are run again with another cap.
+finite, are listed in ``others_failed.csv``. Stopped fits are run again if the cap differs.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import warnings
 from collections.abc import Iterator, Sequence
@@ -44,7 +45,7 @@ FOLDER = Path(__file__).parents[1] / "results" / "enhancement"
 METHODS = ("FCM", "KM", "LP", "ML", "GLLE", "LEVI", "LIBLE", "ConLE")
 SMALL = ("SJAFFE", "Yeast_spoem", "Natural_Scene", "SBU_3DFE", "Yeast_alpha")
 CAP = 120
-NO_DISTRIBUTION = "returned degrees that are not a distribution"
+NO_DISTRIBUTION = "returned degrees that are negative or not finite"
 Job = tuple[str, float]
 
 # The import costs more than most fits, so one process does all fits of a method. It prints one
@@ -132,8 +133,8 @@ def _one_process(
             if line.startswith('["'):
                 out, cpu = json.loads(line)
                 yield by_out[out], cpu
-    if process.returncode > 0:
-        raise RuntimeError(f"PyLDL {name} failed: {last}")
+    if process.returncode not in (0, -signal.SIGXCPU):
+        raise RuntimeError(f"PyLDL {name} ended with {process.returncode}: {last}")
 
 
 def _out(name: str, dataset: str, threshold: float) -> Path:

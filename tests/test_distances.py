@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, pdist
 
-from lemll.fitting import squared_distances, upper_distances
+from lemll.fitting import mean_distance, squared_distances, upper_distances
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
@@ -25,6 +25,19 @@ def test_blocks_hold_the_distances_to_all_later_rows(form, block_rows):
             block, expected[start : start + block_rows, start:], rtol=1e-9, atol=1e-10
         )
         assert (block >= 0).all()
+        assert (np.diag(block) == 0).all()
+    assert mean_distance(blocks) == pytest.approx(pdist(X).mean(), rel=1e-9)
+
+
+def test_blocks_can_be_parts_of_a_square():
+    X = np.random.RandomState(0).randn(10, 3)
+    out = np.full((10, 10), -1.0)
+    upper_distances(X, 4, out=out)
+    expected = cdist(X, X, "sqeuclidean")
+    below = np.zeros((10, 10), dtype=bool)
+    below[4:, :4] = below[8:, :8] = True
+    np.testing.assert_allclose(out[~below], expected[~below], atol=1e-12)
+    assert (out[below] == -1).all()
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +18,9 @@ from lemll.enhancers import BlendEnhancer, LEMLLEnhancer
 from lemll.exceptions import LemllError
 
 NAMES = ["sky", "sea", "sand"]
+
+# The package has a function of the same name.
+enhance_command = importlib.import_module("lemll.cli.enhance")
 
 
 @pytest.fixture
@@ -110,6 +115,26 @@ def test_rated_rows_fix_the_scale(file, tmp_path):
     )  # fmt: skip
     assert "scale 3 from 10 rated rows" in output
     np.testing.assert_allclose(read(out)[1][:, 1:], known, atol=1e-3)
+
+
+@pytest.mark.parametrize(("high", "wide"), [(37.3, True), (10.0, False)])
+def test_a_scale_that_the_ratings_hardly_fix_is_told(high, wide):
+    enhancer = SimpleNamespace(blend_=None, scale_=5.0, scale_interval_=(1.27, high))
+    text = enhance_command._found(enhancer, 10)
+    assert f"scale 5 from 10 rated rows (95 % interval 1.27 to {high:g})" in text
+    assert ("The interval is wide: one scale hardly fits the ratings" in text) == wide
+
+
+def test_ratings_may_have_percent_signs_and_accents_of_other_programs(tmp_path):
+    composed, apart = "\u00e9t\u00e9", "e\u0301te\u0301"
+    (tmp_path / "d.csv").write_text(
+        f"a,{composed},sea\n" + "1.5,1,0\n2.5,0,1\n" * 5, encoding="utf-8"
+    )
+    (tmp_path / "r.csv").write_text(f"row,{apart},sea\n0,70%,30 %\n1,20%,80%\n", encoding="utf-8")
+    out = tmp_path / "o.csv"
+    labels = f"{composed},sea"
+    run("enhance", tmp_path / "d.csv", "--labels", labels, "--rated", tmp_path / "r.csv", "-o", out)
+    np.testing.assert_allclose(read(out)[1][:2, 1:], [[0.7, 0.3], [0.2, 0.8]])
 
 
 def test_rows_can_be_rated_by_answering(file, tmp_path):
@@ -290,7 +315,7 @@ def test_typed_ratings_are_kept_and_continued(file, tmp_path):
     out, kept = tmp_path / "d.csv", tmp_path / "d_ratings.csv"
     common = ["enhance", file[0], "--labels", ",".join(NAMES), "-o", out]
     output = run(*common, "--rate", 2, answers="5 3 2\n1 1 2\n")
-    assert f"wrote {kept}: the 2 rated rows; pass --rated {kept} to use them again" in output
+    assert f"wrote {kept}: 2 rated rows; pass --rated {kept} to use the ratings again" in output
     header, first = read(kept)
     assert header == ["row", *NAMES]
     np.testing.assert_allclose(first[:, 1:], [[0.5, 0.3, 0.2], [0.25, 0.25, 0.5]])

@@ -208,7 +208,7 @@ def test_a_rated_frame_in_another_order_than_the_rows_is_refused(data):
     rated = pd.DataFrame(D[rows], index=rows)
     expected = enhancer.calibrate(rows, D[rows]).label_distribution_
     moved = rated.sort_index()
-    with pytest.raises(ValueError, match=r"as rows in another order, 4, 9, 30; pass rows=dist"):
+    with pytest.raises(ValueError, match="has 4 at the place of row 9, which is 9; pass rows=X"):
         enhancer.calibrate(rows, moved)
     # The order of the index, other indices and the default one are accepted.
     for given_rows, frame in (
@@ -223,3 +223,45 @@ def test_a_rated_frame_in_another_order_than_the_rows_is_refused(data):
     few = [2, 0, 1]
     found = enhancer.calibrate(few, pd.DataFrame(D[few])).label_distribution_
     np.testing.assert_allclose(found[few], D[few])
+
+
+@pytest.mark.parametrize("of", ["X", "y"])
+def test_rated_rows_may_be_named_by_the_index(data, of):
+    X, D, Y = data
+    names = [f"photo {i}" for i in range(len(X))]
+    given = {"X": X, "y": Y} | {of: pd.DataFrame({"X": X, "y": Y}[of], index=names)}
+    given[of].columns = given[of].columns.astype(str)
+    rows = [9, 4, 30]
+    expected = LabelGraphEnhancer().fit(X, Y).calibrate(rows, D[rows]).label_distribution_
+    enhancer = LabelGraphEnhancer().fit(**given)
+    rated = pd.DataFrame(D[rows], index=[names[row] for row in rows])
+    for given_rows, frame in ((rated.index, rated), (rows, rated), (list(rated.index), D[rows])):
+        found = enhancer.calibrate(given_rows, frame).label_distribution_
+        np.testing.assert_allclose(found, expected)
+    with pytest.raises(
+        ValueError, match="has 'photo 30' at the place of row 9, which is 'photo 9'"
+    ):
+        enhancer.calibrate(rows, rated.sort_index())
+    with pytest.raises(ValueError, match="the index of the training rows has no row 'photo 999'"):
+        enhancer.calibrate(["photo 999"], D[:1])
+    with pytest.raises(ValueError, match="got dtype .*; turn a mask .* X.index.get_indexer"):
+        enhancer.fit(X, Y).calibrate(["photo 9"], D[:1])
+
+
+def test_whole_numbers_are_numbers_of_rows_whatever_the_index_is(data):
+    X, D, Y = data
+    order = np.random.RandomState(0).permutation(len(X))
+    frame = pd.DataFrame(X[order], index=order).rename(columns=str)
+    enhancer = LabelGraphEnhancer().fit(frame, Y[order])
+    rated = pd.DataFrame(D[order], index=order).iloc[[3, 8, 50]]
+    # The index is taken for numbers of rows, so the frame names other rows.
+    with pytest.raises(ValueError, match="pass rows=X.index.get_indexer"):
+        enhancer.calibrate(rated.index, rated)
+    found = enhancer.calibrate(frame.index.get_indexer(rated.index), rated).label_distribution_
+    np.testing.assert_allclose(found[[3, 8, 50]], rated)
+    twice = frame.set_axis(["a", "a", *map(str, order[2:])])
+    enhancer.fit(twice, Y[order])
+    with pytest.raises(
+        ValueError, match="the index of the training rows has more than one row 'a'"
+    ):
+        enhancer.calibrate(["a"], rated.iloc[:1].to_numpy())

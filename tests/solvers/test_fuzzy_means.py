@@ -64,16 +64,49 @@ def test_a_point_with_a_higher_objective_is_not_used():
     X = np.random.RandomState(2).uniform(size=(60, 3))
     X -= X.mean(axis=0)
     for seed in range(3):
-        values = [
-            solve_fuzzy_means(
-                X, _start(60, 5, seed), fuzzifier=1.5, tol=1e-300, max_iter=n_steps
-            ).objective
+        runs = [
+            solve_fuzzy_means(X, _start(60, 5, seed), fuzzifier=1.5, tol=1e-300, max_iter=n_steps)
             for n_steps in range(1, 80)
         ]
-        # A higher point can only be the last of its run: one more step goes back.
-        before, point, after = np.array([values[:-2], values[1:-1], values[2:]])
-        assert (np.minimum(point, after) <= before * (1 + 1e-11)).all()
-        assert (point > before).any()
+        values = np.array([run.objective for run in runs])
+        assert (np.diff(values) <= 1e-11 * values[1:]).all()
+        for run in runs:
+            assert _objective(X, run.memberships, 1.5) <= run.objective * (1 + 1e-9)
+            np.testing.assert_allclose(run.memberships.sum(axis=1), 1)
+
+
+def test_large_steps_have_no_momentum():
+    # From this start, momentum in the first steps leads to a minimum that is higher by half.
+    rng = np.random.RandomState(386)
+    X = rng.randn(30, 2) + 6 * rng.randint(0, 3, size=30)[:, None]
+    X -= X.mean(axis=0)
+    start = rng.uniform(size=(30, 4))
+    start /= start.sum(axis=1, keepdims=True)
+    plain, _ = _plain(X, start, 1.2)
+    found = solve_fuzzy_means(X, start, fuzzifier=1.2)
+    np.testing.assert_allclose(found.memberships, plain, atol=1e-4)
+
+
+def test_it_stops_by_the_largest_change():
+    X = np.random.RandomState(0).uniform(size=(120, 6))
+    X -= X.mean(axis=0)
+    found = solve_fuzzy_means(X, _start(120, 8), fuzzifier=1.5, tol=1e-6)
+    again, _ = _plain(X, found.memberships, 1.5, tol=0.0, max_iter=1)
+    assert np.abs(again - found.memberships).max() < 1e-6
+    assert found.change < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_iter": 0}, "max_iter"),
+        ({"tol": -1.0}, "tol"),
+        ({"fuzzifier": 1.0}, "fuzzifier must be finite and > 1"),
+    ],
+)
+def test_refusals(options, message):
+    with pytest.raises(ValueError, match=message):
+        solve_fuzzy_means(np.eye(3), _start(3, 2), **options)
 
 
 def test_a_given_tolerance_of_the_objective_takes_the_plain_steps():

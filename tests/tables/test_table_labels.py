@@ -43,6 +43,23 @@ def test_empty_cells_of_tags_are_not_guessed():
     unknown = tags(["sea;sky", ""], untagged="unknown").Y
     assert np.isnan(unknown[1]).all()
     assert tags(['["sea"]', "[]"]).Y.tolist() == [[1], [0]]
+    # Separators alone are an empty cell.
+    with pytest.raises(LemllError, match="row 2 has an empty cell"):
+        tags(["sea;sky", " ; "])
+    assert np.isnan(tags(["sea;sky", ";"], untagged="unknown").Y[1]).all()
+
+
+def test_an_accent_may_be_one_sign_or_two():
+    assert tags(["\u00e9t\u00e9", "e\u0301te\u0301;sea"]).Y.tolist() == [[0, 1], [1, 1]]
+
+
+def test_tags_that_differ_only_in_case_are_named():
+    with pytest.warns(UserWarning, match="the tags Sea and sea differ only in case and count as"):
+        found = tags(["sea;sky", "Sea"])
+    assert found.label_names == ("Sea", "sea", "sky")
+    many = [letter for name in "abcde" for letter in (name, name.upper())]
+    with pytest.warns(UserWarning, match="the tags A and a, B and b, C and c, and 2 more differ"):
+        tags([";".join(many), "a"])
 
 
 @pytest.mark.parametrize("sign", ["|", ",", "/"])

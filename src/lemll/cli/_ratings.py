@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -66,8 +67,14 @@ def read_ratings(
     table = read_table(path, keep=[rows.title], decimal="," if text else None)
     given = list(table.frame.columns)
     key = rows.title if rows.title in given else "row"
+    # Programs write a letter with an accent as one sign or as two.
+    composed = {unicodedata.normalize("NFC", str(name)): name for name in given}
     # lemll writes a label name that looks like a formula with an apostrophe before it.
-    columns = {name: name if name in given else str(safe_cell(name)) for name in label_names}
+    columns = {
+        name: name if name in given else composed.get(
+            unicodedata.normalize("NFC", name), str(safe_cell(name)))
+        for name in label_names
+    }  # fmt: skip
     absent = [name for name in columns.values() if name not in given]
     if key not in given or absent:
         ids = f"the ids in {rows.title!r} or " if rows.are_ids else ""
@@ -127,7 +134,7 @@ def _degree(cell: MatrixLike, where: str, column: str) -> float:
             f"{where}: column {column!r} is empty; write 0 if this label does not matter there"
         )
     try:
-        degree = float(str(cell).strip().replace(",", "."))
+        degree = float(str(cell).strip().removesuffix("%").replace(",", "."))
     except ValueError:
         degree = np.nan
     if not 0 <= degree < _LARGEST_DEGREE:
@@ -179,9 +186,10 @@ def ask_ratings(
     dict of int to ndarray
         The degrees of each rated row. They sum to 1.
     """
+    counted = "" if rows.are_ids else " Rows are counted from 0; to see their ids, pass --id COL."
     console.print(
         f"Type the degrees of {', '.join(label_names)}, separated by blanks; their sum may be any "
-        "number, as 1 or 100. An empty line skips the row; Ctrl-C ends the questions.",
+        f"number, as 1 or 100. An empty line skips the row; Ctrl-C ends the questions.{counted}",
         markup=False,
         soft_wrap=True,
     )
@@ -215,6 +223,6 @@ def _answered(answer: str, where: str, label_names: Sequence[str]) -> list[float
     if len(texts) != len(label_names):
         raise LemllError(
             f"{where}: expected {len(label_names)} numbers, got {len(texts)}; give one for each of "
-            f"{', '.join(label_names)}"
+            f"{', '.join(label_names)}, separated by blanks"
         )
     return [_degree(text, where, name) for text, name in zip(texts, label_names, strict=True)]

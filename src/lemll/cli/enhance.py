@@ -48,6 +48,8 @@ __all__ = ["enhance"]
 _SHOWN = 5
 # With few rated rows, ratings at wrong rows often have an error that is lower by this share.
 _CLEARLY_LOWER = 0.25
+# A larger ratio of the ends of the interval of a scale is worth a sentence.
+_WIDE = 8
 
 
 def enhance(
@@ -93,8 +95,8 @@ def enhance(
 ) -> None:
     """Recover how much each label matters in each row.
 
-    The default method, Blend, was the best in our comparison if some rows are rated, and better
-    than equal degrees if none is. Other methods have the settings of their papers.
+    The default method, Blend, was the best in our comparison if some rows are rated. If none is, it
+    was better than equal degrees of all labels. Other methods have the settings of their papers.
 
     Examples: lemll enhance photos.csv --tags tags --id file --rate 10; lemll enhance emotions
     """
@@ -171,7 +173,7 @@ def _keep_ratings(
     named = rows._replace(names=[rows.names[row] for row in ratings])
     write_output(path, csv_text(_lines(named, label_names, np.array(list(ratings.values())))))
     console.print(
-        f"wrote {path}: the {len(ratings)} rated rows; pass --rated {path} to use them again",
+        f"wrote {path}: {_rows(len(ratings))}; pass --rated {path} to use the ratings again",
         markup=False,
         soft_wrap=True,
     )
@@ -206,16 +208,25 @@ def _without_ratings(method: str, enhancer: BaseEnhancer, dataset: Dataset) -> s
     return f"{text} Rate a few rows (--rate 10, or --rated FILE) to fix how steep the degrees are."
 
 
+def _rows(n_rated: int) -> str:
+    return "1 rated row" if n_rated == 1 else f"{n_rated} rated rows"
+
+
 def _found(enhancer: BaseEnhancer, n_rated: int) -> str:
     """Say what rated rows decided, and how sure it is."""
     blend = enhancer.blend_
-    source = "1 rated row" if n_rated == 1 else f"{n_rated} rated rows"
+    source = _rows(n_rated)
     if blend is None:
-        sure = "one row gives no interval"
-        if enhancer.scale_interval_ is not None:
-            low, high = enhancer.scale_interval_
-            sure = f"95 % interval {low:.3g} to {high:.3g}"
-        return f"scale {enhancer.scale_:.3g} from {source} ({sure})"
+        if enhancer.scale_interval_ is None:
+            return f"scale {enhancer.scale_:.3g} from {source} (one row gives no interval)"
+        low, high = enhancer.scale_interval_
+        text = f"scale {enhancer.scale_:.3g} from {source} (95 % interval {low:.3g} to {high:.3g})"
+        if high > _WIDE * low:
+            text += (
+                ". The interval is wide: one scale hardly fits the ratings, and small degrees may "
+                "vanish; --method Blend, the default, weighs more than a scale"
+            )
+        return text
     weights = ", ".join(
         f"{name} {weight:.2f}"
         for name, weight in sorted(blend.weights.items(), key=lambda item: -abs(item[1]))

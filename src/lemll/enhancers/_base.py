@@ -17,6 +17,7 @@ from lemll._labels import (
     check_same_rows,
     code_labels,
     partial_labels_error,
+    row_index,
     weigh_cells,
 )
 from lemll._types import (
@@ -55,12 +56,12 @@ _NEGLIGIBLE = 0.01
 _MOST_NAMED = 5
 
 
-def absent_labels(Y: Array, mean_degrees: FloatArray) -> IndexArray:
+def absent_labels(Y: MatrixLike, mean_degrees: FloatArray) -> IndexArray:
     """Return the labels that no row has, but that have a share of the degrees.
 
     Parameters
     ----------
-    Y : ndarray of shape (n_samples, n_labels)
+    Y : array-like of shape (n_samples, n_labels)
         Labels: above 0 where relevant, NaN where unknown.
     mean_degrees : ndarray of shape (n_labels,)
         The mean of the label distribution over the rows.
@@ -68,10 +69,11 @@ def absent_labels(Y: Array, mean_degrees: FloatArray) -> IndexArray:
     Returns
     -------
     ndarray of int
-        The numbers of the labels with a mean degree above 0.01. None if no label has a relevant
-        row, or if all have equal degrees: then the user expects no difference. A label that is
-        unknown in all rows is not among them.
+        The numbers of the labels with a mean degree above 0.01. Empty if no label has a relevant
+        row, or if all have equal degrees, because then the degrees say nothing about single labels.
+        A label that is unknown in all rows is not among them.
     """
+    Y = np.asarray(Y, dtype=np.float64)
     relevant = (Y > 0).any(axis=0)
     if not relevant.any() or np.ptp(mean_degrees) == 0:
         return np.empty(0, dtype=np.intp)
@@ -112,6 +114,8 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
     signed_labels: bool | None = None
     # Whether the method looks at the features. If not, `fit` accepts None in their place.
     needs_features: bool = True
+    # The index of the training rows, if they were a frame.
+    _row_names: Array | None = None
     # What `calibrate` does by default.
     _calibration: CalibrationMethod = "scale"
 
@@ -187,6 +191,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
             The fitted enhancer, with `numerical_labels_`, `label_distribution_`, `scale_` and
             `label_names_`.
         """
+        index = row_index(X) if row_index(X) is not None else row_index(y)
         X = self._validated_rows(X, y, label_weight)
         if y is None:
             raise ValueError(
@@ -195,6 +200,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         Y, coding = code_labels(y, one_per_class=True, unobserved=True, label_weight=label_weight)
         check_consistent_length(X, Y)
         Y, weight = weigh_cells(Y, label_weight, coding, effect=UNSEEN_EFFECT)
+        self._row_names = None if index is None else np.asarray(index)
         return self._enhance(X, Y, weight, coding)
 
     def _validated_rows(self, X: MatrixLike, y: MatrixLike, label_weight: MatrixLike) -> Features:
@@ -351,10 +357,12 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         rows : array-like of shape (n_rated,), int
-            Indices of the rated training rows, without duplicates.
+            Numbers of the rated training rows, from 0, without duplicates. Or their names in the
+            index of the frame that was given to `fit`, if these are not whole numbers.
         distributions : array-like of shape (n_rated, n_labels)
             Their true label distributions: non-negative, each row sums to one. The columns of a
-            frame are found by their names.
+            frame are found by their names. If its index has names of training rows, they must have
+            the order of `rows`; an index 0, 1, 2, ... is not compared, because it is the default.
         method : {"auto", "scale", "sources"}, default="auto"
             "auto" is "sources" for `BlendEnhancer` and "scale" for the others.
         n_bootstrap : int, default=200
@@ -376,7 +384,11 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
             raise ValueError(f"method={method!r} must be 'auto', 'scale' or 'sources'.")
         chosen = self._calibration if method == "auto" else method
         index, known = check_rated_rows(
-            rows, distributions, len(self.numerical_labels_), list(self.label_names_)
+            rows,
+            distributions,
+            len(self.numerical_labels_),
+            list(self.label_names_),
+            self._row_names,
         )
         blend = None
         if chosen == "sources":

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from sklearn.utils import check_random_state
 
-from lemll._labels import column_names, is_frame
+from lemll._labels import column_names, is_frame, row_index
 from lemll._types import Array, Features, FloatArray, IndexArray, RandomState
 from lemll._validation import check_distribution, check_whole
 from lemll._warnings import warn_caller
@@ -44,26 +44,32 @@ class ChosenScale(NamedTuple):
 
 
 def check_rated_rows(
-    rows: Features, distributions: Any, n_samples: int, label_names: Sequence[str]
+    rows: Features,
+    distributions: Any,
+    n_samples: int,
+    label_names: Sequence[str],
+    row_names: Array | None = None,
 ) -> tuple[IndexArray, FloatArray]:
     """Return the rated rows and their distributions as arrays, or raise a ValueError.
 
     Parameters
     ----------
     rows : array-like of shape (n_rated,)
-        Indices of training rows.
+        Numbers of training rows, or their names if these are not whole numbers.
     distributions : array-like of shape (n_rated, n_labels)
-        Known distributions. The columns of a frame must have the names of the labels. If its
-        index holds the numbers of the rows, they must have the order of `rows`.
+        Known distributions. The columns of a frame must have the names of the labels. An index that
+        holds names of training rows must have the order of `rows`.
     n_samples : int
         Number of training rows.
     label_names : sequence of str
         The names of the labels.
+    row_names : ndarray of shape (n_samples,), optional
+        The index of the training rows. By default they have only numbers.
 
     Returns
     -------
     index : ndarray of shape (n_rated,)
-        The rows.
+        The numbers of the rows.
     known : ndarray of shape (n_rated, n_labels)
         Their distributions.
     """
@@ -73,10 +79,13 @@ def check_rated_rows(
             f"rows must list at least one training row, got shape {index.shape}; "
             "rate a handful of rows, ten say."
         )
+    if row_names is not None and index.dtype.kind in "OUSM":
+        index = _numbers_of(index, row_names)
     if index.dtype.kind not in "iu":
         raise ValueError(
             f"rows must hold whole row numbers, got dtype {index.dtype}; turn a mask into numbers "
-            "with numpy.flatnonzero, and other numbers into int."
+            "with numpy.flatnonzero, other numbers into int, and names of rows into numbers with "
+            "X.index.get_indexer."
         )
     wrong = (index < 0) | (index >= n_samples)
     if wrong.any():
@@ -87,7 +96,7 @@ def check_rated_rows(
     if len(np.unique(index)) < len(index):
         raise ValueError("rows names a row twice; rate every row once.")
     if is_frame(distributions):
-        _check_order(distributions, index)
+        _check_order(distributions, index, row_names)
         distributions = _in_label_order(distributions, label_names)
     shape = np.shape(distributions)
     if shape != (len(index), len(label_names)):
@@ -99,17 +108,38 @@ def check_rated_rows(
     return index.astype(np.intp), known
 
 
-def _check_order(frame: Any, index: Array) -> None:
-    """Refuse a frame whose index has the rated rows in another order."""
-    # Only pandas has an index. The numbers from 0 are its default, and say nothing.
-    given = np.asarray(getattr(frame, "index", ()))
-    if given.dtype.kind not in "iu" or np.array_equal(given, np.arange(len(given))):
+def _numbers_of(names: Array, row_names: Array) -> Array:
+    """Return the numbers of rows that are given by the names of the index."""
+    places: dict[object, int] = {}
+    repeated = set()
+    for number, name in enumerate(row_names.tolist()):
+        if places.setdefault(name, number) != number:
+            repeated.add(name)
+    for name in names.tolist():
+        if name not in places or name in repeated:
+            problem = "has no row" if name not in places else "has more than one row"
+            raise ValueError(
+                f"the index of the training rows {problem} {name!r}; give numbers of rows, counted "
+                "from 0, or names that occur once in the index of X."
+            )
+    return np.array([places[name] for name in names.tolist()], dtype=np.intp)
+
+
+def _check_order(frame: Any, index: IndexArray, row_names: Array | None) -> None:
+    """Refuse a frame of ratings whose index names other rows than `index` does."""
+    given = [] if row_index(frame) is None else np.asarray(row_index(frame)).tolist()
+    # The numbers from 0 are the default of pandas, and say nothing.
+    if len(given) != len(index) or given == list(range(len(given))):
         return
-    if sorted(given) == sorted(index) and not np.array_equal(given, index):
+    expected = (index if row_names is None else row_names[index]).tolist()
+    names = expected if row_names is None else row_names.tolist()
+    if given != expected and set(names).issuperset(given):
+        place = next(i for i, name in enumerate(given) if name != expected[i])
         raise ValueError(
-            "the index of distributions has the same numbers as rows in another order, "
-            f"{', '.join(map(str, given[:5]))}{', ...' if len(given) > 5 else ''}; pass "
-            "rows=distributions.index, or an array if the index does not count."
+            "the index of distributions must name the rated rows in the order of rows, but it has "
+            f"{given[place]!r} at the place of row {index[place]}, which is {expected[place]!r}; "
+            "pass rows=X.index.get_indexer(distributions.index), or distributions.to_numpy() if "
+            "the index does not count."
         )
 
 
@@ -166,7 +196,8 @@ def choose_scale(
         raise ValueError(
             "the scale changes nothing in the rated rows: their numerical labels are equal, or "
             "only one of them is above 0 and the rows are divided by their sums; rate other rows, "
-            'or choose normalization="sigmoid" or "softmax".'
+            'choose normalization="sigmoid" or "softmax", or weigh several sources, by '
+            'calibrate(..., method="sources") or BlendEnhancer (lemll enhance --method Blend).'
         )
     rng = check_random_state(random_state)
     # A bootstrap sample only changes how often each row counts. So draw the counts, and one matrix

@@ -160,7 +160,7 @@ class FCMEnhancer(BaseEnhancer):
         """Return the memberships at which fuzzy c-means stops."""
         n_clusters = check_whole("n_clusters", self.n_clusters, least=1)
         check_memory(
-            64 * X.shape[0] * n_clusters,
+            80 * X.shape[0] * n_clusters,
             f"{n_clusters} clusters of {X.shape[0]} rows",
             "lower n_clusters, or enhance fewer rows at a time",
         )

@@ -9,17 +9,20 @@ import numpy as np
 
 from lemll._sparse import dense, squared_lengths
 from lemll._types import Features, FloatArray
-from lemll._validation import is_sparse
+from lemll._validation import check_number, check_whole, is_sparse
+from lemll.solvers.interface import check_stopping
 
 __all__ = ["FuzzyMeans", "solve_fuzzy_means"]
 
 # A larger rise of the objective, relative to it, is not a rounding error.
 _ROUNDING = 1e-12
+# Momentum in earlier, larger steps often leads to another local minimum, and not to a better one.
+_NEAR = 0.1
 
 
 @dataclass(frozen=True)
 class FuzzyMeans:
-    """A local minimum of fuzzy c-means.
+    """The memberships at which fuzzy c-means stopped.
 
     Attributes
     ----------
@@ -28,7 +31,7 @@ class FuzzyMeans:
     objective : float
         The objective before the last step; that of the result is not larger.
     change : float
-        By how much the last step changed a membership, at most.
+        The largest change of a membership in the last step.
     n_iter : int
         Number of steps.
     """
@@ -56,10 +59,11 @@ def solve_fuzzy_means(
     .. math:: \sum_{ik} m_{ik}^\beta \|x_i - c_k\|^2 .
 
     A step computes the best centres for the memberships, and then the best memberships for these
-    centres. Steps become short long before the minimum. So each step starts at a point beyond the
-    last memberships, in the direction of the last change (the momentum of Nesterov). If the
-    objective of this point is higher than that of the point before, the point is not used, and the
-    momentum begins again at zero.
+    centres. Near a minimum such steps become short and many. So, after the first step that changes
+    all memberships by less than 0.1, each step starts at a point beyond the last memberships, in
+    the direction of the last change (the momentum of Nesterov). If the objective of this point is
+    higher than that of the point before, the point is not used, and the momentum begins again at
+    zero.
 
     Parameters
     ----------
@@ -93,10 +97,12 @@ def solve_fuzzy_means(
            [1., 0.],
            [0., 1.]])
     """
+    check_stopping(tol=tol, max_iter=check_whole("max_iter", max_iter, least=1))
+    check_number("fuzzifier", fuzzifier, above=1)
     squared_distances = _distances_to_means(X)
     # The point of the present step, the memberships after the last one, and their momentum.
     point, last, momentum = memberships, memberships, 1.0
-    objective, n_iter = np.inf, 0
+    objective, change, n_iter, near = np.inf, np.inf, 0, False
     while True:
         n_iter += 1
         weights = point**fuzzifier
@@ -104,7 +110,9 @@ def solve_fuzzy_means(
         total = weights.sum(axis=0)
         squared = squared_distances(weights / np.where(total > 0, total, 1))
         value = float(np.vdot(weights, squared))
-        if momentum > 1 and value > objective * (1 + _ROUNDING) and n_iter < max_iter:
+        if momentum > 1 and value > objective * (1 + _ROUNDING):
+            if n_iter == max_iter:
+                return FuzzyMeans(last, objective, change, n_iter)
             point, momentum = last, 1.0
             continue
         found = _memberships(squared, fuzzifier)
@@ -113,7 +121,8 @@ def solve_fuzzy_means(
         objective = value
         if enough or n_iter == max_iter:
             return FuzzyMeans(found, objective, change, n_iter)
-        if objective_tol is None:
+        near = near or change < _NEAR
+        if near and objective_tol is None:
             following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
             point = _simplex(found + (momentum - 1) / following * (found - last))
             momentum = following

@@ -6,6 +6,7 @@ import ast
 import difflib
 import json
 import math
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
@@ -14,6 +15,7 @@ import numpy as np
 
 from lemll._formulas import without_guard
 from lemll._types import FloatArray, MatrixLike, Settings, SettingsView
+from lemll._warnings import warn_caller
 from lemll.exceptions import LemllError
 from lemll.tables.files import Frame, Table
 
@@ -196,12 +198,28 @@ def read_truth(table: Table, spec: LabelSpec) -> tuple[FloatArray, tuple[str, ..
     names = tuple(sorted({tag for row in rows if row is not None for tag in row}))
     if not names:
         raise LemllError(f"{table.source}: column {spec.tags!r} holds no tag at all")
+    _warn_of_case(table, names)
     if len(names) > max(20, len(rows)):
         raise LemllError(
             f"{table.source}: column {spec.tags!r} holds {len(names)} different tags in "
             f"{len(rows)} rows, for example {names[0][:40]!r}; check --tags and --sep"
         )
     return _as_matrix(rows, names), names
+
+
+def _warn_of_case(table: Table, names: Sequence[str]) -> None:
+    """Say which tags differ only in case: they are different labels, probably by mistake."""
+    folded: dict[str, list[str]] = {}
+    for name in names:
+        folded.setdefault(name.casefold(), []).append(name)
+    alike = [" and ".join(same) for same in folded.values() if len(same) > 1]
+    if alike:
+        more = f", and {len(alike) - 3} more" if len(alike) > 3 else ""
+        warn_caller(
+            f"{table.source}: the tags {', '.join(alike[:3])}{more} differ only in case and count "
+            "as different labels; mend the file if they are the same.",
+            UserWarning,
+        )
 
 
 def truth_of(
@@ -277,7 +295,10 @@ def _cell_tags(
     else:
         # A table of corrected tags that lemll wrote is read as the table that it came from.
         parts = without_guard(str(cell)).split(sep or ";")
-    return sorted({part.strip() for part in parts} - {""})
+        if not "".join(parts).strip():
+            return None
+    # Programs write a letter with an accent as one sign or as two.
+    return sorted({unicodedata.normalize("NFC", part.strip()) for part in parts} - {""})
 
 
 def _parse_list(table: Table, name: str, number: int, text: str) -> list[str]:
