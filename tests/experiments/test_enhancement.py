@@ -357,7 +357,7 @@ def test_fits_of_other_libraries_without_a_result_are_listed(folder):
     (folder / FAILED_FILE).write_text(
         "dataset,threshold,method,reason\nMovie,low,KM,stopped\n", encoding="utf-8"
     )
-    with pytest.raises(StoreError, match="could not convert string to float: 'low'"):
+    with pytest.raises(StoreError, match="line 2: could not convert string to float: 'low'"):
         read_failed(folder)
 
 

@@ -196,13 +196,14 @@ def read_failed(folder: Path) -> list[FailedFit]:
                 f"{path}: the first line must be {','.join(FailedFit._fields)}, "
                 f"got {','.join(first)[:80]}."
             )
+    found = []
+    for number, line in enumerate(lines, start=2):
         try:
-            return [
-                FailedFit(dataset, float(threshold), method, reason)
-                for dataset, threshold, method, reason in lines
-            ]
+            dataset, threshold, method, reason = line
+            found.append(FailedFit(dataset, float(threshold), method, reason))
         except ValueError as error:
-            raise StoreError(f"{path}: {error}.") from error
+            raise StoreError(f"{path}, line {number}: {error}.") from error
+    return found
 
 
 def write_failed(folder: Path, fits: Iterable[FailedFit]) -> None:
