@@ -336,6 +336,22 @@ def test_other_libraries_are_in_the_report_and_do_not_change_ours(folder):
         make_enhancement_report(folder)
 
 
+def test_methods_of_other_libraries_can_be_the_best(folder):
+    _others(folder)
+    lines = make_enhancement_report(folder).summary().splitlines()
+    (found,) = [line for line in lines if line.startswith("If the methods of other libraries")]
+    rows = [*read_enhancement(folder), *read_enhancement(folder, OTHERS_FILE)]
+    values = {row.key: row.metrics["chebyshev"] for row in rows}
+    close, ratios = 0, []
+    for threshold in (0.3, 0.5):
+        regime = rated_regime(10)
+        of_place = {key: v for key, v in values.items() if key[1] == threshold and key[3] == regime}
+        (blend,) = [v for key, v in of_place.items() if key.method == "Blend"]
+        ratios.append(blend / min(v for key, v in of_place.items() if key.method != "Blend"))
+        close += ratios[-1] <= 1.01
+    assert f"{close} of 2 places with 10 rated rows (worst ratio {max(ratios):.3f})" in found
+
+
 def test_fits_of_other_libraries_without_a_result_are_listed(folder):
     _others(folder)
     assert "gave no result" not in make_enhancement_report(folder).summary()
