@@ -23,7 +23,16 @@ from benchmarks._measure import data_dir
 from benchmarks.enhancement_draws import FOLDER, METHODS, WITHIN, distances
 from lemll.datasets import binarize_distribution, load_dataset
 from lemll.enhancers import BlendEnhancer
-from lemll.enhancers._rated import PRIOR_SCALE, _divergences, _fit, _ladder, _Rung, _shares, _unseen
+from lemll.enhancers._rated import (
+    PRIOR_SCALE,
+    _divergences,
+    _fit,
+    _ladder,
+    _losses,
+    _Rung,
+    _shares,
+    _unseen,
+)
 from lemll.metrics import chebyshev
 from lemll.paper.enhancement import enhancement_protocol
 from lemll.paper.enhancement_report import DEVELOPED_ON
@@ -40,6 +49,8 @@ class Variant(NamedTuple):
         For a reader.
     models : callable
         Takes the names of the sources and the models; returns other models.
+    losses : callable
+        Takes the rated rows and the logarithms of their degrees by models of the others.
     power : float
         The shares are raised to this.
     many : float
@@ -48,6 +59,7 @@ class Variant(NamedTuple):
 
     title: str
     models: Callable[[Sequence[str], list[_Rung]], list[_Rung]] = lambda _, ladder: ladder
+    losses: Callable[[Any, Any], Any] = _losses
     power: float = 1.0
     many: float = 1.0
 
@@ -70,12 +82,18 @@ def with_logical(names: Sequence[str], ladder: list[_Rung]) -> list[_Rung]:
     return [*ladder, _Rung("logical labels alone", mix, 0.03, None)]
 
 
+def divergences(D: Any, unseen: Any) -> Any:
+    """Return the divergences alone."""
+    return np.stack([_divergences(D, softmax(log, axis=1)) for log in unseen])
+
+
 ALL, SMALL = "all sources", "all sources and small biases"
 VARIANTS = (
     Variant("as it is"),
     *(Variant(f"ridge of {name!r} times {factor:.2g}", ridges(name, factor))
       for name in (ALL, SMALL) for factor in (1 / 3, 10 / 3, 10)),
     Variant("logical labels as a model", with_logical),
+    Variant("models count by divergences alone", losses=divergences),
     Variant("models count more alike", power=0.5),
     Variant("models count less alike", power=2.0),
     Variant("models of many parameters count half", many=0.5),
@@ -90,7 +108,7 @@ def of_draw(enhancer: BlendEnhancer, variant: Variant, rows: Any, D: Any) -> flo
     Z, known = every[rows], D[rows] / D[rows].sum(axis=1, keepdims=True)
     ladder = variant.models(list(sources), _ladder(list(sources), len(rows)))
     unseen = np.stack([_unseen(rung, Z, known, PRIOR_SCALE) for rung in ladder])
-    losses = np.stack([_divergences(known, softmax(log, axis=1)) for log in unseen])
+    losses = variant.losses(known, unseen)
     shares = _shares(ladder, losses) ** variant.power
     parameters = [len(rung.mixes) + (rung.bias_ridge is not None) * D.shape[1] for rung in ladder]
     shares *= np.where(np.array(parameters) > 2, variant.many, 1.0)

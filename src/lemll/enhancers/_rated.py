@@ -189,8 +189,7 @@ def blend_sources(
     error = error_of_mean = None
     if len(ladder) > 1:
         unseen = np.stack([_unseen(rung, Z, D, prior_scale) for rung in ladder])
-        losses = np.stack([_divergences(D, softmax(log, axis=1)) for log in unseen])
-        shares = _shares(ladder, losses)
+        shares = _shares(ladder, _losses(D, unseen))
         blended = softmax(np.tensordot(shares, unseen, axes=1), axis=1)
         error = float(_divergences(D, blended).mean())
         error_of_mean = float(_divergences(D, _means_of_others(D)).mean())
@@ -258,6 +257,20 @@ def _divergences(D: FloatArray, found: FloatArray) -> FloatArray:
     """Return the Kullback-Leibler divergence of each row."""
     floor = np.finfo(np.float64).eps
     return np.asarray((xlogy(D, D) - xlogy(D, np.maximum(found, floor))).sum(axis=1))
+
+
+def _losses(D: FloatArray, unseen: FloatArray) -> FloatArray:
+    """Return the losses of models on rows that were left out, of shape (n_models, n_rated).
+
+    A loss is the sum of a divergence and of a squared error, each divided by its lowest mean.
+    Divergences alone look at the many small degrees, and squared errors alone at the largest.
+    """
+    found = softmax(unseen, axis=2)
+    divergences = np.stack([_divergences(D, degrees) for degrees in found])
+    squares = np.square(found - D).sum(axis=2)
+    smallest = np.finfo(np.float64).eps
+    lowest = [max(float(part.mean(axis=1).min()), smallest) for part in (divergences, squares)]
+    return np.asarray(divergences / lowest[0] + squares / lowest[1])
 
 
 def _shares(ladder: Sequence[_Rung], losses: FloatArray) -> FloatArray:

@@ -49,7 +49,8 @@ class BlendEnhancer(BaseEnhancer):
     for up to 12 models, from one weight of one source or of the mean of the sources to all weights
     and biases, each convex and certified. The result is their mean. A model counts by how
     consistently it is worse than the best one on rated rows that were left out: like
-    :math:`\exp(-t^2/4)`, with t the statistic of the paired t-test. Biases alone count only if no
+    :math:`\exp(-t^2/4)`, with t the statistic of the paired t-test of losses, which are the
+    Kullback-Leibler divergence and the squared error in equal parts. Biases alone count only if no
     other model is better.
 
     Parameters
