@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import softmax
-from scipy.stats import ttest_rel
+from scipy.stats import entropy, ttest_rel
 
 from lemll.datasets import binarize_distribution, make_artificial
 from lemll.enhancers import BlendEnhancer, LabelGraphEnhancer, LEMLLEnhancer, blend
 from lemll.enhancers._propagation import propagate_labels
-from lemll.enhancers._rated import _Rung, _shares, blend_sources, unit_source
+from lemll.enhancers._rated import _losses, _Rung, _shares, blend_sources, unit_source
 from lemll.enhancers._sources import label_sources
 from lemll.metrics import chebyshev, kl_divergence
 
@@ -374,6 +374,40 @@ def test_models_that_differ_by_rounding_errors_count_alike():
     losses = np.tile(np.linspace(0.1, 0.2, 6), (2, 1))
     losses[1] += 1e-14
     np.testing.assert_allclose(_shares(ladder, losses), 0.5, atol=1e-9)
+
+
+def test_losses_are_divergences_and_squared_errors_in_equal_parts():
+    rng = np.random.RandomState(0)
+    D, unseen = rng.dirichlet(np.ones(4), size=5), rng.randn(3, 5, 4)
+    found = np.exp(unseen) / np.exp(unseen).sum(axis=2, keepdims=True)
+    divergences = np.array(
+        [[entropy(d, p) for d, p in zip(D, part, strict=True)] for part in found]
+    )
+    squares = np.array([[np.sum((d - p) ** 2) for d, p in zip(D, m, strict=True)] for m in found])
+    expected = sum(part / part.mean(axis=1).min() for part in (divergences, squares))
+    np.testing.assert_allclose(_losses(D, unseen), expected, rtol=1e-10)
+    # An exact model has no loss, and the others a finite one.
+    exact = _losses(D, np.stack([np.log(D), unseen[0]]))
+    np.testing.assert_allclose(exact[0], 0, atol=5)
+    assert np.isfinite(exact).all()
+    assert (exact[1] > 1e10).all()
+
+
+def test_with_many_labels_the_largest_degrees_count_too():
+    rng = np.random.RandomState(1)
+    X = rng.randn(500, 20)
+    D = np.exp(0.7 * X @ rng.randn(20, 68) / np.sqrt(20) + 0.5 * rng.randn(500, 68))
+    D /= D.sum(axis=1, keepdims=True)
+    Y = binarize_distribution(D, 0.1)
+    ours = BlendEnhancer().fit(X, Y)
+    lemll = LEMLLEnhancer(feature_scale="auto").fit(X, Y)
+    found: dict[str, list[float]] = {"blend": [], "lemll": []}
+    for seed in range(6):
+        rows = np.random.RandomState(seed).choice(500, 10, replace=False)
+        for name, enhancer in (("blend", ours), ("lemll", lemll)):
+            enhancer.calibrate(rows, D[rows], random_state=0)
+            found[name].append(chebyshev(D, enhancer.label_distribution_))
+    assert np.mean(found["blend"]) < 1.04 * np.mean(found["lemll"])
 
 
 def test_models_count_by_the_paired_t_test():
