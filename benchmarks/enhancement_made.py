@@ -4,9 +4,10 @@
 
 There are few data sets with true label distributions, and most of them are alike. This script makes
 others: the degrees of a row are the out-of-fold probabilities of a random forest, alone or in equal
-parts with the tags of the row in random strength. Thresholds make logical labels of them again. The
-source of labels and frequencies in `BlendEnhancer` was chosen here, so the figures are no test of
-it. Nothing is written.
+parts with the tags of the row in random strength. Thresholds make logical labels of them again.
+The data set "generated" has no tags: the logarithms of its degrees are linear in the features, plus
+noise. The source of labels and frequencies in `BlendEnhancer`, and the losses that weigh its
+models, were chosen on such data, so the figures are no test of them. Nothing is written.
 """
 
 from __future__ import annotations
@@ -27,15 +28,31 @@ from lemll.datasets import binarize_distribution, load_dataset
 from lemll.paper.enhancement import enhancement_protocol
 from lemll.paper.enhancement_cells import N_RATED
 
-DATA = ("emotions", "flags", "yeast", "scene", "enron", "medical")
+GENERATED = "generated"
+DATA = ("emotions", "flags", "yeast", "scene", "enron", "medical", GENERATED)
+# Number of labels, and how much features and noise change the logarithms of the degrees.
+SHAPES = ((68, 0.7, 0.5), (68, 1.5, 0.5), (20, 0.7, 0.5), (20, 1.5, 0.5), (8, 0.7, 0.5))
 N_ROWS, FEWEST_RELEVANT = 1000, 8
 SHARES_OF_TAGS = (0.0, 0.5)
 THRESHOLDS = (0.1, 0.3, 0.5)
 N_DRAWS, FIRST_SEED = 8, 2000
 
 
+def generated() -> Iterator[tuple[str, Any, Any]]:
+    """Yield names, features and degrees of rows whose degrees are nearly log-linear."""
+    for n_labels, signal, noise in SHAPES:
+        rng = np.random.RandomState(n_labels)
+        X = rng.randn(N_ROWS, 30)
+        log = signal * X @ rng.randn(30, n_labels) / np.sqrt(30)
+        D = np.exp(log + noise * rng.randn(*log.shape) + 0.3 * rng.randn(n_labels))
+        yield f"{GENERATED}, {n_labels} labels, {signal:g}", X, D / D.sum(axis=1, keepdims=True)
+
+
 def made(dataset: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield names, features and degrees of the rows of a multi-label data set."""
+    """Yield names, features and degrees of the rows of a data set."""
+    if dataset == GENERATED:
+        yield from generated()
+        return
     data = load_dataset(dataset)
     X, Y = (np.asarray(part.toarray() if hasattr(part, "toarray") else part)
             for part in (data.X, data.Y))  # fmt: skip
