@@ -122,7 +122,7 @@ def test_a_scale_that_the_ratings_hardly_fix_is_told(high, wide):
     enhancer = SimpleNamespace(blend_=None, scale_=5.0, scale_interval_=(1.27, high))
     text = enhance_command._found(enhancer, 10)
     assert f"scale 5 from 10 rated rows (95 % interval 1.27 to {high:g})" in text
-    assert ("The interval is wide: one scale hardly fits the ratings" in text) == wide
+    assert ("The interval is wide: the ratings hardly fix the scale" in text) == wide
 
 
 def test_ratings_may_have_percent_signs_and_accents_of_other_programs(tmp_path):

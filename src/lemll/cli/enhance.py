@@ -223,8 +223,8 @@ def _found(enhancer: BaseEnhancer, n_rated: int) -> str:
         text = f"scale {enhancer.scale_:.3g} from {source} (95 % interval {low:.3g} to {high:.3g})"
         if high > _WIDE * low:
             text += (
-                ". The interval is wide: one scale hardly fits the ratings, and small degrees may "
-                "vanish; --method Blend, the default, weighs more than a scale"
+                ". The interval is wide: the ratings hardly fix the scale, and small degrees may "
+                "vanish; --method Blend, the default, fits more than a scale"
             )
         return text
     weights = ", ".join(
