@@ -13,10 +13,8 @@ from typer.testing import CliRunner
 from lemll.cli.app import app
 from lemll.comparison import best_of_splits, holm
 from lemll.exceptions import LemllError
-from lemll.metrics import METRICS
 from lemll.models import FREQUENCY, LearnerScores, assess, compare_learners
 from lemll.models.curves import THRESHOLDS
-from lemll.models.resampling import bootstrap_draws, resampled
 from lemll.report import judge_learners
 from lemll.tables import LabelSpec, Table
 
@@ -149,21 +147,6 @@ def _cells():
     p = np.clip(0.25 + 0.5 * Y + 0.2 * rng.randn(50, 3), 0.01, 0.99).round(2)
     Y[rng.rand(50, 3) < 0.1] = np.nan
     return Y, p
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["average_precision", "hamming_loss", "micro_f1", "macro_f1", "example_f1", "subset_accuracy",
-     "macro_auc", "micro_auc", "precision_at_3", "log_loss"],
-)  # fmt: skip
-def test_weighted_measures_are_those_of_repeated_rows(cells, name):
-    Y, p = cells
-    given = (p > 0.5).astype(np.int8) if METRICS[name].prediction == "labels" else p
-    draws = [draw[:4] for draw in bootstrap_draws(50, 0)][:1]
-    found = resampled(name, Y, given, draws)
-    for draw, value in zip(draws[0].astype(int), found, strict=True):
-        rows = np.repeat(np.arange(50), draw)
-        assert value == pytest.approx(METRICS[name](Y[rows], given[rows]), rel=1e-5)
 
 
 def test_curves_count_cells(cells):

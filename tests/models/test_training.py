@@ -8,9 +8,8 @@ import pytest
 
 from lemll import BinaryRelevance, MultilabelForest, TagPredictor
 from lemll.exceptions import LemllError
-from lemll.metrics import average_precision, macro_f1, micro_f1
+from lemll.metrics import average_precision, micro_f1
 from lemll.models import assess, compare_learners, fit_table, label_shares, make_learner
-from lemll.models.resampling import resampled
 from lemll.tables import LabelSpec, Table, TableEncoder, inspect_columns
 
 
@@ -158,19 +157,6 @@ def test_values_are_those_of_the_metrics():
     assert found["micro_f1"].value == micro_f1(Y, (scores > 0.5).astype(int))
     for score in found.values():
         assert score.interval[0] < score.value < score.interval[1]
-
-
-def test_resampled_values_are_those_of_the_metrics_on_the_drawn_rows():
-    Y, scores = random_rows()
-    drawn = np.random.RandomState(1).randint(0, len(Y), len(Y))
-    counts = [np.bincount(drawn, minlength=len(Y))[None].astype(np.float32)]
-    labels = scores > 0.5
-    for name, metric in (("micro_f1", micro_f1), ("macro_f1", macro_f1)):
-        expected = metric(Y[drawn], labels[drawn].astype(int))
-        np.testing.assert_allclose(resampled(name, Y, labels, counts), expected, rtol=1e-5)
-    expected = average_precision(Y[drawn], scores[drawn])
-    found = resampled("average_precision", Y, scores, counts)
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def test_scores_without_information_are_no_evidence():

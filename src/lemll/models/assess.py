@@ -9,7 +9,7 @@ import numpy as np
 from lemll._types import Array, BoolArray, FloatArray, Settings
 from lemll.metrics import METRICS
 from lemll.models.curves import LabelReport, report_labels
-from lemll.models.resampling import bootstrap_draws, interval, resampled
+from lemll.models.intervals import difference_interval, interval, row_influences
 
 __all__ = ["MEASURES", "Assessment", "Score", "assess", "label_shares"]
 
@@ -46,7 +46,7 @@ class Score(NamedTuple):
     value : float
         Its value.
     interval : (float, float)
-        95 % bootstrap interval over rows.
+        95 % interval over rows.
     baseline : float
         The value of predicting the frequencies of the labels.
     difference : (float, float)
@@ -149,7 +149,6 @@ def assess(
     shares: FloatArray,
     *,
     probabilities: FloatArray | None = None,
-    seed: int = 0,
 ) -> Assessment:
     """Measure predictions of rows that no choice has seen.
 
@@ -165,8 +164,6 @@ def assess(
         Frequencies of the labels in the training rows: the baseline.
     probabilities : ndarray of shape (n_rows, n_labels), optional
         Probabilities of the labels, for the log loss and the calibration.
-    seed : int, default=0
-        Seed of the bootstrap.
 
     Returns
     -------
@@ -187,7 +184,6 @@ def assess(
         "labels": (predicted.astype(np.int8), (chances > 0.5).astype(np.int8)),
         "probabilities": (probabilities, chances),
     }
-    draws = bootstrap_draws(len(Y), seed)
     found = []
     for name in MEASURES:
         ours, theirs = compared[METRICS[name].prediction]
@@ -197,9 +193,16 @@ def assess(
             value, baseline = (float(METRICS[name](Y, given)) for given in (ours, theirs))
         except ValueError:
             continue  # for example, no row has both a relevant and another label
-        samples = [resampled(name, Y, given, draws) for given in (ours, theirs)]
+        influences = row_influences(name, Y, ours)
+        beyond = influences - row_influences(name, Y, theirs)
         found.append(
-            Score(name, value, interval(samples[0]), baseline, interval(samples[0] - samples[1]))
+            Score(
+                name,
+                value,
+                interval(name, value, influences),
+                baseline,
+                difference_interval(value - baseline, beyond),
+            )
         )
     tagged = (Y == 1).any(axis=1)
     return Assessment(

@@ -266,7 +266,7 @@ def fit_table(
     ignore : sequence of str, default=()
         Columns that are not features.
     seed : int, default=0
-        Seed of the rows that are held out, and of the bootstrap.
+        Seed of the rows that are held out.
     progress : callable, optional
         Called with a line of text before each step.
 
@@ -293,7 +293,7 @@ def fit_table(
     first = fit_rows(pipeline, data, train, say)
     seconds = time.perf_counter() - begin
     shares = label_shares(data.Y[train])
-    assessment = _assessed(first, data.X.iloc[test], data.Y[test], shares, seed=seed)
+    assessment = _assessed(first, data.X.iloc[test], data.Y[test], shares)
     say(f"fitting all {len(data.Y)} rows")
     if isinstance(learner, TagPredictor) and learner.max_seconds is not None:
         # With the same time, more rows would leave members out, and the figures would be those of
@@ -363,9 +363,7 @@ def fit_rows(
     return fresh
 
 
-def _assessed(
-    pipeline: Pipeline, X: Frame, Y: FloatArray, shares: FloatArray, *, seed: int = 0
-) -> Assessment:
+def _assessed(pipeline: Pipeline, X: Frame, Y: FloatArray, shares: FloatArray) -> Assessment:
     learner = pipeline[-1]
     features = pipeline[0].transform(X)
     return assess(
@@ -378,5 +376,4 @@ def _assessed(
             if hasattr(learner, "predict_proba")
             else None
         ),
-        seed=seed,
     )
