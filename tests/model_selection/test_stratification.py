@@ -14,6 +14,7 @@ from lemll import LEMLL
 from lemll.model_selection import (
     IterativeStratifiedHalves,
     IterativeStratifiedKFold,
+    equal_row_groups,
     iterative_folds,
 )
 
@@ -172,3 +173,34 @@ def test_many_known_zeros_take_no_part():
     np.testing.assert_array_equal(iterative_folds(partly, 3), iterative_folds(filled, 3))
     partly[12, 4] = np.nan  # eleven zeros are fewer than four per fold
     assert (iterative_folds(partly, 3) != iterative_folds(filled, 3)).any()
+
+
+def test_rows_of_a_group_have_the_same_fold():
+    Y = random_labels(n=300)
+    groups = np.random.default_rng(0).integers(0, 120, 300)
+    folds = iterative_folds(Y, 5, groups=groups)
+    for group in np.unique(groups):
+        assert len(set(folds[groups == group])) == 1
+    sizes = np.bincount([folds[groups == group][0] for group in np.unique(groups)])
+    assert sizes.max() - sizes.min() <= 1
+    splitter = IterativeStratifiedKFold(5)
+    for train, test in splitter.split(Y, Y, groups):
+        assert not set(groups[train]) & set(groups[test])
+    with pytest.raises(ValueError, match="5 folds need at least as many groups, got 3"):
+        iterative_folds(Y, 5, groups=np.arange(300) % 3)
+
+
+def test_groups_of_one_row_change_nothing():
+    Y = random_labels()
+    folds = iterative_folds(Y, 4, groups=np.arange(len(Y)))
+    np.testing.assert_array_equal(folds, iterative_folds(Y, 4))
+
+
+def test_equal_rows_are_found_dense_and_sparse():
+    X = np.array([[0.0, 1.5, 0.0], [2.0, 0.0, 0.0], [-0.0, 1.5, 0.0], [0.0, 1.5, 1e-300]])
+    for rows in (X, sparse.csr_array(X), X.astype(np.float32)[:3]):
+        groups = equal_row_groups(rows, 2)
+        assert groups[:3].tolist() == [0, 1, 0]
+    assert equal_row_groups(X, 2)[3] == 2
+    assert equal_row_groups(X[[0, 1, 3]], 2) is None  # all are different
+    assert equal_row_groups(X[[0, 2, 1]], 3) is None  # fewer different rows than folds

@@ -20,7 +20,8 @@ def test_it_learns_and_predicts_a_table(photos, model):
     assert found.are_probabilities
     assert found.labels.shape == found.probabilities.shape == (120, 3)
     assert model.label_names == ("night", "sea", "sky")
-    assessment, unknown = model.evaluate(new)
+    assessment, unknown, n_seen = model.evaluate(new)
+    assert n_seen == 0
     assert assessment.learned
     assert unknown == ()
     assert assessment.scores[0].value > 0.85
@@ -31,7 +32,8 @@ def test_no_choice_has_seen_the_rows_that_are_measured(table, spec, monkeypatch)
     seen = spied_encoders(monkeypatch)
     lines = []
     fit_table(table, spec, ids="file", learner=BinaryRelevance(), progress=lines.append)
-    (_, first), (_, last) = seen
+    (_, compared), (_, first), (_, last) = seen
+    assert len(compared) == 120  # to find equal rows
     assert len(first) == 96
     assert len(last) == 120
     assert lines == ["fitting 96 rows; 24 rows are held out", "fitting all 120 rows"]
@@ -55,12 +57,12 @@ def test_a_row_that_is_held_out_does_not_change_what_a_column_holds(photos, spec
     learner = BinaryRelevance()
     frame = photos().assign(code=[str(7 + i % 50) for i in range(120)])
     fit_table(Table(frame, "t"), spec, ids="file", learner=learner)
-    train = fitted[0][1]
+    train = fitted[1][1]
     held_out = min(set(frame.index) - set(train))
     frame.loc[held_out, "code"] = "007"  # a code is no number
     assert inspect_columns(frame.loc[train, ["code"]])[0].kind == "number"
     fit_table(Table(frame, "t"), spec, ids="file", learner=learner)
-    (measured, rows), (final, _) = fitted[2:]
+    (measured, rows), (final, _) = fitted[4:]
     assert rows == train
     assert measured.columns_ == final.columns_
     assert {column.name: column.kind for column in measured.columns_}["code"] == "category"
@@ -68,7 +70,7 @@ def test_a_row_that_is_held_out_does_not_change_what_a_column_holds(photos, spec
     assert "code 007" not in measured.get_feature_names_out()
     fitted.clear()
     compare_learners(Table(frame, "t"), spec, ["BinaryRelevance"], ids="file", n_splits=3)
-    assert [encoder.columns_ for encoder, _ in fitted] == [final.columns_] * 3
+    assert [encoder.columns_ for encoder, _ in fitted] == [final.columns_] * 4
 
 
 def test_rows_without_an_id_column_are_numbered(photos, model):
@@ -120,7 +122,7 @@ def test_noise_is_reported_as_noise():
     for seed in range(20):
         learner = TagPredictor(n_estimators=10, cv=2, max_seconds=0.2)
         model, found = fit_table(noise(200, seed), spec, learner=learner, seed=seed)
-        fresh, _ = model.evaluate(noise(400, 1000 + seed))
+        fresh, *_ = model.evaluate(noise(400, 1000 + seed))
         gaps.append(found.scores[0].value - fresh.scores[0].value)
         learned += found.learned
     error = np.std(gaps, ddof=1) / np.sqrt(len(gaps))
@@ -240,3 +242,48 @@ def test_the_three_best_of_three_labels_are_not_a_measure():
     found = [assess(y, y, y == 1, y.mean(axis=0)) for y in (Y, Y[:, :3])]
     four, three = ({score.measure for score in one.scores} for one in found)
     assert four - three == {"precision_at_3"}
+
+
+def twice(n, seed, n_labels=4):
+    """Return rows with random labels, each of them twice, with different ids."""
+    rng = np.random.RandomState(seed)
+    frame = pd.DataFrame(rng.randn(n, 5).round(3), columns=list("abcde"))
+    Y = rng.rand(n, n_labels) < 0.4
+    frame["tags"] = [";".join(f"t{j}" for j in np.flatnonzero(row)) for row in Y]
+    frame = pd.concat([frame, frame], ignore_index=True).sample(frac=1, random_state=seed)
+    return frame.assign(id=[f"row {i}" for i in range(2 * n)]).reset_index(drop=True)
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        MultilabelForest(50, random_state=0),
+        TagPredictor(cv=3, n_estimators=30, members=["logistic", "random forest"]),
+    ],
+)
+def test_copies_of_rows_are_not_held_out_alone(learner):
+    """With each row twice, a model knows every held-out row unless its copy is held out too."""
+    lines = []
+    table = Table(twice(150, 0), "twice")
+    spec = LabelSpec(tags="tags", untagged="none")
+    model, found = fit_table(table, spec, ids="id", learner=learner, progress=lines.append)
+    assert lines[0].startswith("150 of 300 rows have the features of an earlier row")
+    assert not found.learned
+    assert found.scores[0].value < 0.75
+    with pytest.raises(LemllError, match="every row of twice has the features of a training row"):
+        model.evaluate(table)
+    mixed = Table(pd.concat([table.frame.head(40), twice(30, 1)]), "mixed")
+    again, _, n_seen = model.evaluate(mixed)
+    assert n_seen == 40
+    assert again.n_rows == 60
+
+
+def test_compare_holds_copies_out_together():
+    lines = []
+    found = compare_learners(
+        Table(twice(100, 0), "twice"), LabelSpec(tags="tags", untagged="none"),
+        ["MLkNN", "MultilabelForest"], ids="id", n_splits=3, progress=lines.append,
+    )  # fmt: skip
+    assert "100 of 200 rows have the features of an earlier row" in lines[0]
+    means = found.values[:, :, found.measures.index("macro_auc")].mean(axis=0)
+    assert (means < 0.6).all()

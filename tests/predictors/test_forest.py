@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from scipy.special import expit
+from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier
 
 from lemll import MultilabelForest
 from lemll.datasets import load_digit_tags
@@ -51,10 +52,38 @@ def test_one_tree_without_a_sample_repeats_the_labels(halves):
     assert model.oob_proba_ is None
 
 
+def theirs(X, Y, n_trees, **options):
+    """Return the forest of scikit-learn with the seed that ours draws."""
+    seed = np.random.RandomState(0).randint(2**31 - 1)
+    kind = ExtraTreesRegressor(n_trees, max_features="sqrt", random_state=seed, **options)
+    return kind.fit(X.astype(np.float32), Y)
+
+
+def test_probabilities_are_those_of_scikit_learn(halves, monkeypatch):
+    X, Y, X_new, _ = halves
+    monkeypatch.setattr(forest, "_SHARES_AT_ONCE", 5 * 2 * Y.size)  # five trees at once
+    monkeypatch.setattr(forest, "_LEAVES_AT_ONCE", 100)
+    ours = MultilabelForest(12, random_state=0).fit(X, Y)
+    np.testing.assert_allclose(
+        expit(ours.decision_function(X_new)),
+        theirs(X, Y, 12).predict(X_new.astype(np.float32)),
+        atol=1e-12,
+    )
+
+
+def test_a_forest_of_many_labels_is_small():
+    rng = np.random.RandomState(0)
+    X, Y = rng.randn(300, 5), (rng.rand(300, 150) < 0.02).astype(int)
+    model = MultilabelForest(20, random_state=0).fit(X, Y)
+    (found,) = model.forests_
+    assert found.shares.nnz < 20 * 2 * Y.sum()
+    assert {tree.value.shape[1:] for tree in found.trees} == {(1, 1)}
+
+
 def test_rows_out_of_the_bag_are_those_of_a_loop(halves):
     X, Y, *_ = halves
     model = MultilabelForest(3, bootstrap=True, random_state=0).fit(X, Y)
-    (forest,) = model.forests_
+    forest = theirs(X, Y, 3, bootstrap=True)
     expected = np.full((3, *Y.shape), np.nan)
     for number, tree in enumerate(forest.estimators_):
         for row in set(range(len(X))) - set(forest.estimators_samples_[number]):
@@ -65,6 +94,17 @@ def test_rows_out_of_the_bag_are_those_of_a_loop(halves):
     np.testing.assert_allclose(
         model.oob_proba_[~seen_by_all], np.nanmean(expected[:, ~seen_by_all], axis=0)
     )
+
+
+def test_a_tree_that_saw_a_copy_does_not_score_a_row(halves):
+    X, _, *_ = halves
+    Y = np.random.RandomState(0).randint(0, 2, (len(X), 3))
+    both = MultilabelForest(50, trees="random", random_state=0).fit(
+        np.vstack([X, X]), np.vstack([Y, Y])
+    )
+    found = np.nan_to_num(both.oob_proba_, nan=0.5)
+    agreement = ((found > 0.5) == np.vstack([Y, Y])).mean()
+    assert agreement < 0.6  # the copies of a row tell its random labels
 
 
 def test_constant_labels_and_sparse_rows(halves):

@@ -15,6 +15,7 @@ from lemll.datasets import load_digit_tags
 from lemll.metrics import average_precision
 from lemll.predictors.blend.calibration import fit_calibration
 from lemll.predictors.blend.members import ForestMember, LemllMember, LogisticMember
+from lemll.predictors.blend.order import content_order
 from lemll.predictors.blend.thresholds import expected_f1_threshold
 from lemll.predictors.blend.weights import blend_weights
 
@@ -277,3 +278,80 @@ def test_few_rows_of_which_the_first_folds_can_judge_none():
         rows = np.random.RandomState(seed).permutation(6)
         model = TagPredictor(n_estimators=5, cv=3).fit(X[rows], Y[rows])
         assert np.isfinite(model.predict_proba(X)).all()
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("hidden", [False, True])
+def test_the_order_of_rows_columns_and_labels_does_not_matter(is_sparse, hidden):
+    rng = np.random.RandomState(0)
+    X = rng.rand(80, 40) < 0.1 if is_sparse else rng.randn(80, 6)
+    X = X.astype(float)
+    Y = (X[:, :4] + 0.5 * rng.randn(80, 4) > 0.3).astype(float)
+    if hidden:
+        Y[rng.rand(80, 4) < 0.1] = np.nan
+    rows, columns, labels = (rng.permutation(size) for size in (80, X.shape[1], 4))
+    options = {"n_estimators": 10, "cv": 3, "optimize": "f1"}
+    first = TagPredictor(**options).fit(X, Y)
+    second = TagPredictor(**options).fit(X[rows][:, columns], Y[rows][:, labels])
+    assert first.contributions_ == second.contributions_
+    np.testing.assert_array_equal(first.thresholds_[labels], second.thresholds_)
+    np.testing.assert_array_equal(
+        first.out_of_fold_proba_[rows][:, labels], second.out_of_fold_proba_
+    )
+    new = rng.permutation(X.ravel()).reshape(X.shape)
+    np.testing.assert_array_equal(
+        first.predict_proba(new)[:, labels], second.predict_proba(new[:, columns])
+    )
+
+
+def test_columns_of_equal_sums_are_told_apart():
+    rng = np.random.RandomState(0)
+    X = np.array([rng.permutation([1.0] * 5 + [0.0] * 25) for _ in range(12)]).T
+    Y = np.zeros((30, 2), dtype=np.int8)
+    first, order = content_order(X, Y, None), rng.permutation(12)
+    second = content_order(sparse.csr_array(X[:, order]), Y, None)
+    np.testing.assert_array_equal(X[:, first.columns], X[:, order][:, second.columns])
+
+
+def test_named_members_are_kept_whatever_the_time(digits):
+    X, Y, *_ = digits
+    steps = []
+    model = TagPredictor(
+        members=["LEMLL", "random forest"], max_seconds=1e-3, n_estimators=5, cv=3,
+        callback=lambda progress: steps.append(progress.step),
+    ).fit(X[:150], Y[:150])  # fmt: skip
+    assert set(model.contributions_) == {"LEMLL", "random forest"}
+    assert not any("left out" in step for step in steps)
+
+
+@pytest.mark.parametrize("members", ["LEMLL", [], ["oak"], ["LEMLL", "LEMLL"]])
+def test_unknown_members_are_refused(digits, members):
+    X, Y, *_ = digits
+    with pytest.raises(ValueError, match="must be a list of different names of logistic"):
+        TagPredictor(members=members).fit(X[:50], Y[:50])
+
+
+def test_a_member_that_needs_all_labels_is_refused_alone(digits):
+    X, Y, *_ = digits
+    Y = Y[:50].astype(float)
+    Y[0, 0] = np.nan
+    with pytest.raises(ValueError, match="cannot use unknown cells of y"):
+        TagPredictor(members=["random forest"]).fit(X[:50], Y)
+
+
+def test_thresholds_mean_what_they_mean_in_other_learners(digits):
+    X, Y, *_ = digits
+    options = {"members": ["logistic"], "cv": 3}
+    by_name = {
+        name: TagPredictor(thresholds=name, **options).fit(X[:200], Y[:200]).thresholds_
+        for name in (None, "zero", "f1", "hamming")
+    }
+    for name in (None, "zero", "hamming"):
+        assert (by_name[name] == 0).all()
+    assert (by_name["f1"] < 0).any()
+    optimized = TagPredictor("f1", **options).fit(X[:200], Y[:200])
+    np.testing.assert_array_equal(optimized.thresholds_, by_name["f1"])
+    zero = TagPredictor("f1", thresholds="zero", **options).fit(X[:200], Y[:200])
+    assert (zero.thresholds_ == 0).all()
+    with pytest.raises(ValueError, match="thresholds='best' must be 'zero', 'f1', 'hamming'"):
+        TagPredictor(thresholds="best").fit(X, Y)

@@ -207,13 +207,18 @@ def evaluate(
         sep=fitted.spec.sep if sep is None else "\t" if sep == r"\t" else sep,
         untagged=untagged or fitted.spec.untagged,
     )
-    found, unknown = replace(fitted, spec=spec).evaluate(table)
+    found, unknown, n_seen = replace(fitted, spec=spec).evaluate(table)
     if as_json:
-        print_json({**found.to_json(), "unknown_tags": list(unknown)})
+        seen = {"rows_left_out": n_seen, "unknown_tags": list(unknown)}
+        print_json({**found.to_json(), **seen})
         return
     console = make_console()
     print_assessment(console, found, f"{found.n_rows} rows of {data}")
     print_labels(console, found, fitted.label_names)
+    if n_seen:
+        console.print(
+            f"{n_seen} rows have the features of a training row and are left out", soft_wrap=True
+        )
     if unknown:
         console.print(
             f"{len(unknown)} tags are not known to the model and are left out: "

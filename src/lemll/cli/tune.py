@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from sklearn.base import clone
 from sklearn.preprocessing import Normalizer
 
 from lemll._types import Features, FloatArray, IndexArray, MatrixLike
@@ -46,8 +47,7 @@ from lemll.cli.datasets import Missing, Nominal, load_named
 from lemll.datasets import Dataset
 from lemll.exceptions import LemllError
 from lemll.experiments import csv_text
-from lemll.model_selection import IterativeStratifiedKFold
-from lemll.models import assess, label_shares
+from lemll.models import assess, label_shares, stratified_splits
 from lemll.predictors import LEMLL, LEMLLCV, SearchProgress
 from lemll.report import draw_label_movement, draw_scores, score_surface
 from lemll.tables import LabelledTable, TableEncoder, inspect_columns, split_table
@@ -215,9 +215,9 @@ class _Clock:
 
 
 def _split_table(data: LabelledTable, holdout: int) -> _Split:
-    searched, held_out = _hold_out(data.Y, holdout)
     # All rows decide what a column holds, as in lemll fit; the labels have no part in it.
     encoder = TableEncoder(columns=inspect_columns(data.X))
+    searched, held_out = _hold_out(clone(encoder).fit_transform(data.X), data.Y, holdout)
     X = encoder.fit_transform(data.X.iloc[searched])
     X_new = encoder.transform(data.X.iloc[held_out])
     rows = held_out.tolist() if data.ids is None else [data.ids[row] for row in held_out]
@@ -227,7 +227,7 @@ def _split_table(data: LabelledTable, holdout: int) -> _Split:
 def _split_dataset(dataset: Dataset, holdout: int) -> _Split:
     if dataset.Y is None:
         raise LemllError(f"{dataset.source} has no logical labels to learn from")
-    searched, held_out = _hold_out(dataset.Y, holdout)
+    searched, held_out = _hold_out(dataset.X, dataset.Y, holdout)
     return _Split(
         dataset.X[searched],
         dataset.Y[searched].astype(np.float64),
@@ -238,13 +238,13 @@ def _split_dataset(dataset: Dataset, holdout: int) -> _Split:
     )
 
 
-def _hold_out(Y: MatrixLike, holdout: int) -> tuple[IndexArray, IndexArray]:
+def _hold_out(X: Features, Y: MatrixLike, holdout: int) -> tuple[IndexArray, IndexArray]:
     if len(Y) < 2 * holdout:
         raise LemllError(
             f"--holdout {holdout} needs at least {2 * holdout} rows, and there are {len(Y)}; pass "
             "a smaller --holdout, or more rows"
         )
-    return next(IterativeStratifiedKFold(holdout).split(Y, Y))
+    return next(stratified_splits(X, Y, holdout, say=say))
 
 
 @contextmanager

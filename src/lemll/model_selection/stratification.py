@@ -19,10 +19,11 @@ from heapq import heapify, heappop, heapreplace
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn.utils import check_array, check_consistent_length
 
 from lemll._labels import code_labels
-from lemll._types import Array, Features, IndexArray, MatrixLike
-from lemll._validation import check_whole
+from lemll._types import Array, Features, IndexArray, LabelArray, MatrixLike
+from lemll._validation import UNOBSERVED, check_whole
 from lemll.model_selection.halves import RepeatedHalves
 
 __all__ = ["IterativeStratifiedHalves", "IterativeStratifiedKFold", "iterative_folds"]
@@ -32,7 +33,9 @@ __all__ = ["IterativeStratifiedHalves", "IterativeStratifiedKFold", "iterative_f
 FEW_PER_FOLD = 4
 
 
-def iterative_folds(Y: MatrixLike, n_folds: int, *, random_state: int = 0) -> IndexArray:
+def iterative_folds(
+    Y: MatrixLike, n_folds: int, *, groups: MatrixLike = None, random_state: int = 0
+) -> IndexArray:
     """Distribute rows to folds so that each label is distributed evenly.
 
     Parameters
@@ -41,14 +44,17 @@ def iterative_folds(Y: MatrixLike, n_folds: int, *, random_state: int = 0) -> In
         Logical labels, 0/1. If cells of a label are unknown (NaN) and it has fewer than four known
         zeros per fold, the zeros are distributed evenly too, so that each fold can judge it.
     n_folds : int
-        Number of folds, at least 2 and at most the number of rows.
+        Number of folds, at least 2 and at most the number of rows or groups.
+    groups : array-like of shape (n_samples,), optional
+        The group of each row. Rows of a group have the same fold. A group counts as one row, which
+        has the labels of all its rows.
     random_state : int, default=0
         Seed of the random decisions between equally good folds.
 
     Returns
     -------
     ndarray of shape (n_samples,), int
-        The fold of every row. The sizes of the folds differ by at most one.
+        The fold of every row. The sizes of the folds differ by at most one row, or one group.
 
     Examples
     --------
@@ -60,10 +66,14 @@ def iterative_folds(Y: MatrixLike, n_folds: int, *, random_state: int = 0) -> In
     if Y is None:
         raise ValueError("stratification needs the labels, got None; pass them as y.")
     labels, _ = code_labels(Y, unobserved=True)
+    group = np.arange(len(labels))
+    if groups is not None:
+        labels, group = _grouped(labels, groups)
     n_rows = len(labels)
     n_folds = check_whole("n_folds", n_folds, least=2)
     if n_folds > n_rows:
-        raise ValueError(f"{n_folds} folds need at least as many rows, got {n_rows}.")
+        unit = "rows" if groups is None else "groups"
+        raise ValueError(f"{n_folds} folds need at least as many {unit}, got {n_rows}.")
     ones, zeros = (labels == 1).astype(np.int8), (labels == 0).astype(np.int8)
     # If all cells of a label are known, balanced ones leave balanced zeros. If not, a fold may have
     # none of a few known zeros, so these are distributed too.
@@ -74,7 +84,17 @@ def iterative_folds(Y: MatrixLike, n_folds: int, *, random_state: int = 0) -> In
     dealer = _Dealer(sparse.csr_array(labels[order]), n_folds, rng)
     folds = np.empty(n_rows, dtype=np.intp)
     folds[order] = dealer.deal()
-    return folds
+    return np.asarray(folds[group])
+
+
+def _grouped(labels: LabelArray, groups: MatrixLike) -> tuple[LabelArray, IndexArray]:
+    """Return the labels that some row of each group has, and the number of each row's group."""
+    names = check_array(groups, ensure_2d=False, dtype=None)
+    check_consistent_length(labels, names)
+    found, group = np.unique(names, return_inverse=True)
+    together = np.full((len(found), labels.shape[1]), UNOBSERVED, dtype=labels.dtype)
+    np.maximum.at(together, group, labels)
+    return together, group
 
 
 def _alike_together(labels: npt.NDArray[np.int8], rng: np.random.Generator) -> IndexArray:
@@ -206,15 +226,15 @@ class IterativeStratifiedKFold:
             Ignored. Present for compatibility with scikit-learn.
         y : array-like, sparse matrix or frame of shape (n_samples, n_labels)
             Logical labels, 0/1.
-        groups : object
-            Ignored. Present for compatibility with scikit-learn.
+        groups : array-like of shape (n_samples,), optional
+            The group of each row. Rows of a group are in the same fold.
 
         Yields
         ------
         train, test : ndarray of int
             Row numbers, ascending.
         """
-        folds = iterative_folds(y, self.n_splits, random_state=self.random_state)
+        folds = iterative_folds(y, self.n_splits, groups=groups, random_state=self.random_state)
         for fold in range(self.n_splits):
             yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
 

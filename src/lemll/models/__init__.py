@@ -11,7 +11,14 @@ from lemll.models.curves import THRESHOLDS
 from lemll.models.explain import Explanation, Feature, explain_table
 from lemll.models.files import LARGEST, SUFFIX, load, read_metadata, save
 from lemll.models.onnx import to_onnx
-from lemll.models.training import LEARNERS, Predictions, TableModel, fit_table, make_learner
+from lemll.models.training import (
+    LEARNERS,
+    Predictions,
+    TableModel,
+    fit_table,
+    make_learner,
+    stratified_splits,
+)
 
 __all__ = [
     "FREQUENCY",
@@ -36,5 +43,6 @@ __all__ = [
     "make_learner",
     "read_metadata",
     "save",
+    "stratified_splits",
     "to_onnx",
 ]

@@ -12,11 +12,23 @@ from sklearn.pipeline import Pipeline
 from lemll._types import FloatArray, IndexArray, Settings
 from lemll.exceptions import LemllError
 from lemll.metrics import METRICS
-from lemll.model_selection import IterativeStratifiedKFold
 from lemll.models.assess import MEASURES, label_shares
-from lemll.models.training import LEARNERS, fit_rows, make_learner, table_pipeline
+from lemll.models.training import (
+    LEARNERS,
+    fit_rows,
+    make_learner,
+    stratified_splits,
+    table_pipeline,
+)
 from lemll.predictors import TagPredictor
-from lemll.tables import LabelledTable, LabelSpec, Table, split_table
+from lemll.tables import (
+    LabelledTable,
+    LabelSpec,
+    Table,
+    TableEncoder,
+    inspect_columns,
+    split_table,
+)
 
 __all__ = ["FREQUENCY", "LearnerScores", "compare_learners"]
 
@@ -133,8 +145,8 @@ def compare_learners(
             f"{n_splits} splits of {len(data.Y)} rows"
         )
     made = _make(learners, data, None if seconds is None else seconds / n_splits)
-    folds = IterativeStratifiedKFold(n_splits, random_state=seed)
-    splits = list(folds.split(data.X, data.Y))
+    X = TableEncoder(columns=inspect_columns(data.X)).fit_transform(data.X)
+    splits = list(stratified_splits(X, data.Y, n_splits, seed=seed, say=say))
     rows: list[tuple[list[list[float]], list[float]]] = []
     stopped, begin = False, time.perf_counter()
     try:

@@ -150,18 +150,18 @@ def _sums(name: str, Y: FloatArray, prediction: Array) -> tuple[FloatArray, Floa
 def _sums_of_decisions(
     name: str, relevant: BoolArray, chosen: BoolArray, known: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
-    hits = 2.0 * (relevant & chosen)
+    hits = np.where(relevant & chosen, 2.0, 0.0)
     either = relevant.astype(np.float64) + chosen
     if name == "macro_f1":
         return hits, either
-    hits, either = hits.sum(axis=1)[:, None], either.sum(axis=1)[:, None]
+    hits, either = hits.sum(axis=1, keepdims=True), either.sum(axis=1, keepdims=True)
     if name == "micro_f1":
         return hits, either
-    measured = known.any(axis=1).astype(np.float64)[:, None]
+    measured = known.max(axis=1, keepdims=True).astype(np.float64)
     if name == "example_f1":
         values = np.where(either > 0, hits / np.maximum(either, 1), 1.0)
     else:
-        values = 1.0 - (relevant != chosen).any(axis=1)[:, None]
+        values = (relevant == chosen).min(axis=1, keepdims=True).astype(np.float64)
     return values * measured, measured
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,9 +11,18 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from lemll._types import BoolArray, Estimator, FloatArray, IndexArray, Settings, SettingsView
+from lemll._types import (
+    BoolArray,
+    Estimator,
+    Features,
+    FloatArray,
+    IndexArray,
+    MatrixLike,
+    Settings,
+    SettingsView,
+)
 from lemll.exceptions import LemllError, import_extra
-from lemll.model_selection import IterativeStratifiedKFold
+from lemll.model_selection import IterativeStratifiedKFold, equal_row_groups
 from lemll.models.assess import Assessment, assess, label_shares
 from lemll.predictors import (
     LEMLL,
@@ -37,7 +46,7 @@ from lemll.tables import (
 )
 
 __all__ = ["LEARNERS", "Predictions", "TableModel", "fit_rows", "fit_table", "make_learner",
-           "table_pipeline"]  # fmt: skip
+           "stratified_splits", "table_pipeline"]  # fmt: skip
 
 LEARNERS: Mapping[str, Callable[[], Estimator]] = {
     "TagPredictor": TagPredictor,
@@ -145,7 +154,7 @@ class TableModel:
         values = (self.learner.predict_proba if sure else self.learner.decision_function)(features)
         return Predictions(self._ids(table), labels, np.asarray(values), sure, self.label_names)
 
-    def evaluate(self, table: Table) -> tuple[Assessment, tuple[str, ...]]:
+    def evaluate(self, table: Table) -> tuple[Assessment, tuple[str, ...], int]:
         """Compare predictions with the labels of a table.
 
         Parameters
@@ -159,10 +168,20 @@ class TableModel:
             The figures. The baseline is the frequencies in the training rows.
         unknown : tuple of str
             Tags of the table that the model does not know.
+        n_seen : int
+            Number of rows with the features of a training row. They are left out, because the model
+            has seen them.
         """
         Y, unknown = truth_of(table, self.spec, self.label_names)
-        found = _assessed(self.pipeline, table.frame, Y, np.array(self.shares))
-        return found, unknown
+        X = self.pipeline[0].transform(table.frame)
+        new = np.flatnonzero(~self.pipeline[0].has_seen(X))
+        if not len(new):
+            raise LemllError(
+                f"every row of {table.source} has the features of a training row, so its figures "
+                "would be those of known rows; evaluate other rows, or read the figures of the "
+                "rows that were held out with lemll info"
+            )
+        return _assessed(self.learner, X[new], Y[new], self.shares), unknown, len(Y) - len(new)
 
     def to_json(self) -> Settings:
         """Return all but the pipeline as plain data."""
@@ -223,16 +242,11 @@ def make_learner(
         if not seconds > 0:
             raise LemllError(f"--seconds must be above 0, got {seconds:g}")
         learner.set_params(max_seconds=_SHARE * seconds)
-    return learner if thresholds is None else _with_thresholds(learner, thresholds)
-
-
-def _with_thresholds(learner: Estimator, thresholds: str) -> Estimator:
-    if thresholds not in ("zero", "f1", "hamming"):
-        raise LemllError(f"--thresholds must be zero, f1 or hamming, got {thresholds!r}")
-    if isinstance(learner, TagPredictor):
-        # Its probabilities are calibrated, so one half gives the fewest wrong decisions.
-        return learner.set_params(optimize="f1") if thresholds == "f1" else learner
-    return learner.set_params(thresholds=thresholds)
+    if thresholds is not None:
+        if thresholds not in ("zero", "f1", "hamming"):
+            raise LemllError(f"--thresholds must be zero, f1 or hamming, got {thresholds!r}")
+        learner.set_params(thresholds=thresholds)
+    return learner
 
 
 def fit_table(
@@ -286,23 +300,25 @@ def fit_table(
         )
     learner = TagPredictor() if learner is None else clone(learner)
     pipeline = table_pipeline(learner, data)
-    folds = IterativeStratifiedKFold(_HELD_OUT, random_state=seed)
-    train, test = next(folds.split(data.X, data.Y))
+    X = clone(pipeline[0]).fit_transform(data.X)
+    train, test = next(stratified_splits(X, data.Y, _HELD_OUT, seed=seed, say=say))
     say(f"fitting {len(train)} rows; {len(test)} rows are held out")
     begin = time.perf_counter()
     first = fit_rows(pipeline, data, train, say)
     seconds = time.perf_counter() - begin
     shares = label_shares(data.Y[train])
-    assessment = _assessed(first, data.X.iloc[test], data.Y[test], shares)
+    features = first[0].transform(data.X.iloc[test])
+    assessment = _assessed(first[-1], features, data.Y[test], shares)
     say(f"fitting all {len(data.Y)} rows")
     if isinstance(learner, TagPredictor) and learner.max_seconds is not None:
-        # With the same time, more rows would leave members out, and the figures would be those of
-        # another model. There are a quarter more rows.
-        pipeline[-1].set_params(max_seconds=max(learner.max_seconds, 1.25 * seconds))
+        # The members are those that were measured, also if there is less time. There are a quarter
+        # more rows.
+        members = [name for name, share in first[-1].contributions_.items() if share > 0]
+        seconds = max(learner.max_seconds, 1.25 * seconds)
+        pipeline[-1].set_params(members=members, max_seconds=seconds)
     rows = np.arange(len(data.Y))
     try:
         fitted = fit_rows(pipeline, data, rows, say)
-        _compare_members(first[-1], fitted[-1], say)
     except KeyboardInterrupt:
         say(f"stopped; the model of {len(train)} rows, which was measured, is kept")
         fitted, rows = first, train
@@ -318,6 +334,42 @@ def fit_table(
     return model, assessment
 
 
+def stratified_splits(
+    X: Features, Y: MatrixLike, n_splits: int, *, seed: int = 0, say: Callable[[str], None]
+) -> Iterator[tuple[IndexArray, IndexArray]]:
+    """Return splits in which each label is about as frequent, and equal rows stay together.
+
+    A model that has learned a row knows its copies, and their figures would be those of known rows.
+    So rows with equal features are never on both sides of a split.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n_rows, n_features)
+        Encoded features.
+    Y : array-like of shape (n_rows, n_labels)
+        Labels, 0/1, NaN in unknown cells.
+    n_splits : int
+        Number of splits. Each row is held out once.
+    seed : int, default=0
+        Seed of the splits.
+    say : callable
+        Called with a line of text if there are rows with equal features.
+
+    Returns
+    -------
+    iterator of (train, test)
+        Row numbers.
+    """
+    groups = equal_row_groups(X, n_splits)
+    if groups is not None:
+        copies = len(groups) - len(np.unique(groups))
+        say(
+            f"{copies} of {len(groups)} rows have the features of an earlier row; rows with equal "
+            "features are held out together"
+        )
+    return IterativeStratifiedKFold(n_splits, random_state=seed).split(X, Y, groups)
+
+
 def table_pipeline(learner: Estimator, data: LabelledTable) -> Pipeline:
     """Return encoder and learner, not fitted, for the columns and labels of a table.
 
@@ -329,18 +381,8 @@ def table_pipeline(learner: Estimator, data: LabelledTable) -> Pipeline:
     return make_pipeline(TableEncoder(columns=inspect_columns(data.X)), learner)
 
 
-def _compare_members(first: Estimator, final: Estimator, say: Callable[[str], None]) -> None:
-    """Say so if the time sufficed for other members in the final fit."""
-    before, now = (set(getattr(model, "contributions_", ())) for model in (first, final))
-    if before != now:
-        say(
-            f"the time sufficed for other members than in the measured model: "
-            f"{', '.join(sorted(now))} instead of {', '.join(sorted(before))}; pass more --seconds"
-        )
-
-
 def _silent(line: str) -> None:
-    del line
+    """Say nothing."""
 
 
 def fit_rows(
@@ -363,17 +405,15 @@ def fit_rows(
     return fresh
 
 
-def _assessed(pipeline: Pipeline, X: Frame, Y: FloatArray, shares: FloatArray) -> Assessment:
-    learner = pipeline[-1]
-    features = pipeline[0].transform(X)
+def _assessed(
+    learner: Estimator, X: Features, Y: FloatArray, shares: Sequence[float] | FloatArray
+) -> Assessment:
     return assess(
         Y,
-        np.asarray(learner.decision_function(features)),
-        np.asarray(learner.predict(features)) == 1,
-        shares,
+        np.asarray(learner.decision_function(X)),
+        np.asarray(learner.predict(X)) == 1,
+        np.asarray(shares),
         probabilities=(
-            np.asarray(learner.predict_proba(features))
-            if hasattr(learner, "predict_proba")
-            else None
+            np.asarray(learner.predict_proba(X)) if hasattr(learner, "predict_proba") else None
         ),
     )

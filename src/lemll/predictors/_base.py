@@ -23,6 +23,7 @@ from lemll._types import (
     Array,
     Features,
     FloatArray,
+    IndexArray,
     KernelLike,
     LabelArray,
     MatrixLike,
@@ -32,6 +33,7 @@ from lemll._types import (
 from lemll._validation import all_or_nothing, check_whole
 from lemll._warnings import warn_caller
 from lemll.fitting import fit_scaling, normalize
+from lemll.model_selection import equal_row_groups
 
 __all__ = [
     "CRITERIA",
@@ -103,7 +105,7 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     A subclass implements `fit` and `_score`, and has the parameter `thresholds`.
     """
 
-    thresholds: Thresholds
+    thresholds: Thresholds | None
     _coding: LabelCoding
 
     @abstractmethod
@@ -114,11 +116,7 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self, X: Features, y: MatrixLike, label_weight: MatrixLike = None
     ) -> tuple[Any, LabelArray, LabelCoding]:
         """Check the arguments of `fit`; return features, 0/1 labels and their coding."""
-        known = isinstance(self.thresholds, str) and self.thresholds in ("zero", *CRITERIA)
-        if not known:
-            raise ValueError(
-                f"thresholds={self.thresholds!r} must be 'zero', {', '.join(map(repr, CRITERIA))}."
-            )
+        self._criterion()
         check_same_rows(X, y)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
         if y is None:
@@ -128,6 +126,17 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Y, coding = code_labels(y, unobserved=True, label_weight=label_weight)
         check_consistent_length(X, Y)
         return X, Y, coding
+
+    def _criterion(self) -> Criterion | None:
+        """Return what thresholds are chosen by, None for zeros; refuse an unknown name."""
+        if isinstance(self.thresholds, str):
+            if self.thresholds == "zero":
+                return None
+            if self.thresholds in CRITERIA:
+                return self.thresholds
+        raise ValueError(
+            f"thresholds={self.thresholds!r} must be 'zero', {', '.join(map(repr, CRITERIA))}."
+        )
 
     def _store(self, coding: LabelCoding, thresholds: FloatArray) -> None:
         """Store what `predict` needs in addition to the scores."""
@@ -380,7 +389,7 @@ class MultilabelClassifier(LabelScorer):
         Y, weight = weigh_cells(Y, label_weight, coding)
         thresholds = np.zeros(Y.shape[1])
         # A 1-D target takes the class with the best score, so thresholds have no effect.
-        criterion = None if self.thresholds == "zero" or not coding.multilabel else self.thresholds
+        criterion = self._criterion() if coding.multilabel else None
         if criterion is not None or self._needs_unseen_scores():
             scores = self._unseen_scores(X, Y, weight)
             self._learn_from_unseen(scores, Y, weight)
@@ -411,8 +420,8 @@ class MultilabelClassifier(LabelScorer):
                 f"{self._why_folds()} needs at least {2 * _FOLDS} rows, got {len(Y)}; leave it out."
             )
         scores = np.empty(Y.shape)
-        # Use a fixed seed: the same data give the same model, and the global state is not changed.
-        for seen, unseen in KFold(_FOLDS, shuffle=True, random_state=0).split(X):
+        groups = None if self._pairwise else equal_row_groups(X, _FOLDS)
+        for seen, unseen in _random_folds(np.arange(len(Y)) if groups is None else groups):
             member = clone(self).set_params(**self._fold_parameters())
             known, new = (
                 X[rows][:, seen] if self._pairwise else X[rows] for rows in (seen, unseen)
@@ -432,6 +441,14 @@ class MultilabelClassifier(LabelScorer):
     def _fold_parameters(self) -> Settings:
         """Return the parameters that must change if only a part of the rows is fitted."""
         return {"thresholds": "zero"}
+
+
+def _random_folds(groups: IndexArray) -> Iterator[tuple[IndexArray, IndexArray]]:
+    """Yield the rows to fit and the rows to score. Rows of a group stay together."""
+    # Use a fixed seed: the same data give the same model, and the global state is not changed.
+    for _, unseen in KFold(_FOLDS, shuffle=True, random_state=0).split(np.unique(groups)):
+        out = np.isin(groups, unseen)
+        yield np.flatnonzero(~out), np.flatnonzero(out)
 
 
 def partial_refusal(estimator: LabelScorer, weight: FloatArray) -> ValueError:

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.tree._tree import Tree
 from sklearn.utils import check_random_state
 
-from lemll._types import Features, FloatArray, LabelArray, RandomState, Thresholds
+from lemll._types import (
+    Features,
+    FloatArray,
+    IndexArray,
+    LabelArray,
+    RandomState,
+    Thresholds,
+)
 from lemll._validation import check_flag, check_magnitude, check_whole, is_sparse
+from lemll.model_selection import equal_row_groups
 from lemll.predictors.logistic.probability import ProbabilityClassifier, log_odds
 
 __all__ = ["MultilabelForest"]
@@ -24,6 +35,9 @@ _FORESTS = {"extra": ExtraTreesRegressor, "random": RandomForestRegressor}
 # the trees of dense and sparse rows differ.
 _SHARE_OF_SPARSE = 0.01
 _DENSE_BYTES = 1 << 28
+# So many shares of labels in nodes are computed at once, and so many leaves are looked up at once.
+_SHARES_AT_ONCE = 1 << 23
+_LEAVES_AT_ONCE = 1 << 22
 
 
 class MultilabelForest(ProbabilityClassifier):
@@ -62,8 +76,9 @@ class MultilabelForest(ProbabilityClassifier):
 
     Attributes
     ----------
-    forests_ : list of estimator
-        The forest of all labels, or one per label.
+    forests_ : list of GrownForest
+        The forest of all labels, or one per label: trees of scikit-learn, and the shares of the
+        labels in their leaves.
     oob_proba_ : ndarray of shape (n_samples, n_labels) or None
         With bootstrap samples: the probabilities of each training row by the trees that did not
         see it, NaN if all trees saw it. None without bootstrap samples, or with unknown labels.
@@ -139,13 +154,13 @@ class MultilabelForest(ProbabilityClassifier):
         check_magnitude(X)
         drawn = self.trees == "random" if self.bootstrap is None else self.bootstrap
         bootstrap = check_flag("bootstrap", drawn)
-        options = {
-            "n_estimators": check_whole("n_estimators", self.n_estimators, least=1),
+        options: dict[str, Any] = {
             "max_features": self.max_features,
             "min_samples_leaf": check_whole("min_samples_leaf", self.min_samples_leaf, least=1),
             "bootstrap": bootstrap,
             "n_jobs": self.n_jobs,
         }
+        n_trees = check_whole("n_estimators", self.n_estimators, least=1)
         per_label = check_flag("per_label", self.per_label)
         # A row with the weight 0 has no influence, so its label does not matter.
         Y = np.maximum(Y, 0)
@@ -154,29 +169,126 @@ class MultilabelForest(ProbabilityClassifier):
         # The forests of the labels have the same seed, so the order of the labels does not matter.
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rows = _for_trees(X)
-        self.forests_ = [
-            _fit_forest(_FORESTS[self.trees](**options, random_state=seed), rows, part, of_rows)
+        groups = None
+        if bootstrap and weight is None:
+            # A tree that has seen a row knows the rows with equal features.
+            groups = equal_row_groups(X, 1)
+            groups = np.arange(len(Y)) if groups is None else groups
+        make = partial(_FORESTS[self.trees], **options)
+        found = [
+            _grow(make, n_trees, seed, _TreeRows(rows, part, of_rows, groups))
             for part, of_rows in zip(parts, weights, strict=True)
         ]
+        self.forests_ = [forest for forest, _ in found]
         self.oob_proba_ = None
-        if bootstrap and weight is None:
-            self.oob_proba_ = np.column_stack([_unseen_means(f, rows) for f in self.forests_])
+        if groups is not None:
+            self.oob_proba_ = np.column_stack([unseen for _, unseen in found])
 
     def _score(self, X: Features) -> FloatArray:
         rows = _for_trees(X)
         return log_odds(np.column_stack([forest.predict(rows) for forest in self.forests_]))
 
 
-def _fit_forest(forest: Any, rows: Features, labels: LabelArray, weight: FloatArray | None) -> Any:
-    """Fit a forest to the rows with a weight; without such rows, nothing is relevant."""
-    if weight is not None:
-        known = np.flatnonzero(weight > 0)
-        if len(known):
-            rows, labels, weight = rows[known], labels[known], weight[known]
-        else:
-            labels, weight = np.zeros_like(labels), None
+class GrownForest(NamedTuple):
+    """A forest that stores the shares of the labels in its leaves, without the zeros.
+
+    scikit-learn stores a number per label in every node, which takes gigabytes with many labels.
+
+    Attributes
+    ----------
+    trees : list of sklearn.tree._tree.Tree
+        The divisions. The value of a leaf is its row in `shares`.
+    shares : csr_array of shape (n_leaves, n_labels)
+        The shares of the labels in the leaves of all trees.
+    """
+
+    trees: list[Any]
+    shares: Any
+
+    def predict(self, rows: Features) -> FloatArray:
+        """Return the mean of the shares over the trees."""
+        step = max(1, _LEAVES_AT_ONCE // len(self.trees))
+        parts = [
+            self._sums(np.hstack([tree.predict(part) for tree in self.trees]).astype(np.intp))
+            for part in (rows[start : start + step] for start in range(0, rows.shape[0], step))
+        ]
+        return np.concatenate(parts) / len(self.trees)
+
+    def _sums(self, leaves: IndexArray) -> FloatArray:
+        """Return the sums of the shares of the leaves in each row."""
+        n_rows, n_leaves = leaves.shape
+        ends = np.arange(n_rows + 1) * n_leaves
+        ones = np.ones(leaves.size)
+        chosen = sparse.csr_array(
+            (ones, leaves.ravel(), ends), shape=(n_rows, self.shares.shape[0])
+        )
+        return np.asarray((chosen @ self.shares).toarray())
+
+
+class _TreeRows(NamedTuple):
+    """What trees learn from: rows, 0/1 labels, weights of the rows, and groups of equal rows.
+
+    Without groups, no scores of unseen rows are wanted.
+    """
+
+    rows: Features
+    labels: LabelArray
+    weight: FloatArray | None
+    groups: IndexArray | None
+
+
+def _grow(
+    make: Callable[..., Any], n_trees: int, seed: int, data: _TreeRows
+) -> tuple[GrownForest, FloatArray]:
+    """Grow trees; also return the mean shares of each row by the trees that have not seen it.
+
+    A tree has seen a row if it has drawn a row of the same group. If all trees have seen it, its
+    shares are NaN.
+    """
+    rows, labels, weight, groups = _observed(data)
     target = labels.ravel() if labels.shape[1] == 1 else labels
-    return forest.fit(rows, target, sample_weight=weight)
+    trees, shares, n_leaves = [], [], 0
+    total, count = np.zeros(labels.shape), np.zeros((len(labels), 1))
+    # One stream of random numbers, so that the trees do not depend on the size of the parts.
+    random = np.random.RandomState(seed)
+    step = max(1, _SHARES_AT_ONCE // (2 * labels.size))
+    for start in range(0, n_trees, step):
+        part = make(min(step, n_trees - start), random_state=random)
+        part.fit(rows, target, sample_weight=weight)
+        for number, grown in enumerate(part.estimators_):
+            tree, of_leaves = _light(grown.tree_, n_leaves)
+            trees.append(tree)
+            shares.append(of_leaves)
+            n_leaves += of_leaves.shape[0]
+            if groups is not None:
+                drawn = groups[part.estimators_samples_[number]]
+                unseen = np.flatnonzero(~np.isin(groups, drawn))
+                total[unseen] += grown.tree_.predict(rows[unseen]).reshape(len(unseen), -1)
+                count[unseen] += 1
+    with np.errstate(invalid="ignore"):  # 0 / 0
+        return GrownForest(trees, sparse.vstack(shares, format="csr")), total / count
+
+
+def _observed(data: _TreeRows) -> _TreeRows:
+    """Return the rows with a weight; without such rows, nothing is relevant."""
+    if data.weight is None:
+        return data
+    known = np.flatnonzero(data.weight > 0)
+    if not len(known):
+        return data._replace(labels=np.zeros_like(data.labels), weight=None)
+    return _TreeRows(data.rows[known], data.labels[known], data.weight[known], None)
+
+
+def _light(tree: Any, first: int) -> tuple[Any, Any]:
+    """Return a tree whose leaves hold their numbers, from `first`, and the shares of the leaves."""
+    state = tree.__getstate__()
+    is_leaf = state["nodes"]["left_child"] < 0
+    shares = sparse.csr_array(state["values"][is_leaf, :, 0])
+    numbers = np.zeros((len(is_leaf), 1, 1))
+    numbers[is_leaf, 0, 0] = first + np.arange(shares.shape[0])
+    light = Tree(tree.n_features, np.ones(1, dtype=np.intp), 1)
+    light.__setstate__({**state, "values": numbers})
+    return light, shares
 
 
 def _for_trees(X: Features) -> Features:
@@ -201,18 +313,3 @@ def _for_trees(X: Features) -> Features:
 def _may_be_dense(X: Features) -> bool:
     n_rows, n_columns = X.shape
     return bool(np.dtype(np.float32).itemsize * n_rows * n_columns <= _DENSE_BYTES)
-
-
-def _unseen_means(forest: Any, rows: Features) -> FloatArray:
-    """Return the mean prediction of each row by the trees whose sample does not contain it."""
-    n_samples = rows.shape[0]
-    total: Any = 0.0
-    count = np.zeros(n_samples)
-    for tree, drawn in zip(forest.estimators_, forest.estimators_samples_, strict=True):
-        unseen = np.setdiff1d(np.arange(n_samples), drawn)
-        found = np.zeros((n_samples, tree.n_outputs_))
-        if len(unseen):
-            found[unseen] = tree.predict(rows[unseen]).reshape(len(unseen), -1)
-        total, count[unseen] = total + found, count[unseen] + 1
-    with np.errstate(invalid="ignore"):  # 0 / 0 is the NaN of a row that all trees saw
-        return np.asarray(total / count[:, None])

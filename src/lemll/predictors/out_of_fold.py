@@ -93,7 +93,9 @@ class _QuickBlend(TagPredictor):
     def _blend(self, learned: dict[str, Learned], Y: LabelArray, weight: FloatArray | None) -> None:
         super()._blend(learned, Y, weight)
         calibration = self._calibrations["logistic"]
-        self.logistic_proba = expit(calibration.log_odds(learned["logistic"].scores))
+        self.logistic_proba = self._as_given(
+            expit(calibration.log_odds(learned["logistic"].scores))
+        )
 
     def _final_fits(self, *_: object) -> list[Any]:
         # Nothing is predicted but the rows themselves.

@@ -22,9 +22,10 @@ from lemll._types import (
     IndexArray,
     LabelArray,
     RandomState,
+    Thresholds,
 )
 from lemll._validation import check_magnitude, check_n_jobs, check_number, check_whole, is_sparse
-from lemll.model_selection import IterativeStratifiedKFold
+from lemll.model_selection import IterativeStratifiedKFold, equal_row_groups
 from lemll.predictors.blend.calibration import Calibration, constant_labels, fit_calibration
 from lemll.predictors.blend.members import (
     BlendTask,
@@ -35,9 +36,9 @@ from lemll.predictors.blend.members import (
     Member,
     Scorer,
 )
+from lemll.predictors.blend.order import content_order
 from lemll.predictors.blend.thresholds import expected_f1_threshold
 from lemll.predictors.blend.weights import BlendLoss, blend_weights
-from lemll.predictors.logistic.chains import by_content
 from lemll.predictors.logistic.probability import SURE, ProbabilityClassifier
 
 __all__ = ["BlendProgress", "TagPredictor"]
@@ -54,6 +55,7 @@ Optimize = Literal[
 ]
 # Measures of the order of the labels in a row. The others judge each label by itself.
 _RANKINGS = ("average_precision", "ranking_loss", "one_error", "coverage")
+_MEMBERS = ("logistic", "random forest", "extra trees", "LEMLL")
 # A member with a smaller share of the weights is not worth its time in `predict`.
 _SMALLEST_SHARE = 0.03
 # Features with a smaller share of values other than zero are stored as sparse and not centred. The
@@ -109,9 +111,18 @@ class TagPredictor(ProbabilityClassifier):
     optimize : str, default="average_precision"
         The measure that matters most: "average_precision", "ranking_loss", "one_error",
         "coverage", "hamming", "f1" (the mean over the labels), "micro_f1" or "log_loss". It decides
-        the loss of the weights, the scoring of the search of LEMLL, and the thresholds: with
-        "f1" one per label and with "micro_f1" one for all, each with the highest F1 to be expected
-        from the probabilities; otherwise a probability of one half.
+        the loss of the weights, the scoring of the search of LEMLL, and, by default, the
+        thresholds.
+    members : sequence of str, optional
+        The members to blend, of "logistic", "random forest", "extra trees" and "LEMLL". Members
+        that are named are neither left out when the time is used up, nor dropped because of a small
+        weight. By default all of them.
+    thresholds : {"zero", "f1", "hamming"}, optional
+        A label is predicted if its log-odds are above its threshold. "zero" uses 0 for all labels:
+        a probability of one half. "f1" and "hamming" choose one threshold per label: the one with
+        the best F1, or with the most correct decisions, to be expected from the probabilities of
+        unseen rows; for the latter this is 0. By default `optimize` decides: "f1" for "f1", one
+        threshold with the best F1 of all labels together for "micro_f1", otherwise "zero".
     n_estimators : int, default=300
         Number of trees of each forest.
     cv : int, default=5
@@ -163,7 +174,8 @@ class TagPredictor(ProbabilityClassifier):
     -----
     If at least 30 % of the features are not zero, they are stored as dense and their columns are
     standardised. Otherwise they are stored as sparse, and the members choose the scaling. So the
-    model does not depend on how the user stored the features.
+    model does not depend on how the user stored the features. It also does not depend on the order
+    of rows, columns and labels: all of them are sorted by their content first.
 
     Unknown cells of y and weights are used by all members; the forests then have one forest per
     label, and there is no random forest. If a label has the same value in all rows, this value is
@@ -181,7 +193,6 @@ class TagPredictor(ProbabilityClassifier):
     ['LEMLL', 'extra trees', 'logistic', 'random forest']
     """
 
-    thresholds: Literal["zero"] = "zero"
     # Steps of each member: its out-of-fold scores and its final fit.
     _STEPS = 2
 
@@ -189,6 +200,8 @@ class TagPredictor(ProbabilityClassifier):
         self,
         optimize: Optimize = "average_precision",
         *,
+        members: Sequence[str] | None = None,
+        thresholds: Thresholds | None = None,
         n_estimators: int = 300,
         cv: int = 5,
         max_seconds: float | None = None,
@@ -198,6 +211,8 @@ class TagPredictor(ProbabilityClassifier):
         callback: Callable[[BlendProgress], None] | None = None,
     ) -> None:
         self.optimize = optimize
+        self.members = members
+        self.thresholds = thresholds
         self.n_estimators = n_estimators
         self.cv = cv
         self.max_seconds = max_seconds
@@ -217,6 +232,9 @@ class TagPredictor(ProbabilityClassifier):
         check_magnitude(X)
         self._sparse = _mostly_zero(X)
         X = _stored(X, self._sparse)
+        self._order = order = content_order(X, Y, weight)
+        X, Y = _sorted_columns(X[order.rows], order.columns), Y[order.rows][:, order.labels]
+        weight = None if weight is None else weight[order.rows][:, order.labels]
         clock = _TimeBudget(self.max_seconds, self.callback, self._STEPS * len(members))
         task = BlendTask(X, Y, weight, self._folds(X, Y), clock.seconds_left)
         self._constant = constant_labels(Y, weight)
@@ -224,7 +242,7 @@ class TagPredictor(ProbabilityClassifier):
         with threadpool_limits(1 if len(Y) < _ROWS_FOR_THREADS else None, user_api="blas"):
             learned: dict[str, Learned] = {}
             for name, member in members.items():
-                if learned and clock.seconds_left() <= 0:
+                if learned and self.members is None and clock.seconds_left() <= 0:
                     clock.report(f"{name}: left out, because the time is used up")
                     continue
                 clock.report(f"{name}: out-of-fold scores")
@@ -273,7 +291,23 @@ class TagPredictor(ProbabilityClassifier):
             members["random forest"] = ForestMember("random", n_estimators, n_jobs, seed)
         members["extra trees"] = ForestMember("extra", n_estimators, n_jobs, seed)
         members["LEMLL"] = LemllMember(scoring)
-        return members
+        return members if self.members is None else self._named(members)
+
+    def _named(self, members: dict[str, Member]) -> dict[str, Member]:
+        """Return the members that the user names."""
+        names = [] if isinstance(self.members, str) else list(self.members or [])
+        odd = [name for name in names if name not in _MEMBERS]
+        if not names or odd or len(set(names)) < len(names):
+            raise ValueError(
+                f"members={self.members!r} must be a list of different names of "
+                f"{', '.join(_MEMBERS)}."
+            )
+        able = {name: member for name, member in members.items() if name in names}
+        if not able:
+            raise ValueError(
+                f"members={self.members!r} cannot use unknown cells of y; name another member."
+            )
+        return able
 
     def _folds(self, X: Features, Y: LabelArray) -> list[Any]:
         n_splits = check_whole("cv", self.cv, least=2)
@@ -281,9 +315,8 @@ class TagPredictor(ProbabilityClassifier):
             raise ValueError(
                 f"cv={self.cv} folds need at least as many rows, got n_samples={len(Y)}."
             )
-        # Stratification looks at one label after the other. Their order must not matter.
-        labels = labels_for_folds(Y[:, by_content(Y)])
-        return list(IterativeStratifiedKFold(n_splits).split(X, labels))
+        groups = equal_row_groups(X, n_splits)
+        return list(IterativeStratifiedKFold(n_splits).split(X, labels_for_folds(Y), groups))
 
     def _blend(self, learned: dict[str, Learned], Y: LabelArray, weight: FloatArray | None) -> None:
         """Calibrate the members, weigh them, drop those that do not pay, calibrate the blend."""
@@ -295,17 +328,23 @@ class TagPredictor(ProbabilityClassifier):
             name: self._calibrations[name].log_odds(found.scores) for name, found in learned.items()
         }
         weights = _weights(log_odds, Y, weight, loss)
-        total = sum(weights.values())
-        kept = {name for name, w in weights.items() if w >= _SMALLEST_SHARE * total}
+        # Members that the user names are kept.
+        least = _SMALLEST_SHARE * sum(weights.values()) if self.members is None else 0.0
+        kept = {name for name, w in weights.items() if w >= least}
         weights = _weights({name: log_odds[name] for name in kept}, Y, weight, loss)
         blend = sum(w * log_odds[name] for name, w in weights.items())
         self._calibration = fit_calibration(np.asarray(blend), Y, weight)
         final = self._with_constants(self._calibration.log_odds(np.asarray(blend)))
-        self.out_of_fold_proba_ = expit(final)
+        self.out_of_fold_proba_ = self._as_given(expit(final))
         total = sum(weights.values())
         self._weights = {name: weights.get(name, 0.0) for name in learned}
         self.contributions_ = {name: w / total for name, w in self._weights.items()}
         self.chosen_ = {name: found.chosen for name, found in learned.items()}
+
+    def _as_given(self, values: FloatArray) -> FloatArray:
+        """Return values of the training rows in the order in which rows and labels were given."""
+        rows, labels = np.argsort(self._order.rows), np.argsort(self._order.labels)
+        return values[rows][:, labels]
 
     def _with_constants(self, log_odds: FloatArray) -> FloatArray:
         return np.where(self._constant == 0, log_odds, self._constant * SURE)
@@ -316,10 +355,16 @@ class TagPredictor(ProbabilityClassifier):
 
     def _score(self, X: Features) -> FloatArray:
         total: Any = 0.0
-        X = _stored(X, self._sparse)
+        X = _sorted_columns(_stored(X, self._sparse), self._order.columns)
         for part in self._parts:
             total = total + part.weight * part.calibration.log_odds(part.score(X))
-        return self._with_constants(self._calibration.log_odds(total))
+        scores = self._with_constants(self._calibration.log_odds(total))
+        return scores[:, np.argsort(self._order.labels)]
+
+    def _criterion(self) -> None:
+        # The thresholds come from the out-of-fold probabilities, without further fits.
+        if self.thresholds is not None:
+            super()._criterion()
 
     def _store(self, coding: LabelCoding, thresholds: FloatArray) -> None:
         if coding.multilabel:
@@ -329,10 +374,11 @@ class TagPredictor(ProbabilityClassifier):
     def _chosen_thresholds(self) -> FloatArray:
         p = self.out_of_fold_proba_
         n_labels = p.shape[1]
-        if self.optimize == "micro_f1":
+        if self.thresholds is None and self.optimize == "micro_f1":
             return np.full(n_labels, expected_f1_threshold(p.ravel()))
-        if self.optimize == "f1":
+        if (self.thresholds or self.optimize) == "f1":
             return np.array([expected_f1_threshold(p[:, j]) for j in range(n_labels)])
+        # Half is also the threshold with the most correct decisions to be expected.
         return np.zeros(n_labels)
 
 
@@ -361,6 +407,14 @@ def _stored(X: Features, as_sparse: bool) -> Features:
     if is_sparse(X) == as_sparse:
         return X
     return sparse.csr_array(X) if as_sparse else X.toarray()
+
+
+def _sorted_columns(X: Features, columns: IndexArray) -> Features:
+    """Return columns in another order."""
+    X = X[:, columns]
+    if is_sparse(X):
+        X.sort_indices()  # sums round by the order of their terms
+    return X
 
 
 def _weights(

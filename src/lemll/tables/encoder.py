@@ -18,7 +18,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from lemll._labels import check_same_rows
-from lemll._types import Array, Features, MatrixLike
+from lemll._sparse import row_hashes
+from lemll._types import Array, BoolArray, Features, MatrixLike
 from lemll._validation import check_whole, is_sparse
 from lemll.exceptions import LemllError, import_extra
 from lemll.tables.columns import (
@@ -64,6 +65,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Name, kind and reason of each column.
     transformer_ : ColumnTransformer
         The fitted transformer of scikit-learn.
+    row_hashes_ : ndarray of uint64
+        Hashes of the encoded training rows, ascending, by which `has_seen` knows them.
     n_features_in_ : int
         Number of columns seen in `fit`.
     feature_names_in_ : ndarray of str
@@ -167,7 +170,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise LemllError(f"no column can be used as a feature ({reasons}); add columns")
         self.feature_names_in_ = np.array(names, dtype=object)
         self.n_features_in_ = len(names)
-        return _stored(self.transformer_.fit_transform(prepared))
+        features = _stored(self.transformer_.fit_transform(prepared))
+        self.row_hashes_ = np.unique(row_hashes(features))
+        return features
 
     def _settled(self, X: Frame, names: list[str]) -> list[Column]:
         """Return what each column holds: as given, or as the rows show."""
@@ -206,6 +211,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"({len(absent)} of {len(needed)} columns are absent); add it, empty if unknown"
             )
         return _stored(self.transformer_.transform(self._prepare(X)))
+
+    def has_seen(self, X: Features) -> BoolArray:
+        """Tell which encoded rows have the features of a training row.
+
+        Parameters
+        ----------
+        X : ndarray or csr_array of shape (n_rows, n_features)
+            Encoded rows, of `transform`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), bool
+            Whether a training row has equal features.
+        """
+        check_is_fitted(self)
+        return np.isin(row_hashes(X), self.row_hashes_)
 
     def get_feature_names_out(self, input_features: MatrixLike = None) -> Array:
         """Return the names of the encoded features.

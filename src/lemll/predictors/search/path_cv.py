@@ -27,7 +27,7 @@ from lemll._types import (
 from lemll._validation import all_or_nothing, check_n_jobs, check_number, check_whole
 from lemll._warnings import warn_caller
 from lemll.fitting import check_scale, inverse_variance, usual_scale
-from lemll.model_selection import IterativeStratifiedKFold
+from lemll.model_selection import IterativeStratifiedKFold, equal_row_groups
 from lemll.predictors._base import partial_refusal
 from lemll.predictors.calibrated import CalibratedProbabilities
 from lemll.predictors.search.folds import Fold, Space, measures_of
@@ -307,6 +307,8 @@ class PathCV(CalibratedProbabilities):
                 raise ValueError(
                     f"cv={self.cv} folds need at least as many rows, got n_samples={len(Y)}."
                 )
+            if groups is None and not self._pairwise:
+                groups = equal_row_groups(X, splitter.n_splits)
         else:
             splitter = check_cv(self.cv)
         # Other splitters may not know what a masked cell is.
