@@ -167,7 +167,11 @@ def code_labels(
                 "matrix, where a masked cell means that nobody observed it."
             )
         return _code_target(column_or_1d(given, warn=True), one_per_class)
-    remedy = f", or learn from degrees between 0 and 1 with fit_degrees of {DEGREE_LEARNERS}"
+    remedy = (
+        f", or learn from degrees between 0 and 1 with fit_degrees of {DEGREE_LEARNERS}; "
+        "cross_val_predict of scikit-learn numbers unknown cells as 2: to predict unseen rows with "
+        "unknown cells, use out_of_fold_proba_ of TagPredictor, or a loop over the splits"
+    )
     Y = check_logical_labels(given, unobserved=unobserved, remedy=remedy)
     return Y, _matrix_coding(given, frame)
 

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, with no failure expected."""
+"""scikit-learn's own checks. Only weights of rows in random samples are expected to fail."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LINEAR = [LEMLL(), MSVR(), MSVRClassifier()]
 CLASSICAL = [
     MLkNN(),
     LabelPropagation(),
-    BinaryRelevance(),
+    BinaryRelevance(tol=1e-10),
     BinaryRelevance(GaussianNB()),
     LabelChain(),
     ECC(n_estimators=5),
@@ -57,6 +57,15 @@ SEARCHES = [
 TWO_STAGE = [ML2(), MLFE(), RELIAB(), TwoStage()]
 
 
+def expected_failures(estimator):
+    """Return the checks that a learner cannot pass by its nature."""
+    random = isinstance(estimator, MultilabelForest) and estimator.trees == "random"
+    if not random and not isinstance(estimator, TagPredictor):
+        return {}
+    checks = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
+    return dict.fromkeys(checks, "random samples and folds draw a repeated row more often")
+
+
 @parametrize_with_checks(
     [
         *LINEAR,
@@ -65,7 +74,8 @@ TWO_STAGE = [ML2(), MLFE(), RELIAB(), TwoStage()]
         *WITH_KERNEL,
         *SEARCHES,
         *TWO_STAGE,
-    ]
+    ],
+    expected_failed_checks=expected_failures,
 )
 def test_check_estimator(estimator, check):
     check(estimator)

@@ -350,7 +350,7 @@ def test_thresholds_mean_what_they_mean_in_other_learners(digits):
         assert (by_name[name] == 0).all()
     assert (by_name["f1"] < 0).any()
     optimized = TagPredictor("f1", **options).fit(X[:200], Y[:200])
-    np.testing.assert_array_equal(optimized.thresholds_, by_name["f1"])
+    np.testing.assert_allclose(optimized.thresholds_, by_name["f1"], rtol=1e-6)
     zero = TagPredictor("f1", thresholds="zero", **options).fit(X[:200], Y[:200])
     assert (zero.thresholds_ == 0).all()
     with pytest.raises(ValueError, match="thresholds='best' must be 'zero', 'f1', 'hamming'"):

@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -319,15 +320,17 @@ def test_folds_of_searches_and_blends_balance_known_zeros(data, monkeypatch):
 
     def watched(self, X, y, groups=None):
         for train, test in split(self, X, y, groups):
-            used.append(test)
+            used.append(np.ma.filled(y[test].astype(float), np.nan))
             yield train, test
 
     monkeypatch.setattr(IterativeStratifiedKFold, "split", watched)
     for model in (LEMLLCV(**SEARCH), MSVRCV((1.0,), cv=3), TagPredictor(n_estimators=5, cv=3)):
         used.clear()
         model.fit(X, cells)
+        few = [j for j in range(8) if sum(np.isfinite(fold[:, j]).sum() for fold in used[:3]) == 12]
+        (label,) = few  # TagPredictor sorts the labels
         for value in (0, 1):
-            assert [int((cells[test, 2] == value).sum()) for test in used[:3]] == [2, 2, 2]
+            assert [int((fold[:, label] == value).sum()) for fold in used[:3]] == [2, 2, 2]
 
 
 @pytest.mark.parametrize("learner", [LEMLL(), BinaryRelevance(), LEMLLEnhancer()], ids=str)
@@ -362,15 +365,6 @@ def test_confidences_may_lack_names_and_values_of_unknown_cells(data):
     rows = pd.DataFrame(X)
     with pytest.raises(ValueError, match="the index of label_weight must be that of X, but row 0"):
         LEMLL().fit(rows, Y, label_weight=frame.set_axis(frame.index + 1))
-
-
-def test_the_accuracy_needs_all_labels(data):
-    X, Y, hidden, *_ = data
-    model = BinaryRelevance().fit(X, Y)
-    assert model.score(X, Y) == (model.predict(X) == Y).all(axis=1).mean()
-    text = f"score needs all labels, but {hidden.sum()} cells of y are unknown; use a metric that"
-    with pytest.raises(ValueError, match=text):
-        model.score(X, partial(Y, hidden))
 
 
 @pytest.mark.slow
@@ -567,3 +561,103 @@ def test_a_member_without_weights_refuses_confidences(data):
     members.fit(X, partial(Y, hidden))
     with pytest.raises(ValueError, match="KNeighborsClassifier.fit does not accept sample_weight"):
         members.fit(X, Y, label_weight=np.where(hidden, 0.5, 1.0))
+
+
+# --- scikit-learn's tools -----------------------------------------------------------------------
+
+
+@pytest.fixture(name="hidden", scope="module")
+def _hidden():
+    rng = np.random.RandomState(0)
+    X = rng.randn(80, 5)
+    Y = (X[:, :3] + 0.3 * rng.randn(80, 3) > 0).astype(float)
+    Y[rng.rand(80, 3) < 0.1] = np.nan
+    return X, Y
+
+
+def test_searches_of_scikit_learn_take_unknown_cells(hidden):
+    X, Y = hidden
+    masked = np.ma.MaskedArray(np.nan_to_num(Y).astype(int), mask=np.isnan(Y))
+    model = TagPredictor(members=["logistic"], cv=3)
+    grid = {"C": [0.1, 1.0]}
+    # With its default folds, scikit-learn refuses NaN before a learner sees it.
+    for y, folds in ((Y, IterativeStratifiedKFold(3)), (masked, None)):
+        assert np.isfinite(cross_val_score(model, X, y, cv=folds, error_score="raise")).all()
+        search = GridSearchCV(BinaryRelevance(), grid, cv=folds, error_score="raise").fit(X, y)
+        assert search.best_score_ > 0.5
+
+
+def test_cross_val_predict_says_what_to_use_for_unknown_cells(hidden):
+    X, Y = hidden
+    folds = IterativeStratifiedKFold(3)
+    with pytest.raises(ValueError, match="out_of_fold_proba_ of TagPredictor, or a loop over"):
+        cross_val_predict(BinaryRelevance(), X, Y, cv=folds, method="predict_proba")
+    known = np.nan_to_num(Y).astype(int)
+    found = cross_val_predict(BinaryRelevance(), X, known, method="predict_proba")
+    assert found.shape == Y.shape
+
+
+def test_a_score_skips_unknown_cells(hidden):
+    X, Y = hidden
+    model = BinaryRelevance().fit(X, Y)
+    by_hand = [
+        all(p == y for p, y in zip(row, truth, strict=True) if not np.isnan(y))
+        for row, truth in zip(model.predict(X), Y, strict=True)
+    ]
+    assert model.score(X, Y) == pytest.approx(np.mean(by_hand))
+    known = np.nan_to_num(Y)
+    assert model.score(X, known) == (model.predict(X) == known).all(axis=1).mean()
+
+
+# --- Weights of rows ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        BinaryRelevance(tol=1e-8),
+        MSVRClassifier(),
+        MSVRClassifier(kernel="rbf", kernel_gamma=0.1, thresholds="zero"),
+        MultilabelForest(10, max_features=None, random_state=0),
+    ],
+)
+def test_a_weight_of_two_is_a_second_row(labelled, model):
+    X, Y = labelled
+    weight = np.random.RandomState(0).randint(0, 3, len(X))
+    rows = np.repeat(np.arange(len(X)), weight)
+    weighted = clone(model).fit(X, Y, sample_weight=weight)
+    repeated = clone(model).fit(X[rows], Y[rows])
+    np.testing.assert_allclose(
+        weighted.decision_function(X), repeated.decision_function(X), atol=1e-6
+    )
+
+
+def test_tag_predictor_follows_the_rows_with_a_weight(labelled):
+    X, Y = labelled
+    turned = np.vstack([Y, 1 - Y])
+    weight = np.repeat([1.0, 0.01], len(X))
+    model = TagPredictor(n_estimators=20, cv=3).fit(np.vstack([X, X]), turned, weight)
+    assert set(model.contributions_) == {"logistic", "random forest", "extra trees", "LEMLL"}
+    assert average_precision(Y, model.decision_function(X)) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (LEMLL(), r"LEMLL.fit\(\) does not take sample_weight: a row is also a node of the graph"),
+        (LEMLLCV(), r"LEMLLCV.fit\(\) does not take sample_weight: .*use TagPredictor"),
+        (MLkNN(), r"MLkNN.fit\(\) does not take sample_weight: .*use TagPredictor"),
+    ],
+)
+def test_weights_of_rows_are_refused_with_the_reason(labelled, model, message):
+    X, Y = labelled
+    with pytest.raises(TypeError, match=message):
+        model.fit(X, Y, sample_weight=np.ones(len(X)))
+
+
+def test_errors_name_the_class_that_was_called(labelled):
+    X, Y = labelled
+    with pytest.raises(TypeError, match=r"^TagPredictor.fit\(\) does not take weights"):
+        TagPredictor().fit(X, Y, weights=1)
+    with pytest.raises(ValueError, match="at least one"):
+        BinaryRelevance().fit(X, Y, sample_weight=np.zeros(len(X)))

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import KFold
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
 
 from lemll._labels import (
     LabelCoding,
@@ -30,7 +35,7 @@ from lemll._types import (
     Settings,
     Thresholds,
 )
-from lemll._validation import all_or_nothing, check_whole
+from lemll._validation import UNOBSERVED, all_or_nothing, check_whole
 from lemll._warnings import warn_caller
 from lemll.fitting import fit_scaling, normalize
 from lemll.model_selection import equal_row_groups
@@ -42,6 +47,7 @@ __all__ = [
     "LabelScorer",
     "MultilabelClassifier",
     "ScalesColumns",
+    "WeighsRows",
     "best_thresholds",
     "partial_refusal",
     "refuse_confidences",
@@ -145,6 +151,20 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self.label_names_ = np.array(coding.names, dtype=object)
         self.thresholds_ = thresholds
 
+    # Why `fit` has no weights of rows, unless the learner has them.
+    _NO_ROW_WEIGHTS = "the method is not defined for weights of rows"
+
+    def _refuse(self, arguments: Mapping[str, object]) -> None:
+        """Refuse unknown arguments of `fit`, with the name of the class that the user called."""
+        for name in arguments:
+            why = "leave it out"
+            if name == "sample_weight":
+                why = (
+                    f"{self._NO_ROW_WEIGHTS}; leave it out, or use TagPredictor, BinaryRelevance, "
+                    "MSVRClassifier or MultilabelForest"
+                )
+            raise TypeError(f"{type(self).__name__}.fit() does not take {name}: {why}.")
+
     @property
     def _pairwise(self) -> bool:
         """Whether X holds kernel values, with one column per training row."""
@@ -238,7 +258,7 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         X : array-like, sparse matrix or frame of shape (n_samples, n_features)
             Features.
         y : array-like, sparse matrix or frame of shape (n_samples, n_labels)
-            The true labels, without unknown cells. Or a 1-D target.
+            The true labels; unknown cells count as correct. Or a 1-D target.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows.
 
@@ -249,11 +269,9 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         coded, coding = code_labels(y, unobserved=True)
         if coding.multilabel and (coded < 0).any():
-            raise ValueError(
-                f"score needs all labels, but {int((coded < 0).sum())} cells of y are unknown; use "
-                "a metric that skips them, for example scoring=lemll.metrics.get_scorer("
-                "'average_precision') in a search."
-            )
+            predicted, _ = code_labels(self.predict(X))
+            right = ((predicted == coded) | (coded < 0)).all(axis=1)
+            return float(np.average(right, weights=sample_weight))
         return float(super().score(X, y, sample_weight))
 
     def predict_top_k(self, X: MatrixLike, k: int) -> Array:
@@ -363,8 +381,9 @@ class MultilabelClassifier(LabelScorer):
         """
         raise partial_refusal(self, weight)
 
-    @all_or_nothing
-    def fit(self, X: MatrixLike, y: MatrixLike, *, label_weight: MatrixLike = None) -> Self:
+    def fit(
+        self, X: MatrixLike, y: MatrixLike, *, label_weight: MatrixLike = None, **others: object
+    ) -> Self:
         """Learn to predict labels.
 
         Parameters
@@ -378,31 +397,49 @@ class MultilabelClassifier(LabelScorer):
         label_weight : array-like or sparse matrix of shape (n_samples, n_labels), optional
             How sure each cell of y is, from 0 (not observed) to 1 (certain, the default). Where it
             is 0, y may hold any value.
+        **others : object
+            Refused. `sample_weight` is an argument of learners that can use it.
 
         Returns
         -------
         self
             The fitted classifier.
         """
+        self._refuse(others)
+        return self._fit_labels(X, y, label_weight, None)
+
+    @all_or_nothing
+    def _fit_labels(
+        self, X: MatrixLike, y: MatrixLike, label_weight: MatrixLike, sample_weight: MatrixLike
+    ) -> Self:
+        """Check all arguments of `fit`, and learn."""
         check_same_rows(X, label_weight, "label_weight")
         X, Y, coding = self._validated(X, y, label_weight)
         Y, weight = weigh_cells(Y, label_weight, coding)
+        of_rows = _check_row_weight(sample_weight, X)
         thresholds = np.zeros(Y.shape[1])
         # A 1-D target takes the class with the best score, so thresholds have no effect.
         criterion = self._criterion() if coding.multilabel else None
         if criterion is not None or self._needs_unseen_scores():
-            scores = self._unseen_scores(X, Y, weight)
-            self._learn_from_unseen(scores, Y, weight)
+            scores = self._unseen_scores(X, Y, weight, of_rows)
+            self._learn_from_unseen(scores, *_weigh_rows(Y, weight, of_rows))
             if criterion is not None:
                 thresholds = best_thresholds(scores, Y, criterion)
-        if weight is None:
-            self._fit(X, Y)
-        else:
-            self._fit_partial(X, Y, weight)
+        self._fit_weighted(X, Y, weight, of_rows)
         self._store(coding, thresholds)
         self._note_tags(Y)
         self._warn_unused(Y)
         return self
+
+    def _fit_weighted(
+        self, X: Features, Y: LabelArray, weight: FloatArray | None, of_rows: FloatArray | None
+    ) -> None:
+        """Learn from labels with weights of cells and of rows; None means that all are 1."""
+        Y, weight = _weigh_rows(Y, weight, of_rows)
+        if weight is None:
+            self._fit(X, Y)
+        else:
+            self._fit_partial(X, Y, weight)
 
     def _needs_unseen_scores(self) -> bool:
         """Return whether something besides the thresholds is learned from scores of unseen rows."""
@@ -413,7 +450,9 @@ class MultilabelClassifier(LabelScorer):
     ) -> None:
         """Learn from the scores of rows by models that were not fitted to them."""
 
-    def _unseen_scores(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> FloatArray:
+    def _unseen_scores(
+        self, X: Features, Y: LabelArray, weight: FloatArray | None, of_rows: FloatArray | None
+    ) -> FloatArray:
         """Return scores of all rows, each by a model that was not fitted to this row."""
         if len(Y) < 2 * _FOLDS:
             raise ValueError(
@@ -427,10 +466,8 @@ class MultilabelClassifier(LabelScorer):
                 X[rows][:, seen] if self._pairwise else X[rows] for rows in (seen, unseen)
             )
             # A part of the rows may lack an observed cell of a label. The user cannot change that.
-            if weight is None:
-                member._fit(known, Y[seen])
-            else:
-                member._fit_partial(known, Y[seen], weight[seen])
+            weights = (None if array is None else array[seen] for array in (weight, of_rows))
+            member._fit_weighted(known, Y[seen], *weights)
             scores[unseen] = member._score(new)
         return scores
 
@@ -449,6 +486,66 @@ def _random_folds(groups: IndexArray) -> Iterator[tuple[IndexArray, IndexArray]]
     for _, unseen in KFold(_FOLDS, shuffle=True, random_state=0).split(np.unique(groups)):
         out = np.isin(groups, unseen)
         yield np.flatnonzero(~out), np.flatnonzero(out)
+
+
+class WeighsRows(MultilabelClassifier):
+    """Base of classifiers that accept weights of rows."""
+
+    def fit(
+        self,
+        X: MatrixLike,
+        y: MatrixLike,
+        sample_weight: MatrixLike = None,
+        *,
+        label_weight: MatrixLike = None,
+        **others: object,
+    ) -> Self:
+        """Learn to predict labels.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Features. Sparse features are never converted to dense.
+        y : array-like, sparse matrix or frame of shape (n_samples, n_labels)
+            Logical labels, 0/1. Or a 1-D target, as in the classifiers of scikit-learn. NaN, None,
+            ``pandas.NA`` and masked cells of a label matrix mean that nobody observed the cell.
+            Learners that cannot use such labels refuse them.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts, >= 0. Each cell has the weight of its row, times its
+            `label_weight`.
+        label_weight : array-like or sparse matrix of shape (n_samples, n_labels), optional
+            How sure each cell of y is, from 0 (not observed) to 1 (certain, the default). Where it
+            is 0, y may hold any value.
+        **others : object
+            Refused.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
+        """
+        self._refuse(others)
+        return self._fit_labels(X, y, label_weight, sample_weight)
+
+
+def _check_row_weight(sample_weight: MatrixLike, X: Features) -> FloatArray | None:
+    """Return the weights of the rows; None if all of them are 1."""
+    if sample_weight is None:
+        return None
+    of_rows = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not of_rows.any():
+        raise ValueError("sample_weight must be above 0 in at least one row, got only zeros.")
+    return None if (of_rows == 1).all() else of_rows
+
+
+def _weigh_rows(
+    Y: LabelArray, weight: FloatArray | None, of_rows: FloatArray | None
+) -> tuple[LabelArray, FloatArray | None]:
+    """Multiply the weights of the cells by those of their rows."""
+    if of_rows is None:
+        return Y, weight
+    weight = of_rows[:, None] * (np.ones(Y.shape) if weight is None else weight)
+    return np.where(weight > 0, Y, np.int8(UNOBSERVED)), weight
 
 
 def partial_refusal(estimator: LabelScorer, weight: FloatArray) -> ValueError:

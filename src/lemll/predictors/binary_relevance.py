@@ -6,6 +6,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from lemll._types import Estimator, Features, FloatArray, LabelArray, Thresholds
+from lemll.predictors._base import WeighsRows
 from lemll.predictors.logistic.members import built_in, fit_member, member_log_odds
 from lemll.predictors.logistic.probability import SURE, ProbabilityClassifier, TiesAreRelevant
 from lemll.solvers import solve_logistic
@@ -13,7 +14,7 @@ from lemll.solvers import solve_logistic
 __all__ = ["BinaryRelevance"]
 
 
-class BinaryRelevance(TiesAreRelevant, ProbabilityClassifier):
+class BinaryRelevance(WeighsRows, TiesAreRelevant, ProbabilityClassifier):
     r"""One independent logistic regression per label: the basic baseline.
 
     For each label, let y be its column of Y, coded -1/+1. The model minimises

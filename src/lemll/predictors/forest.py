@@ -23,9 +23,10 @@ from lemll._types import (
 )
 from lemll._validation import check_flag, check_magnitude, check_whole, is_sparse
 from lemll.model_selection import equal_row_groups
+from lemll.predictors._base import WeighsRows
 from lemll.predictors.logistic.probability import ProbabilityClassifier, log_odds
 
-__all__ = ["MultilabelForest"]
+__all__ = ["GrownForest", "MultilabelForest", "weighs_whole_rows"]
 
 Trees = Literal["extra", "random"]
 
@@ -40,7 +41,7 @@ _SHARES_AT_ONCE = 1 << 23
 _LEAVES_AT_ONCE = 1 << 22
 
 
-class MultilabelForest(ProbabilityClassifier):
+class MultilabelForest(WeighsRows, ProbabilityClassifier):
     """A forest of scikit-learn that predicts all labels, with one probability per label.
 
     Every tree divides the rows until its leaves are pure, or as small as `min_samples_leaf`. Each
@@ -140,7 +141,7 @@ class MultilabelForest(ProbabilityClassifier):
         self._learn(X, Y, None)
 
     def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
-        if not self.per_label:
+        if not self.per_label and not weighs_whole_rows(weight):
             raise ValueError(
                 "trees that all labels share need all labels, but "
                 f"{int((weight < 1).sum())} cells of y are unknown or not certain; use "
@@ -165,12 +166,12 @@ class MultilabelForest(ProbabilityClassifier):
         # A row with the weight 0 has no influence, so its label does not matter.
         Y = np.maximum(Y, 0)
         parts = np.hsplit(Y, Y.shape[1]) if per_label else [Y]
-        weights = [None] * len(parts) if weight is None else list(weight.T)
+        weights = [None] * len(parts) if weight is None else list(weight.T[: len(parts)])
         # The forests of the labels have the same seed, so the order of the labels does not matter.
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rows = _for_trees(X)
         groups = None
-        if bootstrap and weight is None:
+        if bootstrap and (weight is None or not per_label):
             # A tree that has seen a row knows the rows with equal features.
             groups = equal_row_groups(X, 1)
             groups = np.arange(len(Y)) if groups is None else groups
@@ -187,6 +188,11 @@ class MultilabelForest(ProbabilityClassifier):
     def _score(self, X: Features) -> FloatArray:
         rows = _for_trees(X)
         return log_odds(np.column_stack([forest.predict(rows) for forest in self.forests_]))
+
+
+def weighs_whole_rows(weight: FloatArray) -> bool:
+    """Return whether all cells of each row have the same weight."""
+    return bool((weight == weight[:, :1]).all())
 
 
 class GrownForest(NamedTuple):
@@ -242,10 +248,11 @@ def _grow(
 ) -> tuple[GrownForest, FloatArray]:
     """Grow trees; also return the mean shares of each row by the trees that have not seen it.
 
-    A tree has seen a row if it has drawn a row of the same group. If all trees have seen it, its
-    shares are NaN.
+    A tree has seen a row if it has drawn a row of the same group. If all trees have seen it, or if
+    it has no weight, its shares are NaN.
     """
-    rows, labels, weight, groups = _observed(data)
+    known = _with_weight(data)
+    rows, labels, weight, groups = known.data
     target = labels.ravel() if labels.shape[1] == 1 else labels
     trees, shares, n_leaves = [], [], 0
     total, count = np.zeros(labels.shape), np.zeros((len(labels), 1))
@@ -263,20 +270,31 @@ def _grow(
             if groups is not None:
                 drawn = groups[part.estimators_samples_[number]]
                 unseen = np.flatnonzero(~np.isin(groups, drawn))
-                total[unseen] += grown.tree_.predict(rows[unseen]).reshape(len(unseen), -1)
+                total[unseen] += grown.tree_.predict(rows[unseen]).reshape(-1, labels.shape[1])
                 count[unseen] += 1
+    found = np.full(data.labels.shape, np.nan)
     with np.errstate(invalid="ignore"):  # 0 / 0
-        return GrownForest(trees, sparse.vstack(shares, format="csr")), total / count
+        found[known.rows] = total / count
+    return GrownForest(trees, sparse.vstack(shares, format="csr")), found
 
 
-def _observed(data: _TreeRows) -> _TreeRows:
+class _Known(NamedTuple):
+    """The rows with a weight, and what trees learn from them."""
+
+    rows: IndexArray
+    data: _TreeRows
+
+
+def _with_weight(data: _TreeRows) -> _Known:
     """Return the rows with a weight; without such rows, nothing is relevant."""
     if data.weight is None:
-        return data
-    known = np.flatnonzero(data.weight > 0)
-    if not len(known):
-        return data._replace(labels=np.zeros_like(data.labels), weight=None)
-    return _TreeRows(data.rows[known], data.labels[known], data.weight[known], None)
+        return _Known(np.arange(len(data.labels)), data)
+    rows = np.flatnonzero(data.weight > 0)
+    if not len(rows):
+        nothing = data._replace(labels=np.zeros_like(data.labels), weight=None)
+        return _Known(np.arange(len(data.labels)), nothing)
+    groups = None if data.groups is None else data.groups[rows]
+    return _Known(rows, _TreeRows(data.rows[rows], data.labels[rows], data.weight[rows], groups))
 
 
 def _light(tree: Any, first: int) -> tuple[Any, Any]:

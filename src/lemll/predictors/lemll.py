@@ -220,6 +220,11 @@ class LEMLL(ScalesColumns, DegreeClassifier):
     (897, 8)
     """
 
+    _NO_ROW_WEIGHTS = (
+        "a row is also a node of the graph of neighbours, so a weight of 2 would not mean a second "
+        "row (label_weight says how sure the cells of a row are)"
+    )
+
     def __init__(
         self,
         alpha: float = 1.0,

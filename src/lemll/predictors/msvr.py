@@ -21,7 +21,7 @@ from lemll._types import (
 )
 from lemll._validation import all_or_nothing, check_number, check_whole
 from lemll.fitting import check_fits, choose_kernel, model_outputs, settle_optimality, store_model
-from lemll.predictors._base import ScalesColumns
+from lemll.predictors._base import ScalesColumns, WeighsRows
 from lemll.predictors.degrees import DegreeClassifier
 from lemll.solvers import solve_msvr
 
@@ -212,7 +212,7 @@ class MSVR(ScalesColumns, MultiOutputMixin, RegressorMixin, BaseEstimator):
         return tags
 
 
-class MSVRClassifier(ScalesColumns, DegreeClassifier):
+class MSVRClassifier(ScalesColumns, WeighsRows, DegreeClassifier):
     r"""Multi-label classification by support vector regression: LEMLL without label enhancement.
 
     The model is linear in the features, or in the features of a kernel. It is fitted to the labels
@@ -365,6 +365,12 @@ class MSVRClassifier(ScalesColumns, DegreeClassifier):
     def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
         _fit_equation10(self, X, 2.0 * Y - 1.0, cell_weight=weight)
 
+    def _fit_weighted(
+        self, X: Features, Y: LabelArray, weight: FloatArray | None, of_rows: FloatArray | None
+    ) -> None:
+        # A row counts by its weight, but the residuals in its tube do not.
+        _fit_equation10(self, X, 2.0 * Y - 1.0, sample_weight=of_rows, cell_weight=weight)
+
     def _fit_degrees(self, X: Features, D: FloatArray, weight: FloatArray | None) -> None:
         _fit_equation10(self, X, 2.0 * D - 1.0, cell_weight=weight)
 
@@ -384,8 +390,11 @@ def _fit_equation10(
     X = estimator._learn_scaling(X)
     # Rows without an observed cell have no influence, also not on the width of the kernel. The
     # largest weight of a row bounds what an error of its outputs costs.
-    row_weight = sample_weight if cell_weight is None else cell_weight.max(axis=1)
-    seen = row_weight if cell_weight is None else np.sign(row_weight)
+    row_weight = seen = sample_weight
+    if cell_weight is not None:
+        largest = cell_weight.max(axis=1)
+        factor = 1.0 if sample_weight is None else sample_weight
+        row_weight, seen = factor * largest, factor * np.sign(largest)
     kernel = choose_kernel(estimator, X, seen)
     check_fits(X, targets.shape[1], kernel)
     solution = solve_msvr(

@@ -26,6 +26,7 @@ from lemll._types import (
 )
 from lemll._validation import check_magnitude, check_n_jobs, check_number, check_whole, is_sparse
 from lemll.model_selection import IterativeStratifiedKFold, equal_row_groups
+from lemll.predictors._base import WeighsRows
 from lemll.predictors.blend.calibration import Calibration, constant_labels, fit_calibration
 from lemll.predictors.blend.members import (
     BlendTask,
@@ -39,6 +40,7 @@ from lemll.predictors.blend.members import (
 from lemll.predictors.blend.order import content_order
 from lemll.predictors.blend.thresholds import expected_f1_threshold
 from lemll.predictors.blend.weights import BlendLoss, blend_weights
+from lemll.predictors.forest import weighs_whole_rows
 from lemll.predictors.logistic.probability import SURE, ProbabilityClassifier
 
 __all__ = ["BlendProgress", "TagPredictor"]
@@ -92,7 +94,7 @@ class _BlendPart(NamedTuple):
     weight: float
 
 
-class TagPredictor(ProbabilityClassifier):
+class TagPredictor(WeighsRows, ProbabilityClassifier):
     r"""The recommended predictor: LEMLL, logistic regressions and forests, blended and calibrated.
 
     1. Each member scores every training row with a model that did not see the row: LEMLL, linear or
@@ -228,7 +230,7 @@ class TagPredictor(ProbabilityClassifier):
         self._learn(X, Y, weight)
 
     def _learn(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> None:
-        members = self._members(weight is not None)
+        members = self._members(weight is not None and not weighs_whole_rows(weight))
         check_magnitude(X)
         self._sparse = _mostly_zero(X)
         X = _stored(X, self._sparse)

@@ -170,7 +170,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise LemllError(f"no column can be used as a feature ({reasons}); add columns")
         self.feature_names_in_ = np.array(names, dtype=object)
         self.n_features_in_ = len(names)
-        features = _stored(self.transformer_.fit_transform(prepared))
+        # `fit_transform` of scikit-learn rounds tf-idf weights in another way than `transform`.
+        features = _stored(self.transformer_.fit(prepared).transform(prepared))
         self.row_hashes_ = np.unique(row_hashes(features))
         return features
 

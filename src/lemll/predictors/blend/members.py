@@ -15,7 +15,7 @@ from lemll._validation import is_sparse
 from lemll.fitting import fit_scaling, unit_rows
 from lemll.predictors._base import MultilabelClassifier
 from lemll.predictors.binary_relevance import BinaryRelevance
-from lemll.predictors.forest import MultilabelForest, Trees
+from lemll.predictors.forest import MultilabelForest, Trees, weighs_whole_rows
 from lemll.predictors.lemll import LEMLL
 from lemll.predictors.lemll_cv import LEMLLCV
 from lemll.predictors.logistic.probability import log_odds
@@ -78,6 +78,11 @@ class BlendTask(NamedTuple):
     weight: FloatArray | None
     folds: Sequence[tuple[IndexArray, IndexArray]]
     seconds_left: Callable[[], float]
+
+    @property
+    def has_partial_rows(self) -> bool:
+        """Whether cells of a row have different weights. Trees of all labels cannot use them."""
+        return self.weight is not None and not weighs_whole_rows(self.weight)
 
     def fit(self, model: MultilabelClassifier, X: Features, rows: IndexArray) -> Scorer:
         """Fit a model to rows of X, with their labels and weights; return its scores."""
@@ -277,16 +282,16 @@ class ForestMember:
         model = MultilabelForest(
             self._n_trees(task),
             trees=self.trees,
-            per_label=task.weight is not None,
+            per_label=task.has_partial_rows,
             n_jobs=self.n_jobs,
             random_state=self.seed,
         )
-        if self.trees == "random" and task.weight is None:
+        if self.trees == "random" and not task.has_partial_rows:
             task.fit(model, task.X, everything)
             shares = model.oob_proba_
             assert shares is not None
             # With few trees, all of them may have seen a row. Then the mean is the best guess.
-            shares = np.where(np.isnan(shares), task.Y.mean(axis=0), shares)
+            shares = np.where(np.isnan(shares), np.maximum(task.Y, 0).mean(axis=0), shares)
             chosen = f"{model.n_estimators} trees, scored out of bag"
             scores = np.clip(log_odds(shares), -_SUREST, _SUREST)
             return Learned(scores, model, chosen)
@@ -314,7 +319,7 @@ class ForestMember:
         model = MultilabelForest(
             _TRIAL_TREES,
             trees=self.trees,
-            per_label=task.weight is not None,
+            per_label=task.has_partial_rows,
             n_jobs=self.n_jobs,
             random_state=self.seed,
         )
@@ -326,7 +331,7 @@ class ForestMember:
         return int(np.clip(wanted, _TRIAL_TREES, self.n_estimators))
 
     def _affordable_trees(self, task: BlendTask) -> int:
-        if task.weight is not None:
+        if task.has_partial_rows:
             share = _TREES_OF_ALL_LABELS // task.Y.shape[1]
             return int(min(self.n_estimators, max(_FEWEST_TREES_OF_A_LABEL, share)))
         # A tree with pure leaves has about two nodes per row.

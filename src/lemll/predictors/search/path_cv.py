@@ -98,7 +98,6 @@ class PathCV(CalibratedProbabilities):
             "max_iter": check_whole("max_iter", self.max_iter, least=1),
         }
 
-    @all_or_nothing
     def fit(
         self,
         X: MatrixLike,
@@ -106,6 +105,7 @@ class PathCV(CalibratedProbabilities):
         groups: MatrixLike = None,
         *,
         label_weight: MatrixLike = None,
+        **others: object,
     ) -> Self:
         """Choose the parameters, then fit the final model to all rows.
 
@@ -120,16 +120,26 @@ class PathCV(CalibratedProbabilities):
             ``pandas.NA`` and masked cells mean that nobody observed the cell, if the learner can
             use such labels. The scores of the folds skip them.
         groups : array-like of shape (n_samples,), optional
-            The group of each row, for splitters that keep groups together.
+            The group of each row, for splitters that keep groups together. With a number as `cv`,
+            rows with equal features are a group by default.
         label_weight : array-like or sparse matrix of shape (n_samples, n_labels), optional
             How sure each cell of y is, from 0 (not observed) to 1 (certain, the default). Where it
             is 0, y may hold any value.
+        **others : object
+            Refused.
 
         Returns
         -------
         self
             The fitted classifier.
         """
+        self._refuse(others)
+        return self._choose(X, y, groups, label_weight)
+
+    @all_or_nothing
+    def _choose(
+        self, X: MatrixLike, y: MatrixLike, groups: MatrixLike, label_weight: MatrixLike
+    ) -> Self:
         check_same_rows(X, label_weight, "label_weight")
         X, Y, coding = self._validated(X, y, label_weight)
         Y, weight = weigh_cells(Y, label_weight, coding)
