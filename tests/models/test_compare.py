@@ -15,7 +15,7 @@ from lemll.comparison import best_of_splits, holm
 from lemll.exceptions import LemllError
 from lemll.models import FREQUENCY, LearnerScores, assess, compare_learners
 from lemll.models.curves import THRESHOLDS
-from lemll.report import judge_learners
+from lemll.report import judge_learners, write_learners
 from lemll.tables import LabelSpec, Table
 
 QUICK = ("LEMLL", "BinaryRelevance")
@@ -171,3 +171,15 @@ def test_rows_without_a_predicted_label_are_noticed(cells):
     assert found.mostly_untagged
     assert found.n_tagged == (Y == 1).any(axis=1).sum()
     assert not assess(Y, p, p > 0.5, np.full(3, 0.5)).mostly_untagged
+
+
+def test_a_learner_that_was_cut_short_is_named(table, spec, tmp_path):
+    options = {"ids": "file", "n_splits": 3}
+    names = ["TagPredictor", "BinaryRelevance"]
+    found = compare_learners(table, spec, names, seconds=0.1, **options)
+    assert found.cut_short == ("TagPredictor",)
+    verdict = judge_learners(found, "average_precision")
+    assert "TagPredictor had less time than needed" in verdict.sentence
+    write_learners(tmp_path / "page.html", found, verdict)
+    assert "had less time than needed" in (tmp_path / "page.html").read_text()
+    assert compare_learners(table, spec, names[1:], **options).caution == ""

@@ -9,7 +9,14 @@ import pytest
 from lemll import BinaryRelevance, MultilabelForest, TagPredictor
 from lemll.exceptions import LemllError
 from lemll.metrics import average_precision, micro_f1
-from lemll.models import assess, compare_learners, fit_table, label_shares, make_learner
+from lemll.models import (
+    assess,
+    compare_learners,
+    fit_table,
+    label_shares,
+    make_learner,
+    training,
+)
 from lemll.tables import LabelSpec, Table, TableEncoder, inspect_columns
 
 
@@ -287,3 +294,50 @@ def test_compare_holds_copies_out_together():
     assert "100 of 200 rows have the features of an earlier row" in lines[0]
     means = found.values[:, :, found.measures.index("macro_auc")].mean(axis=0)
     assert (means < 0.6).all()
+
+
+@pytest.mark.parametrize("seconds", [1e-3, 2.0])
+def test_the_final_model_has_the_members_that_were_measured(table, spec, monkeypatch, seconds):
+    fits = spied_fits(monkeypatch)
+    learner = TagPredictor(max_seconds=seconds, n_estimators=10, cv=3)
+    fit_table(table, spec, ids="file", learner=learner)
+    measured, final = (fitted[-1].contributions_ for fitted, _ in fits)
+    assert {name for name, share in measured.items() if share > 0} == set(final)
+
+
+def spied_fits(monkeypatch):
+    """Collect the fitted pipelines of a command, and their rows."""
+    fits = []
+    fit = training.fit_rows
+
+    def spying(pipeline, data, rows, say):
+        fits.append((fit(pipeline, data, rows, say), rows))
+        return fits[-1][0]
+
+    monkeypatch.setattr(training, "fit_rows", spying)
+    return fits
+
+
+def test_rows_that_are_held_out_do_not_change_the_measured_model(photos, spec, monkeypatch):
+    """Neither the features nor the labels of these rows reach it, to the bit."""
+    fits = spied_fits(monkeypatch)
+    frame = photos()
+    rows = np.arange(len(frame))
+    split = (rows[rows % 5 > 0], rows[rows % 5 == 0])
+    monkeypatch.setattr(training, "stratified_splits", lambda *_, **__: iter([split]))
+    learner = TagPredictor("f1", n_estimators=10, cv=3)
+    fit_table(Table(frame, "t"), spec, ids="file", learner=learner)
+    changed = photos(seed=9)
+    frame.loc[split[1], :] = changed.loc[split[1], :]
+    fit_table(Table(frame, "t"), spec, ids="file", learner=learner)
+    (first, _), _, (second, _), _ = fits
+    new = photos(seed=5)
+    X, X_again = first[0].transform(new), second[0].transform(new)
+    np.testing.assert_array_equal(X.toarray(), X_again.toarray())
+    before, after = first[-1], second[-1]
+    assert before.contributions_ == after.contributions_
+    np.testing.assert_array_equal(before.thresholds_, after.thresholds_)
+    np.testing.assert_array_equal(before.out_of_fold_proba_, after.out_of_fold_proba_)
+    np.testing.assert_array_equal(before.predict_proba(X), after.predict_proba(X))
+    for one, other in zip(before._calibration, after._calibration, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -296,7 +296,7 @@ def print_assessment(console: Console, found: Assessment, title: str) -> None:
     if found.mostly_untagged:
         console.print(
             f"{found.n_untagged} of {found.n_rows} rows get no label, and {found.n_tagged} have "
-            "one: no score is above its threshold. To predict more labels, fit with "
+            "one: no score is above its threshold. To predict more labels, use lemll fit with "
             "--thresholds f1 (in Python thresholds='f1'). The scores rank the labels in any case.",
             soft_wrap=True,
         )

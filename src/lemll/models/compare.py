@@ -59,6 +59,8 @@ class LearnerScores(NamedTuple):
         The table.
     stopped : bool
         Whether the comparison was stopped before all splits were done.
+    cut_short : tuple of str
+        Learners that had less time than they need, in some split.
     """
 
     learners: tuple[str, ...]
@@ -69,6 +71,17 @@ class LearnerScores(NamedTuple):
     n_test: int
     source: str
     stopped: bool
+    cut_short: tuple[str, ...] = ()
+
+    @property
+    def caution(self) -> str:
+        """A sentence about learners that had too little time; empty if there are none."""
+        if not self.cut_short:
+            return ""
+        return (
+            f"{', '.join(self.cut_short)} had less time than needed, so its figures are too low; "
+            "compare with more --seconds, or with --seconds 0 for no limit."
+        )
 
     def to_json(self) -> Settings:
         """Return plain data: a value per split, None where there is none."""
@@ -76,6 +89,7 @@ class LearnerScores(NamedTuple):
             "table": self.source,
             "splits": len(self.values),
             "stopped": self.stopped,
+            "cut_short": list(self.cut_short),
             "rows": {"train": self.n_train, "test": self.n_test},
             "learners": {
                 name: {
@@ -148,6 +162,7 @@ def compare_learners(
     X = TableEncoder(columns=inspect_columns(data.X)).fit_transform(data.X)
     splits = list(stratified_splits(X, data.Y, n_splits, seed=seed, say=say))
     rows: list[tuple[list[list[float]], list[float]]] = []
+    cut_short: set[str] = set()
     stopped, begin = False, time.perf_counter()
     try:
         for number, split in enumerate(splits, start=1):
@@ -160,7 +175,7 @@ def compare_learners(
                     stopped = True
                     break
             say(f"split {number} of {n_splits}")
-            rows.append(_split(made, data, split, say))
+            rows.append(_split(made, data, split, say, cut_short))
     except KeyboardInterrupt:
         if len(rows) < 2:
             raise
@@ -174,6 +189,7 @@ def compare_learners(
         n_test=len(splits[0][1]),
         source=table.source,
         stopped=stopped,
+        cut_short=tuple(name for name in made if name in cut_short),
     )
 
 
@@ -198,8 +214,9 @@ def _split(
     data: LabelledTable,
     rows: tuple[IndexArray, IndexArray],
     say: Callable[[str], None],
+    cut_short: set[str],
 ) -> tuple[list[list[float]], list[float]]:
-    """Return the values and times of all learners in one split."""
+    """Return the values and times of all learners in one split; add those cut short to a set."""
     train, test = rows
     values, times = [], []
     for name, pipeline in made.items():
@@ -209,6 +226,8 @@ def _split(
         times.append(time.perf_counter() - begin)
         features = fitted[0].transform(data.X.iloc[test])
         learner = fitted[-1]
+        if getattr(learner, "cut_short_", None):
+            cut_short.add(name)
         outputs = {
             "labels": (np.asarray(learner.predict(features)) == 1).astype(np.int8),
             "scores": np.asarray(learner.decision_function(features)),

@@ -97,6 +97,10 @@ class _QuickBlend(TagPredictor):
             expit(calibration.log_odds(learned["logistic"].scores))
         )
 
+    def _warn_unused(self, Y: LabelArray) -> None:
+        # Rows in which nothing is known are scored, too.
+        pass
+
     def _final_fits(self, *_: object) -> list[Any]:
         # Nothing is predicted but the rows themselves.
         return []

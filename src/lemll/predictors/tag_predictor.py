@@ -153,6 +153,8 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
         the share 0.
     chosen_ : dict of str to str
         What each member chose, for a reader.
+    cut_short_ : list of str
+        Members that `max_seconds` has left out, or that have tried less because of it.
     out_of_fold_proba_ : ndarray of shape (n_samples, n_labels)
         Probabilities of the training rows by models that did not see them. The weights and the
         calibration were chosen on them, which are few numbers.
@@ -243,12 +245,15 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
         # Threads of BLAS wait for each other in small products, most of all on a busy machine.
         with threadpool_limits(1 if len(Y) < _ROWS_FOR_THREADS else None, user_api="blas"):
             learned: dict[str, Learned] = {}
+            self.cut_short_ = []
             for name, member in members.items():
                 if learned and self.members is None and clock.seconds_left() <= 0:
                     clock.report(f"{name}: left out, because the time is used up")
+                    self.cut_short_.append(name)
                     continue
                 clock.report(f"{name}: out-of-fold scores")
                 learned[name] = self._learned(member, task)
+                self.cut_short_ += [name] if learned[name].cut_short else []
             self._blend(learned, Y, weight)
             self._parts = self._final_fits(members, learned, task, clock)
 

@@ -90,9 +90,8 @@ def judge_learners(found: LearnerScores, measure: str) -> LearnerVerdict:
     )
     best = names[against[0].best]
     mean = float(values[:, defined[against[0].best]].mean())
-    return LearnerVerdict(
-        measure, best, against, names, _sentence(names, against, f"{metric.title} {mean:.3f}")
-    )
+    sentence = _sentence(names, against, f"{metric.title} {mean:.3f}")
+    return LearnerVerdict(measure, best, against, names, f"{sentence} {found.caution}".strip())
 
 
 def _sentence(names: Sequence[str], against: Sequence[BestAgainst], value: str) -> str:

@@ -106,11 +106,14 @@ class Learned(NamedTuple):
         What `Member.fit` needs to know. Only the member that made it reads it.
     chosen : str
         The parameters chosen, for a reader.
+    cut_short : bool
+        Whether the time budget has changed what was tried.
     """
 
     scores: FloatArray
     recipe: Any
     chosen: str
+    cut_short: bool = False
 
 
 class Member(Protocol):
@@ -159,7 +162,10 @@ class LemllMember:
     def learn(self, task: BlendTask) -> Learned:
         """Search the parameters in the folds, and score the rows with the best ones."""
         search = self._make_search(task)
+        # The other half is for the out-of-fold scores of the best parameters.
+        left = task.seconds_left() / 2
         found = search._search(task.X, task.Y, task.weight, None)
+        cut_short = task.seconds_left() <= left
         space, point = found["_combination"]
         options = {**search._path_options(), "tol": _TOL}
         scores = np.empty(task.Y.shape)
@@ -171,7 +177,7 @@ class LemllMember:
             f"{space.kernel} kernel{width}, scale {space.scale}, alpha {point.alpha:.3g}, "
             f"beta {point.beta:.3g}, gamma {point.gamma:.3g}"
         )
-        return Learned(scores, (space, point), chosen)
+        return Learned(scores, (space, point), chosen, cut_short)
 
     def fit(self, task: BlendTask, recipe: tuple[Space, GridPoint]) -> Scorer:
         """Fit LEMLL in the best space at the best point."""
@@ -195,7 +201,6 @@ class LemllMember:
             scale="auto" if sparse else "standard",
             normalize_rows="auto" if sparse else False,
             tol_final=1e-3,
-            # The other half is for the out-of-fold scores of the best parameters.
             max_seconds=_budget(task.seconds_left() / 2),
         )
 
@@ -218,6 +223,7 @@ class LogisticMember:
         """Try the strengths, from strong to weak, until the log loss of unseen rows has turned."""
         candidates = _row_maps(task.X)
         best = (np.inf, np.zeros(task.Y.shape), candidates[0], 1.0)
+        cut_short = False
         for rows in candidates:
             X = rows(task.X)
             lowest = np.inf
@@ -228,11 +234,14 @@ class LogisticMember:
                 loss = _log_loss(scores, task)
                 if loss < best[0]:
                     best = (loss, scores, rows, C)
-                if loss > 1.01 * lowest or task.seconds_left() <= 0:
+                if loss > 1.01 * lowest:
+                    break
+                if task.seconds_left() <= 0:
+                    cut_short = True
                     break
                 lowest = min(lowest, loss)
         _, scores, rows, C = best
-        return Learned(scores, (rows, C), f"C {C:.3g}")
+        return Learned(scores, (rows, C), f"C {C:.3g}", cut_short)
 
     def fit(self, task: BlendTask, recipe: tuple[_RowMap, float]) -> Scorer:
         """Fit the regressions with the best strength to the best features."""
@@ -278,9 +287,12 @@ class ForestMember:
     def learn(self, task: BlendTask) -> Learned:
         """Score the rows by forests of the other folds, or by the trees that did not see them."""
         everything = np.arange(task.X.shape[0])
+        affordable = self._affordable_trees(task)
+        n_trees = min(affordable, self._trees_in_time(task))
+        cut_short = n_trees < affordable
         # Trees that all labels share need all labels.
         model = MultilabelForest(
-            self._n_trees(task),
+            n_trees,
             trees=self.trees,
             per_label=task.has_partial_rows,
             n_jobs=self.n_jobs,
@@ -294,22 +306,19 @@ class ForestMember:
             shares = np.where(np.isnan(shares), np.maximum(task.Y, 0).mean(axis=0), shares)
             chosen = f"{model.n_estimators} trees, scored out of bag"
             scores = np.clip(log_odds(shares), -_SUREST, _SUREST)
-            return Learned(scores, model, chosen)
+            return Learned(scores, model, chosen, cut_short)
         scores = np.empty(task.Y.shape)
         for train, test in task.folds:
             scores[test] = _Bounded(task.fit(model, task.X, train))(task.X[test])
         recipe = clone(model)
-        return Learned(scores, recipe, f"{model.n_estimators} trees, scored out of fold")
+        chosen = f"{model.n_estimators} trees, scored out of fold"
+        return Learned(scores, recipe, chosen, cut_short)
 
     def fit(self, task: BlendTask, recipe: MultilabelForest) -> Scorer:
         """Fit the forest, if it was not already fitted to all rows for its out-of-bag scores."""
         if hasattr(recipe, "oob_proba_"):
             return _Bounded(recipe._score)
         return _Bounded(task.fit(clone(recipe), task.X, np.arange(len(task.Y))))
-
-    def _n_trees(self, task: BlendTask) -> int:
-        """Return the number of trees that memory and time allow."""
-        return min(self._affordable_trees(task), self._trees_in_time(task))
 
     def _trees_in_time(self, task: BlendTask) -> int:
         """Estimate from a few trees how many can be fitted in half of the time that is left."""
