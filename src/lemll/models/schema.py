@@ -126,6 +126,8 @@ def check_schema(schema: Any, arrays: Collection[str]) -> None:
     ValueError
         With the reason.
     """
+    if not isinstance(schema, dict):
+        raise ValueError(f"a {type(schema).__name__} instead of an estimator")
     checker = _Checker(arrays)
     visits = checker.visits(schema, 0)
     if visits > _MOST_VISITS * checker.count:
