@@ -9,11 +9,13 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 _MAX_BYTES = 8 * 2**30
 _MAX_SECONDS = 120
+_UNKNOWN = {"imports_mb": None, "peak_mb": None, "cpu_s": None}
 
 
 def source_environment(source: Path | None) -> dict[str, str]:
@@ -32,9 +34,9 @@ def measure(path: Path, options: dict[str, Any], source: Path | None) -> dict[st
             output, _ = child.communicate(timeout=_MAX_SECONDS)
         except subprocess.TimeoutExpired:
             child.kill()
-            return {"outcome": f"stopped after {_MAX_SECONDS} s", "peak_mb": None, "cpu_s": None}
+            return {"outcome": f"stopped after {_MAX_SECONDS} s", **_UNKNOWN}
     if child.returncode != 0:
-        return {"outcome": f"died, code {child.returncode}", "peak_mb": None, "cpu_s": None}
+        return {"outcome": f"died, code {child.returncode}", **_UNKNOWN}
     figures: dict[str, Any] = json.loads(output)
     return figures
 
@@ -49,6 +51,9 @@ def main(arguments: list[str]) -> None:
 
     path, options = arguments
     read: Any = read_label_xml if ".xml" in path else read_dataset
+    if path.endswith(".lemll"):
+        read = _load_model()
+    imported = own_peak()
     start = time.process_time() + os.times().children_user
     try:
         read(path, **json.loads(options))
@@ -59,7 +64,17 @@ def main(arguments: list[str]) -> None:
         outcome = f"escaped: {type(error).__name__}"
     cpu = time.process_time() + os.times().children_user - start
     peak = max(own_peak(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
-    print(json.dumps({"outcome": outcome, "peak_mb": round(peak / 1e6), "cpu_s": round(cpu, 2)}))
+    figures = {"imports_mb": round(imported / 1e6), "peak_mb": round(peak / 1e6)}
+    print(json.dumps({"outcome": outcome, **figures, "cpu_s": round(cpu, 2)}))
+
+
+def _load_model() -> Callable[[str], object]:
+    """Return what reads a model file, after it has imported its libraries."""
+    import skops.io  # noqa: F401
+
+    import lemll
+
+    return lemll.load
 
 
 def own_peak() -> int:

@@ -178,6 +178,12 @@ def _packed() -> list[Seed]:
     ]
 
 
+def _model() -> list[Seed]:
+    from benchmarks._fuzz_models import model_seeds
+
+    return model_seeds()
+
+
 _MAKERS: dict[str, Callable[[], list[Seed]]] = {
     "mat5": _mat5,
     "hdf5": _hdf5,
@@ -188,5 +194,6 @@ _MAKERS: dict[str, Callable[[], list[Seed]]] = {
     "svmlight": lambda: _text("svmlight"),
     "xml": lambda: _text("xml"),
     "packed": _packed,
+    "model": _model,
 }
 FORMATS = tuple(_MAKERS)

@@ -1,5 +1,8 @@
 """Damaged files of every format, read by the public readers: nothing may escape, hang or die.
 
+Model files (format "model") are changed inside, with valid checksums, and those that are loaded
+predict. No file may be opened, and no index may lie outside of its array.
+
 Options: ``--seconds`` and ``--executions`` per format (whichever ends first), ``--formats``
 (separated by commas), ``--seed``, ``--src`` (another source tree to attack). The same seed damages
 in the same way; the bytes that did harm are kept in the folder ``output``.
@@ -23,7 +26,7 @@ from benchmarks._fuzz_seeds import FORMATS
 from benchmarks._measure import OUTPUT, write_json
 
 _SIGALRM = -14
-_FAULTS = ("escaped", "hung", "died")
+_FAULTS = ("escaped", "opened", "hung", "died")
 
 
 def main(options: list[str]) -> int:
@@ -41,7 +44,16 @@ def main(options: list[str]) -> int:
     if asked.seconds is None:
         asked.seconds = 10.0 if asked.executions is None else 10.0**6
     figures = {name: _attack(name, asked) for name in asked.formats.split(",")}
-    words = ("executions", "read", "refused", "escaped", "hung", "died", "peak_mb", "seconds")
+    words = (
+        "executions",
+        "read",
+        "useless",
+        "refused",
+        *_FAULTS,
+        "imports_mb",
+        "peak_mb",
+        "seconds",
+    )
     print(" " * 10 + "".join(f"{word:>11}" for word in words))
     for name, one in figures.items():
         print(f"{name:10}" + "".join(f"{one[word]:>11}" for word in words))
@@ -58,7 +70,7 @@ def _attack(name: str, asked: argparse.Namespace) -> dict[str, Any]:
     log.unlink(missing_ok=True)
     letters: Counter[str] = Counter()
     last = asked.executions or 10**9
-    start, done, peak = time.monotonic(), 0, 0
+    start, done, peak, imported = time.monotonic(), 0, 0, 0
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         while done < last and (left := asked.seconds - (time.monotonic() - start)) > 0:
@@ -72,6 +84,7 @@ def _attack(name: str, asked: argparse.Namespace) -> dict[str, Any]:
             done += len(report)
             if end:
                 peak = max(peak, json.loads(end)["peak"])
+                imported = max(imported, json.loads(end)["imported"])
                 continue
             if not report and finished.returncode == 1:
                 sys.exit(f"the child could not start: {' '.join(command)}")
@@ -80,11 +93,13 @@ def _attack(name: str, asked: argparse.Namespace) -> dict[str, Any]:
                 shutil.copy(culprit, OUTPUT / f"fuzz-{name}-{asked.seed}-{done}{culprit.suffix}")
                 culprit.unlink()
             done += 1
-    names = {"R": "read", "F": "refused", "E": "escaped", "H": "hung", "D": "died"}
+    names = {"R": "read", "U": "useless", "F": "refused", "E": "escaped", "O": "opened"}
+    names |= {"H": "hung", "D": "died"}
     return {
         "executions": done,
         **{word: letters[letter] for letter, word in names.items()},
         "first_escapes": log.read_text().splitlines()[:5] if log.exists() else [],
+        "imports_mb": round(imported / 1e6),
         "peak_mb": round(peak / 1e6),
         "seconds": round(time.monotonic() - start),
     }

@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from lemll.cli.app import app
 from lemll.exceptions import ProtocolError
 from lemll.experiments import Protocol, import_from_folder
-from lemll.experiments.protocols import methods
+from lemll.experiments.execution.execute import run_cell
+from lemll.experiments.protocols import code, imports, methods
 
 LEMLL = str(Path(sys.executable).with_name("lemll"))
 METHODS = """
@@ -57,9 +58,11 @@ def folder(path, name):
 
 
 @pytest.fixture(autouse=True)
-def _nothing_stays(monkeypatch):
+def _nothing_stays(monkeypatch, tmp_path_factory):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(methods, "_METHODS", dict(methods._METHODS))
+    monkeypatch.setattr(imports, "_FOLDERS", set())
 
 
 def test_a_protocol_does_not_run_code_by_itself(tmp_path):
@@ -84,8 +87,8 @@ def test_a_trusted_protocol_runs_in_worker_processes_and_says_what_is_next(tmp_p
     done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "2 of 2 cells done" in done.stdout
-    assert "next: lemll bench table p.toml --trust-imports" in done.stdout
-    table = [LEMLL, "bench", "table", "p.toml", "--trust-imports", "--format", "latex"]
+    assert "next: lemll bench table p.toml\n" in done.stdout
+    table = [LEMLL, "bench", "table", "p.toml", "--format", "latex"]
     done = subprocess.run([*table, "-o", "t.tex"], cwd=tmp_path, capture_output=True, text=True,
                           check=True)  # fmt: skip
     assert "wrote t.tex" in done.stdout
@@ -94,6 +97,78 @@ def test_a_trusted_protocol_runs_in_worker_processes_and_says_what_is_next(tmp_p
     assert r"\textbf{" in text
     assert r"\label{tab:average-precision}" in text
     assert "The best value of each row is bold." in text
+
+
+def test_trust_is_remembered_until_a_module_changes(tmp_path):
+    file = folder(tmp_path, "e")
+    (tmp_path / "helper_e.py").write_text("VALUE = 1", encoding="utf-8")
+    Protocol.from_toml(file, trust_imports=True)
+    assert len(Protocol.from_toml(file).methods) == 2
+    other = tmp_path / "copy.toml"
+    other.write_bytes(file.read_bytes())
+    with pytest.raises(ProtocolError, match="you have not trusted them"):
+        Protocol.from_toml(other)
+    (tmp_path / "helper_e.py").write_text("VALUE = 2", encoding="utf-8")
+    with pytest.raises(ProtocolError, match="or they have changed since.*--trust-imports once"):
+        Protocol.from_toml(file)
+
+
+@pytest.mark.parametrize("where", ["helper_{name}.py", "parts_{name}/inner.py"])
+def test_a_change_of_a_helper_makes_the_results_of_own_methods_stale(tmp_path, where):
+    name = "f" if "inner" in where else "g"
+    file = folder(tmp_path, name)
+    helper = tmp_path / where.format(name=name)
+    helper.parent.mkdir(exist_ok=True)
+    helper.write_text("VALUE = 1", encoding="utf-8")
+    before = [cell.code for cell in Protocol.from_toml(file, trust_imports=True).cells()]
+    helper.write_text("VALUE = 2", encoding="utf-8")
+    code._file_sha256.cache_clear()
+    after = [cell.code for cell in Protocol.from_toml(file, trust_imports=True).cells()]
+    assert [a == b for a, b in zip(before, after, strict=True)] == [False, True]
+
+
+WRONG = {
+    "h": ("class Mine(BinaryRelevance):\n    def __init__(self):\n        raise KeyError('no')",
+          "Mine", "learner 'Mine h' cannot be made: KeyError: 'no'"),
+    "i": ("class Mine:\n    pass", "Mine", "no attribute 'get_params'.*a subclass of sklearn"),
+    "j": ("from sklearn.base import BaseEstimator\nclass Mine(BaseEstimator):\n    pass",
+          "Mine", "has no method fit; write it into Mine"),
+    "k": ("class Mine(BinaryRelevance):\n    pass", "Mine()", "`make` must be a class, or a fun"),
+    "l": ("import nothing_of_this_name", "None", "own_methods_l.py cannot be imported: Module"),
+    "m": ("undefined_name", "None", "NameError.*own_methods_m.py, line 3.*mend the module"),
+    "n": ("class Mine(:", "None", "SyntaxError.*line 3.*mend the module"),
+    "o": ("class Mine(BinaryRelevance):\n    def __init__(self, C):\n        self.C = C",
+          "Mine", "missing 1 required positional argument.*parameters all have defaults"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_class_is_the_error_of_its_writer(tmp_path, name):
+    text, make, message = WRONG[name]
+    file = folder(tmp_path, name)
+    (tmp_path / f"own_methods_{name}.py").write_text(
+        "from lemll import BinaryRelevance\nfrom lemll.experiments import Method, register\n"
+        f"{text}\nregister(Method('Mine {name}', 'learner', {make}))\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(ProtocolError, match=message):
+        Protocol.from_toml(file, trust_imports=True)
+
+
+def test_a_method_that_returns_another_shape_fails_and_is_named(tmp_path):
+    file = folder(tmp_path, "p")
+    (tmp_path / "own_methods_p.py").write_text(
+        "from lemll import BinaryRelevance\nfrom lemll.experiments import Method, register\n"
+        "class Mine(BinaryRelevance):\n"
+        "    def predict(self, X):\n        return super().predict(X)[:, 0]\n"
+        "register(Method('Mine p', 'learner', Mine))\n",
+        encoding="utf-8",
+    )
+    protocol = Protocol.from_toml(file, trust_imports=True)
+    outcome = run_cell(protocol, next(iter(protocol.cells())))
+    assert outcome.status == "failed"
+    assert "predict of Mine returned an array of shape" in outcome.error["message"]
+    assert "one column per label; mend the method" in outcome.error["message"]
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import zipfile
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from lemll import BinaryRelevance
 from lemll.models import fit_table
+from lemll.models.archive import checksum_of
+from lemll.models.files import _checksum
 from lemll.tables import LabelSpec, Table
 
 TAGS = ("night", "sea", "sky")
@@ -56,3 +61,22 @@ def _spec():
 @pytest.fixture(name="model", scope="session")
 def _model(table, spec):
     return fit_table(table, spec, ids="file", learner=BinaryRelevance())[0]
+
+
+def rewrite(file, path, edit, *, seal=True, compression=zipfile.ZIP_DEFLATED):
+    """Write a model file with other parts, and a checksum that is right if `seal`."""
+    with zipfile.ZipFile(file) as archive:
+        parts = edit({name: archive.read(name) for name in archive.namelist()})
+    if seal:
+        metadata = json.loads(parts["metadata.json"])
+        metadata["checksum"] = _checksum(metadata, checksum_of(parts))
+        parts["metadata.json"] = json.dumps(metadata).encode()
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, part in parts.items():
+            archive.writestr(name, part)
+    return path
+
+
+@pytest.fixture(name="rewrite", scope="session")
+def _rewrite():
+    return rewrite

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import io
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -26,7 +26,6 @@ from lemll.datasets import load_digit_tags
 from lemll.enhancers import LEMLLEnhancer
 from lemll.exceptions import ModelFileError
 from lemll.models import TableModel, fit_table, read_metadata
-from lemll.models.files import _checksum
 from lemll.models.trusted import TRUSTED
 from lemll.predictors.blend.members import _row_maps
 from lemll.tables import Table, read_table
@@ -187,62 +186,24 @@ def test_a_mutated_file_never_loads_wrongly(model, file, table, tmp_path):
     assert grown < 200 * 1024, f"{grown} KiB"
 
 
-def rewritten(file, path, change_metadata=None, change_pipeline=None, seal=True):
-    with zipfile.ZipFile(file) as archive:
-        metadata = json.loads(archive.read("metadata.json"))
-        content = archive.read("pipeline.skops")
-    metadata = {**metadata, **(change_metadata or {})}
-    content = content if change_pipeline is None else change_pipeline(content)
-    if seal:
-        metadata["checksum"] = _checksum(metadata, content)
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("metadata.json", json.dumps(metadata))
-        archive.writestr("pipeline.skops", content, compress_type=zipfile.ZIP_DEFLATED)
-    return path
-
-
-def bomb(content):
-    """Return an archive that is small, but not its content."""
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("schema.json", bytes(300 * 2**20))
-    return stream.getvalue()
-
-
-def foreign(content):
-    """Return a pipeline with a type that no model needs."""
-    skops = pytest.importorskip("skops.io")
-    return skops.dumps(make_pipeline(FunctionTransformer(subprocess.run)))
-
-
-def broken(content):
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        archive.writestr("schema.json", "{}")
-    return stream.getvalue()
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (
-            ({"format": 2, "lemll": "9.0"}, None, True),
-            "has format 2, written by lemll 9.0, and this version reads format 1; update lemll",
+            {"format": 3, "lemll": "9.0"},
+            "has format 3, written by lemll 9.0, and this version reads format 2; update lemll",
         ),
-        (({"format": "x"}, None, True), "is damaged: its metadata have no format"),
-        (({"labels": ["b"]}, None, False), "is damaged: its checksum is not that of its content"),
-        pytest.param(
-            ({}, bomb, True),
-            "holds 300 MiB, and at most 200 MiB are read; if you trust it, pass a larger --max",
-            marks=pytest.mark.slow,
-        ),
-        (({}, foreign, True), "holds subprocess.run, which no model of lemll needs; do not use"),
-        (({}, broken, True), "was written by lemll .* with scikit-learn .*, and cannot be read"),
-        (({}, lambda content: content[:99], True), "is damaged or not a model file"),
+        ({"format": "x"}, "is damaged: its metadata have no format"),
+        ({"labels": ["b"], "checksum": "0"}, "its checksum is not that of its content"),
+        ({"table": 5}, "was written by lemll .* with scikit-learn .*, and cannot be read"),
     ],
 )
-def test_refused_files(file, tmp_path, change, message):
-    path = rewritten(file, tmp_path / "m.lemll", *change)
+def test_refused_files(file, tmp_path, change, message, rewrite):
+    def edit(parts):
+        metadata = json.loads(parts["metadata.json"]) | change
+        return {**parts, "metadata.json": json.dumps(metadata).encode()}
+
+    path = rewrite(file, tmp_path / "m.lemll", edit, seal="checksum" not in change)
     with pytest.raises(ModelFileError, match=message):
         lemll.load(path)
 
@@ -254,17 +215,8 @@ def test_other_files_are_no_models(tmp_path):
         lemll.load(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a.txt", "x")
-    with pytest.raises(ModelFileError, match="must hold metadata.json and pipeline.skops, got a.t"):
+    with pytest.raises(ModelFileError, match="must hold metadata.json and schema.json, not 'a.t"):
         lemll.load(path)
-
-
-def test_the_size_is_limited_and_the_limit_can_be_raised(file):
-    with pytest.raises(ModelFileError, match="at most 0 MiB are read"):
-        lemll.load(file, max_bytes=1000)
-    size = read_metadata(file)["bytes"]
-    with pytest.raises(ModelFileError, match="are read; if you trust it"):
-        lemll.load(file, max_bytes=size - 1)
-    assert isinstance(lemll.load(file, max_bytes=size), TableModel)
 
 
 def test_what_cannot_be_saved(tmp_path):
@@ -273,7 +225,7 @@ def test_what_cannot_be_saved(tmp_path):
     with pytest.raises(ModelFileError, match="a model file must end in .lemll, got 'm.pkl'"):
         lemll.save(BinaryRelevance().fit(X, Y), tmp_path / "m.pkl")
     pipeline = make_pipeline(FunctionTransformer(np.sort), BinaryRelevance()).fit(X, Y)
-    with pytest.raises(ModelFileError, match="Pipeline cannot be saved: it holds numpy.sort, whi"):
+    with pytest.raises(ModelFileError, match="it holds sklearn.preprocessing._function_tran.*use"):
         lemll.save(pipeline, tmp_path / "m.lemll")
     model = make_pipeline(FunctionTransformer(lambda X: X), BinaryRelevance()).fit(X, Y)
     with pytest.raises(ModelFileError, match="Pipeline cannot be saved"):
@@ -297,7 +249,7 @@ def test_a_failed_write_leaves_the_old_file(file, model, tmp_path, monkeypatch):
 
 def test_every_trusted_type_exists():
     # A renamed class would make models that cannot be saved; this is found without a fit.
-    for name in TRUSTED:
+    for name in TRUSTED - {"numpy.bool_", "numpy.bool"}:  # depend on the version of NumPy
         module, _, rest = name.partition(".")
         found, path = importlib.import_module(module), module
         for part in rest.split("."):
@@ -307,3 +259,45 @@ def test_every_trusted_type_exists():
             else:
                 found = getattr(found, part)
         assert callable(found), name
+
+
+@pytest.mark.slow
+def test_a_model_gives_the_same_bytes_twice_and_in_every_process(tmp_path):
+    code = (
+        "import sys, numpy as np, lemll\n"
+        "from sklearn.feature_extraction.text import TfidfVectorizer\n"
+        "from sklearn.pipeline import make_pipeline\n"
+        "has = np.random.RandomState(0).rand(60, 4) < 0.4\n"
+        "words = np.array(['sea', 'sky', 'sand', 'snow'])\n"
+        "texts = [' '.join(['a1', *words[row]]) for row in has]\n"
+        "learner = lemll.TagPredictor(n_estimators=5, cv=2)\n"
+        "model = make_pipeline(TfidfVectorizer(), learner).fit(texts, has[:, :2].astype(int))\n"
+        "for path in sys.argv[1:]: lemll.save(model, path)\n"
+    )
+    paths = [tmp_path / f"{number}.lemll" for number in range(4)]
+    for seed, pair in (("1", paths[:2]), ("2", paths[2:])):
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", code, *pair],
+            check=True, env={**os.environ, "PYTHONHASHSEED": seed},
+        )  # fmt: skip
+    assert len({path.read_bytes() for path in paths}) == 1
+
+
+def test_what_shrinks_very_much_is_stored_and_can_be_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("lemll.models.archive._ALWAYS", 1000)
+    monkeypatch.setattr("lemll.models.archive._EXPANSION", 2)
+    digits = load_digit_tags()
+    model = BinaryRelevance().fit(digits.X[:99], digits.Y[:99])
+    model.coef_ = np.zeros((8, 10**5))
+    assert lemll.save(model, tmp_path / "m.lemll") > 8 * 8 * 10**5
+    assert lemll.load(tmp_path / "m.lemll").coef_.shape == (8, 10**5)
+
+
+def test_what_cannot_be_read_does_not_replace_the_old_file(model, tmp_path, monkeypatch):
+    path = tmp_path / "m.lemll"
+    path.write_bytes(b"old")
+    monkeypatch.setattr("lemll.models.archive._MOST_PARTS", 3)
+    with pytest.raises(ModelFileError, match="parts, and at most 3 are read; use fewer trees"):
+        lemll.save(model, path)
+    assert path.read_bytes() == b"old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["m.lemll"]

@@ -37,3 +37,7 @@ def import_modules(names: list[str] | None) -> None:
                 f"--import {name}: {error}; give the file, {name}.py, or put its folder on "
                 "PYTHONPATH."
             ) from error
+        except Exception as error:  # the code of a user can raise anything
+            raise ValueError(
+                f"--import {name}: {type(error).__name__}: {error}; mend the module."
+            ) from error

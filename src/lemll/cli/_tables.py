@@ -31,7 +31,6 @@ __all__ = [
     "Id",
     "Ignore",
     "LabelNames",
-    "MaxSize",
     "Model",
     "Sep",
     "Sheet",
@@ -101,9 +100,6 @@ Decimal = Annotated[
 ]
 Sheet = Annotated[str | None, typer.Option("--sheet", help="The sheet of an Excel file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-MaxSize = Annotated[
-    int, typer.Option("--max-size", help="Largest content of a model file, in MiB.", min=1)
-]
 
 
 def names_of(text: str | None) -> tuple[str, ...]:
@@ -188,11 +184,11 @@ def refuse_table_options(file: str, given: dict[str, str | None]) -> None:
         )
 
 
-def load_model(path: Path, max_size: int) -> TableModel:
+def load_model(path: Path) -> TableModel:
     """Load a model that was fitted to a table."""
     if not path.exists():
         raise LemllError(f"there is no file {path}; fit a model with lemll fit")
-    model = load(path, max_bytes=max_size * 2**20)
+    model = load(path)
     if not isinstance(model, TableModel):
         raise LemllError(
             f"{path} holds a {type(model).__name__} without its table; use lemll.load in Python, "

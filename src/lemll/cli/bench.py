@@ -30,7 +30,7 @@ Trust = Annotated[
     typer.Option(
         "--trust-imports",
         help="Import the modules that the protocol names (imports = [...]) from its folder. They "
-        "can run any code.",
+        "can run any code. Once is enough, until one of them changes.",
     ),
 ]
 Folder = Annotated[
@@ -177,7 +177,7 @@ def _run(
             console,
             protocol,
             opened,
-            command=_next("resume", file, folder, trust),
+            command=_next("resume", file, folder),
             n_jobs=jobs,
             client=client,
             time_limit=time_limit,
@@ -190,15 +190,15 @@ def _run(
         soft_wrap=True,
     )
     for action in ("table", "report") if end.done else ("status",):
-        console.print(f"next: {_next(action, file, folder, trust)}", soft_wrap=True)
+        console.print(f"next: {_next(action, file, folder)}", soft_wrap=True)
     raise typer.Exit(code=1 if end.failed or end.timeout else 0)
 
 
-def _next(action: str, file: Path, folder: Path, trust: bool) -> str:
+def _next(action: str, file: Path, folder: Path) -> str:
     """Return the command that goes on with a store."""
     words = ["lemll", "bench", action, str(file)]
     words += ["--store", str(folder)] if folder != _folder(file, None) else []
-    return shlex.join([*words, *["--trust-imports"] * trust])
+    return shlex.join(words)
 
 
 def _refuse_beside_dask(jobs: int, time_limit: float | None, memory_limit: float | None) -> None:

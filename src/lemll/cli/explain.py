@@ -14,7 +14,6 @@ from lemll.cli._tables import (
     Decimal,
     Delimiter,
     Encoding,
-    MaxSize,
     Model,
     Sheet,
     interruptible,
@@ -23,7 +22,7 @@ from lemll.cli._tables import (
     read_data,
     say,
 )
-from lemll.models import LARGEST, explain_table
+from lemll.models import explain_table
 from lemll.report import template_environment, write_explanation
 
 __all__ = ["explain"]
@@ -40,7 +39,6 @@ def explain(
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     sheet: Sheet = None,
-    max_size: MaxSize = LARGEST // 2**20,
     as_json: AsJson = False,
 ) -> None:
     """Write a page that explains a table and its model.
@@ -51,7 +49,7 @@ def explain(
     Example: lemll explain photos.lemll photos.csv -o explain.html
     """
     template_environment()  # report a missing library now, not after the work
-    fitted = load_model(model, max_size)
+    fitted = load_model(model)
     reading = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
     table = read_data(data, fitted.keep, reading)
     with interruptible("nothing was written"):

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from lemll.cli._console import make_console
-from lemll.cli._tables import MaxSize, Model, load_model
-from lemll.models import LARGEST, to_onnx
+from lemll.cli._tables import Model, load_model
+from lemll.models import to_onnx
 
 __all__ = ["export"]
 
@@ -18,14 +18,13 @@ def export(
     model: Model,
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="The ONNX file to write.")],
-    max_size: MaxSize = LARGEST // 2**20,
 ) -> None:
     """Write a linear or kernel model of a table of numbers as ONNX, with scaling and thresholds.
 
     Example: lemll fit plants.csv --labels red,tall --learner LEMLL -m plants.lemll;
     lemll export plants.lemll -o plants.onnx
     """
-    fitted = load_model(model, max_size)
+    fitted = load_model(model)
     content = to_onnx(fitted, output)
     columns = [c.name for c in fitted.pipeline[0].columns_ if c.kind != "ignored"]
     console = make_console()

@@ -16,12 +16,11 @@ from lemll.cli._tables import (
     Decimal,
     Delimiter,
     Encoding,
-    MaxSize,
     Sheet,
     print_json,
     read_data,
 )
-from lemll.models import LARGEST, SUFFIX, read_metadata
+from lemll.models import SUFFIX, read_metadata
 from lemll.tables import Survey, Table, is_missing, survey
 
 __all__ = ["info"]
@@ -54,7 +53,6 @@ def info(
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     sheet: Sheet = None,
-    max_size: MaxSize = LARGEST // 2**20,
     as_json: AsJson = False,
 ) -> None:
     """Show how each column of a table would be encoded, and which columns look like labels.
@@ -65,7 +63,7 @@ def info(
     """
     console = make_console()
     if file.suffix.lower() == SUFFIX:
-        metadata = read_metadata(file, max_bytes=max_size * 2**20)
+        metadata = read_metadata(file)
         if as_json:
             print_json(metadata)
         else:

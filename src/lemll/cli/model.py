@@ -21,7 +21,6 @@ from lemll.cli._tables import (
     Id,
     Ignore,
     LabelNames,
-    MaxSize,
     Model,
     Sep,
     Sheet,
@@ -43,7 +42,6 @@ from lemll.cli._tables import (
 from lemll.exceptions import LemllError
 from lemll.experiments import csv_text, write_output
 from lemll.models import (
-    LARGEST,
     LEARNERS,
     SUFFIX,
     Predictions,
@@ -56,7 +54,6 @@ from lemll.tables import Column
 
 __all__ = ["evaluate", "fit", "predict"]
 
-_DEFAULT_SIZE = LARGEST // 2**20
 _SHOWN_COLUMNS = 8
 
 
@@ -136,11 +133,6 @@ def fit(
             soft_wrap=True,
         )
         console.print(f"next: lemll predict {model} NEW -o predictions.csv", soft_wrap=True)
-    if size > LARGEST:
-        say(
-            f"the content has {size / 2**20:.0f} MiB: lemll predict needs --max-size "
-            f"{size // 2**20 + 1}"
-        )
 
 
 def predict(
@@ -152,14 +144,13 @@ def predict(
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     sheet: Sheet = None,
-    max_size: MaxSize = _DEFAULT_SIZE,
     as_json: AsJson = False,
 ) -> None:
     """Predict the tags of the rows of a table: ids, tags and probabilities, as CSV.
 
     Example: lemll predict photos.lemll new.csv -o tags.csv
     """
-    fitted = load_model(model, max_size)
+    fitted = load_model(model)
     table = read_data(data, fitted.keep, _reading(encoding, delimiter, decimal, sheet))
     check_output(output, "-o", [data, model])
     found = fitted.predict(table)
@@ -193,14 +184,13 @@ def evaluate(
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     sheet: Sheet = None,
-    max_size: MaxSize = _DEFAULT_SIZE,
     as_json: AsJson = False,
 ) -> None:
     """Compare the predictions of a model with the labels of a table that it has not seen.
 
     Example: lemll evaluate photos.lemll more.csv
     """
-    fitted = load_model(model, max_size)
+    fitted = load_model(model)
     table = read_data(data, fitted.keep, _reading(encoding, delimiter, decimal, sheet))
     spec = replace(
         fitted.spec,

@@ -9,7 +9,7 @@ from lemll.models.assess import MEASURES, Assessment, Score, assess, label_share
 from lemll.models.compare import FREQUENCY, LearnerScores, compare_learners
 from lemll.models.curves import THRESHOLDS
 from lemll.models.explain import Explanation, Feature, explain_table
-from lemll.models.files import LARGEST, SUFFIX, load, read_metadata, save
+from lemll.models.files import SUFFIX, load, read_metadata, save
 from lemll.models.onnx import to_onnx
 from lemll.models.training import (
     LEARNERS,
@@ -22,7 +22,6 @@ from lemll.models.training import (
 
 __all__ = [
     "FREQUENCY",
-    "LARGEST",
     "LEARNERS",
     "MEASURES",
     "SUFFIX",

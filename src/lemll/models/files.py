@@ -1,39 +1,39 @@
-"""Model files ``*.lemll``: a zip archive with metadata and a pipeline, and no pickle.
+"""Model files ``*.lemll``: a zip archive of a pipeline and its metadata, and no pickle.
 
-The archive holds ``metadata.json`` (versions, columns, labels, checksum) and ``pipeline.skops``,
-the estimator as skops writes it. Only types of a fixed list are loaded, so a file cannot run code.
+The archive holds ``metadata.json`` (versions, columns, labels, checksum) and the estimator as skops
+writes it: ``schema.json`` and arrays. Only types of a fixed list are loaded and their contents are
+checked, so a file cannot run code, open another file or read outside of an array.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import secrets
-import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 from lemll._plain_files import open_plain
-from lemll._types import Estimator, Settings
+from lemll._types import Estimator, Settings, SettingsView
 from lemll.exceptions import ModelFileError, import_extra
+from lemll.models.archive import Archive, checksum_of, read_archive, write_archive
+from lemll.models.checks import check_content
+from lemll.models.schema import SCHEMA, canonical, check_schema
 from lemll.models.training import TableModel
 from lemll.models.trusted import TRUSTED
 
-__all__ = ["LARGEST", "SUFFIX", "load", "read_metadata", "save"]
+__all__ = ["SUFFIX", "load", "read_metadata", "save"]
 
 SUFFIX = ".lemll"
-FORMAT = 1
-# Largest size of the content of a file, in bytes, by default.
-LARGEST = 200 * 2**20
-_METADATA, _PIPELINE = "metadata.json", "pipeline.skops"
-_LARGEST_METADATA = 16 * 2**20
-# The pipeline is an archive, too. One entry per array; a forest has three per tree.
-_MOST_ENTRIES = 200_000
-_STAMP = (1980, 1, 1, 0, 0, 0)  # the same model gives the same bytes
+FORMAT = 2
+_METADATA = "metadata.json"
+_TEXTS = frozenset({_METADATA, SCHEMA})
 
 
 def save(model: Estimator | TableModel, path: str | Path) -> int:
@@ -42,14 +42,16 @@ def save(model: Estimator | TableModel, path: str | Path) -> int:
     Parameters
     ----------
     model : estimator or TableModel
-        A fitted learner of lemll, a pipeline of scikit-learn with one, or what `fit_table` returns.
+        A fitted learner of lemll, a pipeline of transformers of scikit-learn and one, or what
+        `fit_table` returns.
     path : str or Path
-        The file to write. It appears only when it is complete.
+        The file to write. It appears only when it is complete and can be loaded. The same model
+        gives the same bytes.
 
     Returns
     -------
     int
-        The size of its content in bytes. Above 200 MiB, `load` needs `max_bytes`.
+        The size of its content in bytes.
 
     See Also
     --------
@@ -79,20 +81,22 @@ def save(model: Estimator | TableModel, path: str | Path) -> int:
     estimator = model.pipeline if isinstance(model, TableModel) else model
     check_is_fitted(estimator)
     try:
-        content: bytes = skops.dumps(estimator, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
-        odd = set(skops.get_untrusted_types(data=content)) - TRUSTED
+        parts = dict(canonical(skops.dumps(estimator)))
     except Exception as error:
         # skops raises many kinds of errors for functions and foreign objects.
         raise ModelFileError(
             f"{type(estimator).__name__} cannot be saved: {error}; it must not hold callbacks, "
             "functions or connections, as learners of lemll.dask do"
         ) from error
-    if odd:
+    try:
+        check_schema(json.loads(parts[SCHEMA]), parts)
+        check_content(estimator)
+    except ValueError as error:
         raise ModelFileError(
-            f"{type(estimator).__name__} cannot be saved: it holds {sorted(odd)[0]}, which a model "
+            f"{type(estimator).__name__} cannot be saved: it holds {error}, which a model "
             "file must not contain; use learners of lemll (a graph as a file or as a matrix) and "
-            "transformers of scikit-learn"
-        )
+            "transformers of scikit-learn that hold numbers or words, as StandardScaler"
+        ) from error
     metadata: Settings = {
         "format": FORMAT,
         "lemll": __version__,
@@ -100,23 +104,23 @@ def save(model: Estimator | TableModel, path: str | Path) -> int:
         "learner": type(estimator[-1] if hasattr(estimator, "steps") else estimator).__name__,
         "columns": [str(name) for name in getattr(estimator, "feature_names_in_", [])],
         "labels": _label_names(estimator) if table is None else list(table.label_names),
-        "bytes": _expanded(content, "the model"),
+        "bytes": sum(map(len, parts.values())),
         "table": None if table is None else table.to_json(),
     }
-    metadata["checksum"] = _checksum(metadata, content)
-    _write(path, metadata, content)
+    metadata["checksum"] = _checksum(metadata, checksum_of(parts))
+    _write(path, {_METADATA: json.dumps(metadata, indent=1).encode(), **parts})
     return int(metadata["bytes"])
 
 
-def load(path: str | Path, *, max_bytes: int = LARGEST) -> Estimator | TableModel:
+def load(path: str | Path) -> Estimator | TableModel:
     """Read a model from a file that `save` wrote.
+
+    The content of a file is read if it is at most 100 times as large as the file, or 4 MiB.
 
     Parameters
     ----------
     path : str or Path
         The file.
-    max_bytes : int, default=200 MiB
-        Largest size of the content of the file. Forests of many rows can be larger.
 
     Returns
     -------
@@ -126,48 +130,60 @@ def load(path: str | Path, *, max_bytes: int = LARGEST) -> Estimator | TableMode
     Raises
     ------
     ModelFileError
-        If the file is not a model file, is damaged, too large or too new, or holds a type that a
-        model does not need.
+        If the file is not a model file, is damaged or too new, expands too much, or holds anything
+        that a model does not need.
     """
     skops = import_extra("skops.io", "tables", "Reading a model file")
-    metadata, content = _read(Path(path), max_bytes)
-    try:
-        odd = set(skops.get_untrusted_types(data=content)) - TRUSTED
-        if odd:
-            raise ModelFileError(
-                f"{path} holds {sorted(odd)[0]}, which no model of lemll needs; do not use it"
-            )
-        estimator = skops.loads(content, trusted=sorted(TRUSTED))
-        check_is_fitted(estimator)
-        table = metadata["table"]
-        return estimator if table is None else TableModel.from_json(table, estimator)
-    except ModelFileError:
-        raise
-    except Exception as error:
+    with _opened(Path(path)) as raw:
+        metadata, archive = _read(Path(path), raw)
+        with _reasons(f"{path} holds {{}}, which no model of lemll needs; do not use it"):
+            check_schema(json.loads(archive.texts[SCHEMA]), archive.arrays)
+        raw.seek(0)
         # The checksum is right, so another version of a library wrote the file.
-        raise ModelFileError(
-            f"{path} was written by lemll {metadata['lemll']} with scikit-learn "
-            f"{metadata['scikit-learn']}, and cannot be read here, with scikit-learn "
-            f"{sklearn.__version__} ({error}); install that version, or fit the model again"
-        ) from error
+        with _reasons(
+            f"{path} was written by lemll {metadata.get('lemll')} with scikit-learn "
+            f"{metadata.get('scikit-learn')}, and cannot be read here, with scikit-learn "
+            f"{sklearn.__version__} ({{}}); install that version, or fit the model again"
+        ):
+            estimator = skops.load(raw, trusted=sorted(TRUSTED))
+            check_is_fitted(estimator)
+            table = metadata["table"]
+            model = estimator if table is None else TableModel.from_json(table, estimator)
+    with _reasons(f"{path} holds {{}}, which no model of lemll needs; do not use it"):
+        check_content(estimator)
+    return model
 
 
-def read_metadata(path: str | Path, *, max_bytes: int = LARGEST) -> Settings:
+def read_metadata(path: str | Path) -> Settings:
     """Return the metadata of a model file, without loading the model.
 
     Parameters
     ----------
     path : str or Path
         The file.
-    max_bytes : int, default=200 MiB
-        Largest size of the content of the file.
 
     Returns
     -------
     dict
         Versions, learner, columns, labels, size, and what is known about the table.
     """
-    return _read(Path(path), max_bytes)[0]
+    with _opened(Path(path)) as raw:
+        return _read(Path(path), raw)[0]
+
+
+@contextmanager
+def _reasons(message: str) -> Iterator[None]:
+    """Turn an error into a ModelFileError whose message gives the reason.
+
+    Broken files fail in many ways: ValueError, KeyError, RecursionError, zlib.error and others.
+    """
+    try:
+        yield
+    except ModelFileError:
+        raise
+    except Exception as error:
+        reason = str(error)[:200] or type(error).__name__
+        raise ModelFileError(message.replace("{}", reason)) from error
 
 
 def _label_names(estimator: Estimator) -> list[str]:
@@ -175,80 +191,37 @@ def _label_names(estimator: Estimator) -> list[str]:
     return [str(name) for name in getattr(last, "label_names_", [])]
 
 
-def _checksum(metadata: Settings, content: bytes) -> str:
+def _checksum(metadata: SettingsView, parts: Mapping[str, str]) -> str:
     """Return the SHA-256 of everything in a file except the checksum itself."""
     rest = {name: value for name, value in metadata.items() if name != "checksum"}
-    digest = hashlib.sha256(json.dumps(rest, sort_keys=True).encode())
-    digest.update(content)
-    return digest.hexdigest()
+    others = {name: digest for name, digest in parts.items() if name != _METADATA}
+    return hashlib.sha256(json.dumps([rest, others], sort_keys=True).encode()).hexdigest()
 
 
-def _expanded(content: bytes, name: str) -> int:
-    """Return the size of the entries of an archive, by its directory."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        entries = archive.infolist()
-    if len(entries) > _MOST_ENTRIES:
-        raise ModelFileError(
-            f"{name} has {len(entries)} parts, and at most {_MOST_ENTRIES} are read; use fewer "
-            "trees"
-        )
-    return sum(entry.file_size for entry in entries)
-
-
-def _write(path: Path, metadata: Settings, content: bytes) -> None:
+def _write(path: Path, parts: Mapping[str, bytes]) -> None:
+    """Replace a file by an archive, when the archive is complete and has been read again."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
-        with temporary.open("xb") as raw:
-            with zipfile.ZipFile(raw, "w") as archive:
-                text = json.dumps(metadata, indent=1).encode()
-                archive.writestr(
-                    zipfile.ZipInfo(_METADATA, _STAMP), text, compress_type=zipfile.ZIP_DEFLATED
-                )
-                archive.writestr(zipfile.ZipInfo(_PIPELINE, _STAMP), content)
+        with temporary.open("xb+") as raw:
+            with _reasons("the model cannot be saved: it has {}"):
+                write_archive(raw, parts)
             raw.flush()
+            _read(path, raw)
             os.fsync(raw.fileno())
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _read(path: Path, max_bytes: int) -> tuple[Settings, bytes]:
-    """Return metadata and pipeline of a file after all checks that need no loading."""
-    with os.fdopen(open_plain(path, follow=True), "rb") as raw:
-        size = os.fstat(raw.fileno()).st_size
-        if size > max_bytes:
-            raise _too_large(path, size, max_bytes)
-        try:
-            with zipfile.ZipFile(raw) as archive:
-                sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
-                if sorted(sizes) != [_METADATA, _PIPELINE]:
-                    raise ModelFileError(
-                        f"{path} is not a model file: it must hold {_METADATA} and {_PIPELINE}, "
-                        f"got {', '.join(sorted(sizes)[:3]) or 'nothing'}; write it with lemll.save"
-                    )
-                if sizes[_METADATA] > _LARGEST_METADATA or sizes[_PIPELINE] > max_bytes:
-                    raise _too_large(path, sum(sizes.values()), max_bytes)
-                metadata = _checked_metadata(path, archive.read(_METADATA))
-                content = archive.read(_PIPELINE)
-            expanded = _expanded(content, str(path))
-        except ModelFileError:
-            raise
-        except Exception as error:
-            # Broken archives fail in many ways: zlib, struct, unicode and others.
-            raise ModelFileError(
-                f"{path} is damaged or not a model file ({error}); copy or fit it again"
-            ) from error
-    if metadata["checksum"] != _checksum(metadata, content):
-        raise ModelFileError(
-            f"{path} is damaged: its checksum is not that of its content; copy or fit it again"
-        )
-    if expanded > max_bytes:
-        raise _too_large(path, expanded, max_bytes)
-    return metadata, content
+def _opened(path: Path) -> BinaryIO:
+    return os.fdopen(open_plain(path, follow=True), "rb")
 
 
-def _checked_metadata(path: Path, text: bytes) -> Settings:
-    metadata = json.loads(text)
+def _read(path: Path, raw: BinaryIO) -> tuple[Settings, Archive]:
+    """Return the metadata and the parts of a file after all checks that need no loading."""
+    with _reasons(f"{path} is damaged or not a model file ({{}}); copy or fit it again"):
+        archive = read_archive(raw, _TEXTS)
+        metadata = json.loads(archive.texts[_METADATA])
     if not isinstance(metadata, dict) or not isinstance(metadata.get("format"), int):
         raise ModelFileError(f"{path} is damaged: its metadata have no format; fit it again")
     if metadata["format"] != FORMAT:
@@ -256,11 +229,8 @@ def _checked_metadata(path: Path, text: bytes) -> Settings:
             f"{path} has format {metadata['format']}, written by lemll {metadata.get('lemll')}, "
             f"and this version reads format {FORMAT}; update lemll, or fit the model again"
         )
-    return metadata
-
-
-def _too_large(path: Path, size: int, max_bytes: int) -> ModelFileError:
-    return ModelFileError(
-        f"{path} holds {size / 2**20:.0f} MiB, and at most {max_bytes / 2**20:.0f} MiB are read; "
-        "if you trust it, pass a larger --max-size (MiB; in Python max_bytes=)"
-    )
+    if metadata.get("checksum") != _checksum(metadata, archive.checksums):
+        raise ModelFileError(
+            f"{path} is damaged: its checksum is not that of its content; copy or fit it again"
+        )
+    return metadata, archive

@@ -3,7 +3,7 @@
 from lemll.predictors.binary_relevance import BinaryRelevance
 from lemll.predictors.clr import CLR
 from lemll.predictors.ecc import ECC, LabelChain
-from lemll.predictors.forest import MultilabelForest
+from lemll.predictors.forest import GrownForest, MultilabelForest
 from lemll.predictors.lemll import LEMLL
 from lemll.predictors.lemll_cv import LEMLLCV
 from lemll.predictors.ml2 import ML2
@@ -52,6 +52,7 @@ __all__ = [
     "RELIAB",
     "BinaryRelevance",
     "BlendProgress",
+    "GrownForest",
     "LabelChain",
     "LabelPropagation",
     "MLkNN",

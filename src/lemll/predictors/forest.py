@@ -213,6 +213,11 @@ class GrownForest(NamedTuple):
 
     def predict(self, rows: Features) -> FloatArray:
         """Return the mean of the shares over the trees."""
+        if any(tree.n_features != rows.shape[1] for tree in self.trees):
+            # The trees of scikit-learn do not check it themselves.
+            raise ValueError(
+                f"the trees divide {self.trees[0].n_features} features, but X has {rows.shape[1]}."
+            )
         step = max(1, _LEAVES_AT_ONCE // len(self.trees))
         parts = [
             self._sums(np.hstack([tree.predict(part) for tree in self.trees]).astype(np.intp))

@@ -223,6 +223,16 @@ def _predict(task: Task, dataset: Dataset) -> _Result:
         "predictions": _predictions(estimator, rows),
         "test": np.asarray(test, dtype=np.int64),
     }
+    for name, method in (
+        ("scores", "decision_function or predict_proba"),
+        ("predictions", "predict"),
+    ):
+        if arrays[name].shape != (len(test), Y.shape[1]):
+            raise ValueError(
+                f"{method} of {type(estimator).__name__} returned an array of shape "
+                f"{arrays[name].shape}, and {(len(test), Y.shape[1])} is wanted: one row per row "
+                "of X and one column per label; mend the method."
+            )
     for metric, name in own_arrays(cell, models.chosen).items():
         model = models.others[metric]
         decides = METRICS[metric].prediction == "labels"

@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_info
 
 import lemll
 from lemll._types import Estimator, Settings
+from lemll.experiments.protocols.imports import own_files
 
 __all__ = ["code_behind", "code_version", "environment", "package_sha256"]
 
@@ -61,8 +62,8 @@ def package_sha256() -> str:
 
 
 @cache
-def _file_sha256(path: str) -> str:
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+def _file_sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def code_version(estimator: Estimator) -> str:
@@ -71,8 +72,9 @@ def code_version(estimator: Estimator) -> str:
     This code is the estimator, the estimators inside it, the search that tunes it, and everything
     that they import. It also includes the parts of the engine that split, fit and measure. A change
     of a table, a page, another method, a comment or a docstring does not change the hash. For a
-    class that is not part of lemll, its whole file counts, and the modules of lemll that this file
-    imports. Files that it imports from elsewhere do not count.
+    class that is not part of lemll, its whole file counts, with everything that can be imported
+    from the folder of its protocol, and the modules of lemll that these files import. Modules that
+    are installed elsewhere do not count.
 
     Parameters
     ----------
@@ -95,27 +97,32 @@ def code_version(estimator: Estimator) -> str:
             if package == "lemll":
                 roots |= {base.__module__, *_SEARCHES.get(base.__module__, ())}
             elif package not in _LIBRARIES:
-                digest.update(_own_code(base).encode())
-                roots |= _imports_of_class(base)
+                own, used = _own_code(base)
+                digest.update(own.encode())
+                roots |= used
     for module in sorted(code_behind(frozenset(roots))):
         digest.update(f"{module}\0{_statements_sha256(_text_of(module))}".encode())
     return digest.hexdigest()
 
 
-def _imports_of_class(kind: type) -> frozenset[str]:
-    """Return the modules of lemll that the file of a class outside lemll imports names from."""
-    try:
-        source = Path(inspect.getsourcefile(kind) or "").read_text(encoding="utf-8")
-    except (OSError, TypeError):
-        return frozenset()
-    return _lemll_names(source)
+def _own_code(kind: type) -> tuple[str, frozenset[str]]:
+    """Return the hash of the files of a class outside lemll, and the modules of lemll they use.
 
-
-def _own_code(kind: type) -> str:
+    These are the file of the class and all that it can import from the folder of its protocol.
+    """
     try:
-        return _file_sha256(inspect.getsourcefile(kind) or "")
+        files = own_files(Path(inspect.getsourcefile(kind) or ""))
+        digest = hashlib.sha256("".join(map(_file_sha256, files)).encode()).hexdigest()
     except (OSError, TypeError):  # a class typed into an interpreter has no file
-        return f"{kind.__module__}.{kind.__qualname__}"
+        return f"{kind.__module__}.{kind.__qualname__}", frozenset()
+    return digest, frozenset().union(*map(_lemll_names_of_file, files))
+
+
+def _lemll_names_of_file(path: Path) -> frozenset[str]:
+    try:
+        return _lemll_names(path.read_text(encoding="utf-8"))
+    except (SyntaxError, ValueError):  # compiled, or not finished
+        return frozenset()
 
 
 @cache

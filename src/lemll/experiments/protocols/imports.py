@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import os
 import re
 import sys
-from importlib.machinery import PathFinder
+import traceback
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib.machinery import PathFinder, all_suffixes
 from pathlib import Path
 
 from lemll.exceptions import ProtocolError
 
-__all__ = ["import_from_folder", "imported_names"]
+__all__ = ["check_trust", "import_from_folder", "imported_names", "own_files"]
 
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+# The folders that modules were imported from. What a module can import from there counts as its
+# code.
+_FOLDERS: set[Path] = set()
 
 
 def imported_names(given: object) -> list[str]:
@@ -25,6 +33,87 @@ def imported_names(given: object) -> list[str]:
             "leave out .py and folders."
         )
     return list(given)
+
+
+def check_trust(names: list[str], file: Path, *, trust: bool) -> None:
+    """Refuse modules that the user has not trusted; remember those that he trusts now.
+
+    The trust is for a protocol file and the present content of everything that can be imported from
+    its folder. It is kept in ``~/.config/lemll/trusted`` (or in ``$XDG_CONFIG_HOME/lemll``).
+
+    Parameters
+    ----------
+    names : list of str
+        Names of the modules.
+    file : Path
+        The protocol.
+    trust : bool
+        Whether the user trusts them now.
+
+    Raises
+    ------
+    ValueError
+        If they are not trusted.
+    """
+    folder = file.resolve().parent
+    digest = hashlib.sha256(f"{file.resolve()}\0{' '.join(names)}".encode())
+    for path in importable_files(folder):
+        digest.update(f"\0{path.relative_to(folder).as_posix()}\0".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    memory = _memory()
+    known = memory.read_text(encoding="utf-8").split() if memory.is_file() else []
+    if digest.hexdigest() in known:
+        return
+    if not trust:
+        raise ValueError(
+            f"it imports Python modules of its folder ({', '.join(names)}), which can run any "
+            "code, and you have not trusted them, or they have changed since; if you trust them, "
+            "pass --trust-imports once (in Python trust_imports=True)."
+        )
+    with suppress(OSError):  # without a place to remember it, the user is asked again
+        memory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with memory.open("a", encoding="utf-8") as stream:
+            stream.write(f"{digest.hexdigest()}\n")
+
+
+def _memory() -> Path:
+    folder = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(folder).expanduser() / "lemll" / "trusted"
+
+
+def importable_files(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """Yield the files that can be imported from a folder, in a fixed order."""
+    here = folder.resolve()
+    if here in above:  # a link to a folder above it
+        return
+    try:
+        paths = sorted(folder.iterdir())
+    except PermissionError:  # Python cannot import from it either
+        return
+    for path in paths:
+        if path.is_dir():
+            if path.name.isidentifier() and path.name != "__pycache__":
+                yield from importable_files(path, above | {here})
+        elif path.name.endswith(tuple(all_suffixes())) and path.is_file():
+            yield path
+
+
+def own_files(file: Path) -> list[Path]:
+    """Return all files that a module can import from the folder that it was imported from.
+
+    Parameters
+    ----------
+    file : Path
+        The file of the module.
+
+    Returns
+    -------
+    list of Path
+        Only the file itself if `import_from_folder` did not import it.
+    """
+    place = file.resolve()
+    folders = [folder for folder in _FOLDERS if place.is_relative_to(folder)]
+    return sorted({place, *(path for folder in folders for path in importable_files(folder))})
 
 
 def import_from_folder(names: list[str], folder: Path) -> None:
@@ -43,7 +132,8 @@ def import_from_folder(names: list[str], folder: Path) -> None:
     Raises
     ------
     ProtocolError
-        If the folder has no such module, or if another module has this name.
+        If the folder has no such module, if another module has this name, or if it cannot be
+        imported.
     """
     place = str(folder.resolve())
     for name in names:
@@ -56,7 +146,22 @@ def import_from_folder(names: list[str], folder: Path) -> None:
         if place not in sys.path:
             sys.path.append(place)
             importlib.invalidate_caches()
-        module = importlib.import_module(name)
+        _FOLDERS.add(Path(place))
+        try:
+            module = importlib.import_module(name)
+        except Exception as error:  # the code of a user can raise anything
+            where = next(
+                (
+                    f" ({frame.filename}, line {frame.lineno})"
+                    for frame in reversed(traceback.extract_tb(error.__traceback__))
+                    if frame.filename.startswith(place)
+                ),
+                "",
+            )
+            raise ProtocolError(
+                f"{name}.py cannot be imported: {type(error).__name__}: {error}{where}; mend the "
+                "module"
+            ) from error
         origin = Path(getattr(module, "__file__", None) or "").resolve()
         if not origin.is_relative_to(place):
             raise ProtocolError(

@@ -171,7 +171,7 @@ def register(method: Method) -> Method:
         raise ValueError(
             f"{method.kind} {method.name!r} is registered already; choose another name."
         )
-    unknown = method.grid.keys() - method.make().get_params().keys()
+    unknown = method.grid.keys() - _made(method).get_params().keys()
     if unknown:
         raise ValueError(
             f"the grid of {method.name!r} names {', '.join(sorted(unknown))}, which the estimator "
@@ -179,6 +179,27 @@ def register(method: Method) -> Method:
         )
     _METHODS[key] = method
     return method
+
+
+def _made(method: Method) -> Any:
+    """Make an estimator of a method, and say what is wrong with its class if it is not one."""
+    what = f"{method.kind} {method.name!r}"
+    try:
+        estimator = method.make()
+        estimator.get_params()
+    except Exception as error:  # the code of a user can raise anything
+        raise ValueError(
+            f"{what} cannot be made: {type(error).__name__}: {error}; `make` must be a class, or a "
+            "function without arguments, that returns an estimator of scikit-learn's kind: a "
+            "subclass of sklearn.base.BaseEstimator whose parameters all have defaults."
+        ) from error
+    needed = ("fit", "predict") if method.kind == "learner" else ("fit_enhance",)
+    missing = [name for name in needed if not callable(getattr(estimator, name, None))]
+    if missing:
+        raise ValueError(
+            f"{what} has no method {missing[0]}; write it into {type(estimator).__name__}."
+        )
+    return estimator
 
 
 def get_method(kind: Kind, name: str) -> Method:

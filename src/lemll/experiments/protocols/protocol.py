@@ -21,7 +21,7 @@ from lemll.experiments.protocols.cells import Cell, Experiment
 from lemll.experiments.protocols.choices import check_from_file
 from lemll.experiments.protocols.code import code_version
 from lemll.experiments.protocols.hiding import Hide
-from lemll.experiments.protocols.imports import import_from_folder, imported_names
+from lemll.experiments.protocols.imports import check_trust, import_from_folder, imported_names
 from lemll.experiments.protocols.methods import Kind, MethodSpec, get_method
 from lemll.experiments.protocols.names import plain, unknown_name
 from lemll.experiments.protocols.parse import parse_protocol, read_toml
@@ -183,7 +183,8 @@ class Protocol:
             The file; relative paths of data sets start in its folder.
         trust_imports : bool, default=False
             Whether to import the modules of the key ``imports`` from the folder of the file. They
-            can run any code, so a file that has this key is refused by default.
+            can run any code, so a file that has this key is refused by default. The trust is
+            remembered for this file until a module of its folder changes.
 
         Returns
         -------
@@ -200,12 +201,8 @@ class Protocol:
         try:
             content = read_toml(file)
             modules = imported_names(content.pop("imports", []))
-            if modules and not trust_imports:
-                raise ValueError(
-                    f"it imports Python modules of its folder ({', '.join(modules)}), which can "
-                    "run any code; if you trust them, pass --trust-imports (in Python "
-                    "trust_imports=True)."
-                )
+            if modules:
+                check_trust(modules, file, trust=trust_imports)
             import_from_folder(modules, file.parent)
             protocol = cls(**parse_protocol(content, file.stem, file.parent))
             protocol._check_from_file()
