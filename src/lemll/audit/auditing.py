@@ -11,7 +11,15 @@ from scipy.special import expit, logit
 from sklearn.utils import check_array
 
 from lemll._labels import check_same_rows, labels_for_folds
-from lemll._types import Features, FloatArray, IndexArray, LabelArray, MatrixLike, RandomState
+from lemll._types import (
+    BoolArray,
+    Features,
+    FloatArray,
+    IndexArray,
+    LabelArray,
+    MatrixLike,
+    RandomState,
+)
 from lemll._validation import UNOBSERVED, check_magnitude, check_whole
 from lemll.audit.context import context_log_odds
 from lemll.audit.missing import missing_log_odds
@@ -72,6 +80,11 @@ class TagAudit:
     def quality(self) -> FloatArray:
         """Quality of each cell in [0, 1], low if it is doubtful; NaN in unknown cells."""
         return 1 - self.error
+
+    @property
+    def likely(self) -> BoolArray:
+        """Whether each cell is more likely wrong than right."""
+        return np.asarray(self.error > 0.5)
 
     @property
     def row_quality(self) -> FloatArray:

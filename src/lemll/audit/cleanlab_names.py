@@ -10,9 +10,6 @@ from lemll.audit.auditing import audit_tags
 __all__ = ["find_label_issues", "get_label_quality_scores", "get_label_quality_scores_per_class"]
 
 _ORDERS = ("self_confidence", "normalized_margin", "confidence_weighted_entropy")
-# A row is an issue if one of its cells is more likely wrong than right. The scores assume only six
-# tenths of the estimated noise, so even odds have this score.
-_LIKELY = 0.375
 
 
 def find_label_issues(
@@ -45,7 +42,7 @@ def find_label_issues(
             f"{', '.join(_ORDERS)}."
         )
     audit = audit_tags(None, labels, pred_probs=pred_probs)
-    found = np.asarray((np.nan_to_num(audit.error) > _LIKELY).any(axis=1))
+    found = np.asarray(audit.likely.any(axis=1))
     if return_indices_ranked_by is None:
         return found
     order = np.argsort(audit.row_quality, kind="stable")
