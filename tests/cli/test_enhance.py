@@ -281,7 +281,7 @@ def test_missing_files_and_folders_are_named(file, tmp_path):
     assert f"-o {tmp_path} is a folder; give the name of a file" in str(error)
     error = run(*common, "-o", file[0], fails=True)
     assert f"-o {file[0]} would replace an input; choose another name" in str(error)
-    assert "no such file; check its name" in str(run("enhance", absent, fails=True))
+    assert f"there is no file {absent}; check its name" in str(run("enhance", absent, fails=True))
     assert f"{tmp_path} is a folder; give the name of a file, or of a data set (lemll " in str(
         run("enhance", tmp_path, fails=True)
     )

@@ -6,17 +6,20 @@ numbers, dates, categories and texts into features. :func:`survey` tells what a 
 This room needs pandas (extra ``tables``).
 """
 
+from lemll.tables.cells import is_missing
 from lemll.tables.columns import Column, inspect_column, inspect_columns
 from lemll.tables.encoder import TableEncoder
 from lemll.tables.files import SUFFIXES, Frame, Table, read_table
 from lemll.tables.labels import (
     LabelledTable,
     LabelSpec,
-    is_missing,
     read_truth,
     split_table,
+    split_tags,
+    tags_alike,
     truth_of,
 )
+from lemll.tables.parquet import open_parquet
 from lemll.tables.suggest import Survey, survey
 
 __all__ = [
@@ -31,9 +34,12 @@ __all__ = [
     "inspect_column",
     "inspect_columns",
     "is_missing",
+    "open_parquet",
     "read_table",
     "read_truth",
     "split_table",
+    "split_tags",
     "survey",
+    "tags_alike",
     "truth_of",
 ]

@@ -9,9 +9,10 @@ import numpy as np
 
 from lemll._types import MatrixLike
 from lemll.exceptions import LemllError
+from lemll.tables.cells import is_missing
 from lemll.tables.columns import Column, inspect_columns
 from lemll.tables.files import Table
-from lemll.tables.labels import LabelSpec, is_missing, read_truth
+from lemll.tables.labels import LabelSpec, read_truth
 
 __all__ = ["Survey", "survey"]
 
