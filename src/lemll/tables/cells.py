@@ -69,6 +69,8 @@ def empty_columns(header: Sequence[str], file: str) -> list[list[str]]:
 
 def is_missing(value: object) -> bool:
     """Return whether a cell has no value: None, NaN, NaT or ``pandas.NA``."""
+    if isinstance(value, str):
+        return False
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float) and math.isnan(value)

@@ -184,7 +184,7 @@ def _read_ids(table: Table, name: str) -> list[str]:
     return values
 
 
-def _column(table: Table, name: str, option: str) -> list[object]:
+def _column(table: Table, name: str, option: str) -> list[MatrixLike]:
     columns = list(table.frame.columns)
     if name not in columns:
         folded = {column.casefold(): column for column in columns}
@@ -275,11 +275,10 @@ def truth_of(
 def _as_matrix(rows: Sequence[Iterable[str] | None], names: Sequence[str]) -> FloatArray:
     place = {name: j for j, name in enumerate(names)}
     Y = np.zeros((len(rows), len(names)))
-    for i, row in enumerate(rows):
-        if row is None:
-            Y[i] = np.nan
-        else:
-            Y[i, [place[tag] for tag in row if tag in place]] = 1
+    Y[[row is None for row in rows]] = np.nan
+    cells = [(i, place[tag]) for i, row in enumerate(rows) for tag in row or () if tag in place]
+    if cells:
+        Y[tuple(np.array(cells).T)] = 1
     return Y
 
 
@@ -297,8 +296,13 @@ def _tag_lists(table: Table, spec: LabelSpec, name: str) -> list[list[str] | Non
             f"such as {other[:40]!r}; write all cells in one way, or pass --sep"
         )
     rows: list[list[str] | None] = []
+    # Most cells repeat another one, which is read once.
+    seen: dict[str, list[str] | None] = {}
     for number, cell in enumerate(cells):
-        tags = _cell_tags(table, name, number, cell, spec.sep)
+        known = isinstance(cell, str) and cell in seen
+        tags = seen[cell] if known else _cell_tags(table, name, number, cell, spec.sep)
+        if isinstance(cell, str):
+            seen[cell] = tags
         if tags is None and spec.untagged is None:
             raise LemllError(
                 f"{table.source}: row {number + 1} has an empty cell in column {name!r}; pass "
