@@ -23,6 +23,7 @@ from lemll.cli._tables import (
     Id,
     Ignore,
     LabelNames,
+    Merge,
     Sep,
     Sheet,
     Tags,
@@ -82,6 +83,7 @@ def enhance(
     tags: Tags = None,
     sep: Sep = None,
     untagged: Untagged = None,
+    merge: Merge = None,
     labels: LabelNames = None,
     ids: Id = None,
     ignore: Ignore = None,
@@ -110,7 +112,7 @@ def enhance(
     if is_table(name, labels, tags):
         reading = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
         table = read_data(Path(name), [c for c in (tags, ids) if c is not None], reading)
-        spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels)
+        spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels, merge=merge)
         data = split_table(
             table,
             spec,

@@ -17,7 +17,7 @@ from lemll.tables.excel import read_excel
 from lemll.tables.parquet import read_parquet
 from lemll.tables.text import read_text
 
-__all__ = ["SUFFIXES", "Frame", "Table", "read_table"]
+__all__ = ["SUFFIXES", "Frame", "Table", "is_text", "read_table"]
 
 # A frame of pandas, which has no published types.
 Frame = MatrixLike
@@ -103,15 +103,14 @@ def read_table(
             "one of these."
         )
     check_plain(path.stat().st_mode)
-    text = suffix in (".csv", ".tsv", ".tab")
+    text = is_text(path)
     given = {"--encoding": encoding, "--delimiter": delimiter}
     wrong = [name for name, value in given.items() if value is not None and not text]
     wrong += ["--sheet"] if sheet is not None and not suffix.startswith(".xls") else []
     if wrong:
         raise ValueError(f"{path}: {wrong[0]} has no meaning for a {suffix} file; leave it out.")
     if text:
-        sign = "\t" if delimiter is None and suffix != ".csv" else delimiter
-        cells = read_text(path, encoding=encoding, delimiter=sign)
+        cells = read_text(path, encoding=encoding, delimiter=delimiter)
     else:
         budget = Budget(str(path), path.stat().st_size, None, remedy="save the table as CSV")
         is_parquet = suffix == ".parquet"
@@ -125,6 +124,11 @@ def read_table(
         for name, column in zip(header, cells.columns, strict=True)
     }
     return Table(pandas.DataFrame(columns, dtype=object), str(path), tuple(cells.notes), written)
+
+
+def is_text(path: Path) -> bool:
+    """Return whether a file is text with delimiters, by its name."""
+    return path.suffix.lower() in (".csv", ".tsv", ".tab")
 
 
 def _with_gaps(column: list[str], kept: bool) -> list[str | None]:

@@ -21,12 +21,12 @@ from lemll.exceptions import LemllError
 from lemll.tables.cells import cell_text, is_gap, is_missing
 from lemll.tables.files import Frame, Table
 
-__all__ = ["LabelSpec", "LabelledTable", "read_truth", "split_table", "split_tags",
+__all__ = ["PAIRS", "LabelSpec", "LabelledTable", "read_truth", "split_table", "split_tags",
            "tags_alike", "truth_of"]  # fmt: skip
 
 _USUAL = (";", "|", ",", "\t", "/")
 # One column must not mix these pairs, each of which is False, True.
-_PAIRS = (
+PAIRS = (
     ("0", "1"),
     ("0.0", "1.0"),
     ("false", "true"),
@@ -393,11 +393,11 @@ def _label_column(table: Table, name: str, only_marks: bool) -> FloatArray:
         raise LemllError(
             f"{table.source}: label column {name!r} is empty; leave it out of --labels"
         )
-    pair = next((pair for pair in _PAIRS if known <= set(pair)), None)
+    pair = next((pair for pair in PAIRS if known <= set(pair)), None)
     if only_marks and (pair is None or not known):
         pair = ("", _single_mark(table, name, known or set(texts) - {""}))
     if pair is None:
-        allowed = {text for pair in _PAIRS for text in pair}
+        allowed = {text for pair in PAIRS for text in pair}
         row, odd = next(
             (i, text)
             for i, text in enumerate(texts)

@@ -6,27 +6,62 @@ import codecs
 import csv
 import io
 from pathlib import Path
+from typing import NamedTuple
 
 from lemll.exceptions import DatasetFormatError
 from lemll.tables.cells import Cells, empty_columns
 
-__all__ = ["read_text"]
+__all__ = ["OpenText", "open_text", "read_text"]
 
 # The longer marks come first: the mark of UTF-32 begins with that of UTF-16.
 _MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 # These records decide the delimiter.
 _SAMPLE = 200
 
 
+class OpenText(NamedTuple):
+    """The text of a file, and how to write it back.
+
+    Attributes
+    ----------
+    text : str
+        The text, without a mark of its encoding.
+    delimiter : str
+        The character between the cells.
+    notes : list of str
+        How the file was read, where it was not obvious.
+    mark : bytes
+        The mark of the encoding at the beginning of the file, or nothing.
+    encoding : str
+        The encoding of the rest.
+    """
+
+    text: str
+    delimiter: str
+    notes: list[str]
+    mark: bytes
+    encoding: str
+
+    def encode(self, text: str) -> bytes:
+        """Return another text as the bytes of such a file."""
+        return self.mark + text.encode(self.encoding)
+
+
 def read_text(path: Path, *, encoding: str | None, delimiter: str | None) -> Cells:
-    """Read a delimited text file.
+    """Read the cells of a delimited text file; `open_text` has the options."""
+    opened = open_text(path, encoding=encoding, delimiter=delimiter)
+    return Cells(*_parse(opened.text, opened.delimiter, path), opened.notes)
+
+
+def open_text(path: Path, *, encoding: str | None, delimiter: str | None) -> OpenText:
+    """Find out encoding and delimiter of a text file.
 
     Parameters
     ----------
@@ -38,27 +73,36 @@ def read_text(path: Path, *, encoding: str | None, delimiter: str | None) -> Cel
 
     Returns
     -------
-    Cells
-        Header and columns.
+    OpenText
+        The text, and how it was read.
     """
-    notes: list[str] = []
-    text = _decode(path, encoding, notes)
+    given = encoding
+    text, mark, encoding = _decode(path.read_bytes(), given, path)
+    # A mark tells more than the order of the bytes; Windows' letters are Latin-1 to most people.
+    shown = encoding[:6] if mark else encoding.replace("cp1252", "latin-1")
+    notes = [f"read as {shown}"] if shown not in ("utf-8", given) else []
     if not text.strip():
         raise DatasetFormatError("the file is empty; expected a header line", file=str(path))
-    if delimiter is None:
+    if delimiter is None and path.suffix.lower() != ".csv":
+        delimiter = "\t"
+    elif delimiter is None:
         delimiter = _find_delimiter(text, path)
         if delimiter != ",":
             notes.append(f"{_DELIMITERS[delimiter]} between the cells")
     elif len(delimiter) != 1:
         raise ValueError(f"--delimiter must be one character, got {delimiter!r}.")
-    return Cells(*_parse(text, delimiter, path), notes)
+    return OpenText(text, delimiter, notes, mark, encoding)
 
 
-def _decode(path: Path, encoding: str | None, notes: list[str]) -> str:
-    data = path.read_bytes()
+def _decode(data: bytes, encoding: str | None, path: Path) -> tuple[str, bytes, str]:
+    """Return the text of a file, the mark before it, and its encoding."""
+    mark, found = next((pair for pair in _MARKS if data.startswith(pair[0])), (b"", None))
     if encoding is not None:
+        # With its mark, the encoding says less than the file: utf-16 has two orders of bytes.
+        marked = found is not None and encoding.lower().startswith(("utf", "u"))
+        given, mark = (found or encoding, mark) if marked else (encoding, b"")
         try:
-            return data.decode(encoding)
+            return data[len(mark) :].decode(given), mark, given
         except LookupError:
             raise ValueError(
                 f"--encoding {encoding!r} is not known; use utf-8, utf-16, latin-1 or another "
@@ -68,26 +112,22 @@ def _decode(path: Path, encoding: str | None, notes: list[str]) -> str:
             raise DatasetFormatError(
                 f"the file is not {encoding} ({error}); pass another --encoding", file=str(path)
             ) from error
-    found = next((name for mark, name in _MARKS if data.startswith(mark)), None)
     if found is None and b"\0" in data[:1000]:
         # Latin letters in UTF-16 have a zero byte before or after them.
         found = "utf-16-be" if data[:1] == b"\0" else "utf-16-le"
     try:
-        text = data.decode(found or "utf-8")
+        return data[len(mark) :].decode(found or "utf-8"), mark, found or "utf-8"
     except UnicodeError as error:
         if found is not None:
             raise DatasetFormatError(
-                f"the file looks like {found} but is not ({error}); pass --encoding",
+                f"the file looks like {found[:6]} but is not ({error}); pass --encoding",
                 file=str(path),
             ) from error
-        found = "latin-1"
-        # Windows writes other characters than Latin-1 in a few places, and those are letters.
-        text = data.decode("cp1252", errors="replace")
-        if "\ufffd" in text:
-            text = data.decode(found)
-    if found not in (None, "utf-8-sig"):
-        notes.append(f"read as {found}")
-    return text
+    # Windows writes other characters than Latin-1 in a few places, and those are letters.
+    text = data.decode("cp1252", errors="replace")
+    if "\ufffd" in text:
+        return data.decode("latin-1"), b"", "latin-1"
+    return text, b"", "cp1252"
 
 
 def _find_delimiter(text: str, path: Path) -> str:
