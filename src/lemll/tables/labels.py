@@ -285,7 +285,8 @@ def _as_matrix(rows: Sequence[Iterable[str] | None], names: Sequence[str]) -> Fl
 def _tag_lists(table: Table, spec: LabelSpec, name: str) -> list[list[str] | None]:
     """Return the tags of each row, or None where nobody looked."""
     cells = _column(table, name, "--tags")
-    texts = [cell for cell in cells if isinstance(cell, str) and cell.strip()]
+    different = dict.fromkeys(cell for cell in cells if isinstance(cell, str))
+    texts = [text for text in different if text.strip()]
     lists = [text for text in texts if text.lstrip().startswith("[")]
     if spec.sep is None and texts and not lists:
         _check_separator(table, name, texts)
@@ -299,10 +300,12 @@ def _tag_lists(table: Table, spec: LabelSpec, name: str) -> list[list[str] | Non
     # Most cells repeat another one, which is read once.
     seen: dict[str, list[str] | None] = {}
     for number, cell in enumerate(cells):
-        known = isinstance(cell, str) and cell in seen
-        tags = seen[cell] if known else _cell_tags(table, name, number, cell, spec.sep)
-        if isinstance(cell, str):
-            seen[cell] = tags
+        if not isinstance(cell, str):
+            tags = _cell_tags(table, name, number, cell, spec.sep)
+        elif cell in seen:
+            tags = seen[cell]
+        else:
+            tags = seen[cell] = _cell_tags(table, name, number, cell, spec.sep)
         if tags is None and spec.untagged is None:
             raise LemllError(
                 f"{table.source}: row {number + 1} has an empty cell in column {name!r}; pass "
