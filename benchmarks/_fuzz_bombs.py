@@ -213,7 +213,168 @@ def _varint(value: int) -> bytes:
     return bytes([*written, value])
 
 
+def _parquet_repeat(value: Any, rows: int, columns: int = 1) -> Callable[[Path], None]:
+    """Repeat one value: a dictionary of one entry, and one run."""
+
+    def make(path: Path) -> None:
+        import pyarrow
+        import pyarrow.parquet
+
+        one = pyarrow.array([value]).dictionary_encode()
+        column = pyarrow.DictionaryArray.from_arrays(
+            pyarrow.array(np.zeros(rows, dtype=np.int32)), one.dictionary
+        )
+        table = pyarrow.table({f"c{j}": column for j in range(columns)} | {"y": column})
+        pyarrow.parquet.write_table(table, path, row_group_size=rows, compression="zstd")
+
+    return make
+
+
+def _parquet_beginnings(path: Path) -> None:
+    """Write texts that repeat the beginning of the one before."""
+    import pyarrow
+    import pyarrow.parquet
+
+    column = pyarrow.array(["a" * 20_000] * 60_000)
+    pyarrow.parquet.write_table(
+        pyarrow.table({"x": column, "y": column}), path, use_dictionary=False, compression="zstd",
+        column_encoding={"x": "DELTA_BYTE_ARRAY", "y": "DELTA_BYTE_ARRAY"},
+        write_statistics=False,
+    )  # fmt: skip
+
+
+def _parquet_list(path: Path) -> None:
+    """Write one row whose list has fifty million elements."""
+    import pyarrow
+    import pyarrow.parquet
+
+    count = 50_000_000
+    elements = pyarrow.array(np.ones(count, dtype=np.int8))
+    column = pyarrow.ListArray.from_arrays(pyarrow.array([0, count], pyarrow.int32()), elements)
+    pyarrow.parquet.write_table(pyarrow.table({"x": [1], "y": column}), path, compression="zstd")
+
+
+_NAMESPACE = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_CELL = '<c r="{}" t="inlineStr"><is><t>{}</t></is></c>'
+_HEADER = f'<row r="1">{_CELL.format("A1", "x")}{_CELL.format("B1", "y")}</row>'
+_SHEET_PART, _STRINGS_PART, _BOOK_PART = (
+    "xl/worksheets/sheet1.xml",
+    "xl/sharedStrings.xml",
+    "xl/workbook.xml",
+)
+
+
+_SHARED_STRINGS = (
+    b'<Override PartName="/xl/sharedStrings.xml" ContentType="application/vnd.openxmlformats-'
+    b'officedocument.spreadsheetml.sharedStrings+xml"/>'
+)
+
+
+def _sheet(rows: str, head: str = "", dimension: str = "A1:B2") -> bytes:
+    return (
+        f'{head}<worksheet xmlns="{_NAMESPACE}"><dimension ref="{dimension}"/><sheetData>{_HEADER}'
+        f"{rows}</sheetData></worksheet>"
+    ).encode()
+
+
+def _strings(text: str) -> bytes:
+    return f'<sst xmlns="{_NAMESPACE}">{text}</sst>'.encode()
+
+
+def _xlsx(changed: dict[str, Callable[[], bytes]]) -> Callable[[Path], None]:
+    """Write a workbook, and put other parts into it."""
+
+    def make(path: Path) -> None:
+        import openpyxl
+
+        book = openpyxl.Workbook()
+        book.active.append(["x", "y"])
+        book.active.append(["a", "b"])
+        buffer = io.BytesIO()
+        book.save(buffer)
+        parts = {_STRINGS_PART: lambda: _strings(""), **changed}
+        with (
+            zipfile.ZipFile(buffer) as old,
+            zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new,
+        ):
+            for name in {*old.namelist(), *parts}:
+                content = parts[name]() if name in parts else old.read(name)
+                if name == "[Content_Types].xml":
+                    content = content.replace(b"</Types>", _SHARED_STRINGS + b"</Types>")
+                new.writestr(name, content)
+
+    return make
+
+
+def _far_row(column: str, row: int) -> Callable[[Path], None]:
+    cell = f'<row r="{row}">{_CELL.format(f"{column}{row}", "z")}</row>'
+    return _xlsx({_SHEET_PART: lambda: _sheet(cell, dimension=f"A1:{column}{row}")})
+
+
+def _far_column(path: Path) -> None:
+    rows = "".join(f'<row r="{i}">{_CELL.format(f"XFD{i}", "z")}</row>' for i in range(2, 20_000))
+    _xlsx({_SHEET_PART: lambda: _sheet(rows)})(path)
+
+
+def _entities(path: Path) -> None:
+    """Write entities of which each contains ten of the one before."""
+    lines = ['<!ENTITY e0 "aaaaaaaaaa">']
+    lines += [f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 9)]
+    head = f"<!DOCTYPE w [{''.join(lines)}]>"
+    row = f'<row r="2">{_CELL.format("A2", "&e8;")}</row>'
+    _xlsx({_SHEET_PART: lambda: _sheet(row, head)})(path)
+
+
+def _many_sheets() -> bytes:
+    sheets = "".join(f'<sheet name="s{i}" sheetId="{i + 1}" r:id="rId1"/>' for i in range(30_000))
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    return (
+        f'<workbook xmlns="{_NAMESPACE}" xmlns:r="{office}"><sheets>{sheets}</sheets></workbook>'
+    ).encode()
+
+
+def _long_text_rows() -> bytes:
+    rows = "".join(f'<row r="{i}"><c r="A{i}" t="s"><v>0</v></c></row>' for i in range(2, 20_000))
+    return _sheet(rows)
+
+
+def _csv(text: Callable[[], str]) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        path.write_text(text(), encoding="utf-8")
+
+    return make
+
+
 _CSV = {"labels": ["y"]}
+# Small tables, for the commands that read tables of any columns.
+TABLES: dict[str, Callable[[Path], None]] = {
+    "rows.parquet": _parquet_lie({}, 200_000_000),
+    "pages.parquet": _parquet_lie(
+        {"compression": "zstd", "use_dictionary": False, "data_page_size": 2**30}, 120_000_000
+    ),
+    "repeat.parquet": _parquet_repeat(1.5, 100_000_000),
+    "fits.parquet": _parquet_repeat(1.5, 2_000_000),
+    "longtext.parquet": _parquet_repeat("a" * 1_000_000, 2_000_000),
+    "wide.parquet": _parquet_repeat(1.5, 1, columns=30_000),
+    "beginnings.parquet": _parquet_beginnings,
+    "list.parquet": _parquet_list,
+    "farcell.xlsx": _far_row("XFD", 20_000),
+    "farrow.xlsx": _far_row("A", 1_048_576),
+    "farcolumn.xlsx": _far_column,
+    "strings.xlsx": _xlsx({_STRINGS_PART: lambda: _strings("<si><t>a</t></si>" * 10_000_000)}),
+    "longstring.xlsx": _xlsx(
+        {_STRINGS_PART: lambda: _strings(f"<si><t>{'a' * 2**19}</t></si>"),
+         _SHEET_PART: _long_text_rows}
+    ),
+    "spaces.xlsx": _xlsx({_SHEET_PART: lambda: _sheet(" " * 2**28)}),
+    "cells.xlsx": _xlsx({_SHEET_PART: lambda: _sheet("<row><c/><c/></row>" * 10_000_000)}),
+    "entities.xlsx": _entities,
+    "sheets.xlsx": _xlsx({_BOOK_PART: _many_sheets}),
+    "wide.csv": _csv(lambda: ",".join(f"{j:x}" for j in range(400_000)) + "\n" + "1," * 399_999),
+    "longline.csv": _csv(lambda: "x,y\n" + "1," * 2**20),
+    "quote.csv": _csv(lambda: 'x,y\n"' + "1," * 2**20),
+    "brackets.csv": _csv(lambda: "x,y\n" + f"1,{'[' * 20_000}\n" * 40),
+}  # fmt: skip
 BOMBS: dict[str, Bomb] = {
     "numbers.svm.xz": (_text(b"", b"0 1:1\n", _fast_xz), {}),
     "labels.svm.gz": (_text(b"", b"0\n", gzip.compress), {}),
@@ -239,11 +400,6 @@ BOMBS: dict[str, Bomb] = {
     "longhead.npz": (_npz_long_head, {}),
     "bzip2.npz": (_npz_bzip2, {}),
     "members.npz": (_npz_many_members, {}),
-    "rows.parquet": (_parquet_lie({}, 200_000_000), {"labels": ["y"]}),
-    "pages.parquet": (
-        _parquet_lie(
-            {"compression": "zstd", "use_dictionary": False, "data_page_size": 2**30}, 120_000_000
-        ),
-        {"labels": ["y"]},
-    ),
+    "rows.parquet": (TABLES["rows.parquet"], _CSV),
+    "pages.parquet": (TABLES["pages.parquet"], _CSV),
 }

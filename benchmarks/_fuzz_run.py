@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,41 +24,49 @@ def source_environment(source: Path | None) -> dict[str, str]:
     return {**os.environ, **single, **({} if source is None else {"PYTHONPATH": str(source)})}
 
 
-def measure(path: Path, options: dict[str, Any], source: Path | None) -> dict[str, Any]:
-    """Read a file in a fresh process; return outcome, peak memory and CPU seconds."""
-    command = [sys.executable, "-m", "benchmarks._fuzz_run", str(path), json.dumps(options)]
+def measure(
+    path: Path,
+    options: dict[str, Any],
+    source: Path | None,
+    *,
+    command: Sequence[str] = (),
+    seconds: float = _MAX_SECONDS,
+) -> dict[str, Any]:
+    """Read a file in a fresh process; return outcome, peak memory and CPU seconds.
+
+    With a command, its words are those of ``lemll``, and the file is among them.
+    """
+    line = [sys.executable, "-m", "benchmarks._fuzz_run", str(path), json.dumps(options), *command]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=source_environment(source)
+        line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=source_environment(source)
     ) as child:
         try:
-            output, _ = child.communicate(timeout=_MAX_SECONDS)
+            output, _ = child.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
+            peak = round(own_peak(child.pid) / 1e6)
             child.kill()
-            return {"outcome": f"stopped after {_MAX_SECONDS} s", **_UNKNOWN}
+            return {"outcome": f"stopped after {seconds:g} s", **_UNKNOWN, "peak_mb": peak}
     if child.returncode != 0:
         return {"outcome": f"died, code {child.returncode}", **_UNKNOWN}
-    figures: dict[str, Any] = json.loads(output)
+    figures: dict[str, Any] = json.loads(output.splitlines()[-1])
     return figures
 
 
 def main(arguments: list[str]) -> None:
-    """Read ``path options``."""
+    """Read ``path options``, or run ``path options command...``."""
     resource.setrlimit(resource.RLIMIT_AS, (_MAX_BYTES, _MAX_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     warnings.simplefilter("ignore")
-    from lemll.datasets import read_dataset, read_label_xml
     from lemll.exceptions import LemllError
 
-    path, options = arguments
-    read: Any = read_label_xml if ".xml" in path else read_dataset
-    if path.endswith(".lemll"):
-        read = _load_model()
+    path, options, *command = arguments
+    read = _command(command) if command else _reader(path, json.loads(options))
     imported = own_peak()
     start = time.process_time() + os.times().children_user
     try:
-        read(path, **json.loads(options))
+        read()
         outcome = "read"
-    except LemllError as error:
+    except (LemllError, ValueError) as error:
         outcome = f"refused: {str(error).rpartition(path)[2][2:70]}"
     except Exception as error:  # what escapes is reported, not passed on
         outcome = f"escaped: {type(error).__name__}"
@@ -68,21 +76,36 @@ def main(arguments: list[str]) -> None:
     print(json.dumps({"outcome": outcome, **figures, "cpu_s": round(cpu, 2)}))
 
 
-def _load_model() -> Callable[[str], object]:
-    """Return what reads a model file, after it has imported its libraries."""
-    import skops.io  # noqa: F401
+def _reader(path: str, options: dict[str, Any]) -> Callable[[], object]:
+    """Return what reads a file, after it has imported its libraries."""
+    if path.endswith(".lemll"):
+        import skops.io  # noqa: F401
 
-    import lemll
+        import lemll
 
-    return lemll.load
+        return lambda: lemll.load(path)
+    from lemll.datasets import read_dataset, read_label_xml
+
+    return lambda: read_label_xml(path) if ".xml" in path else read_dataset(path, **options)
 
 
-def own_peak() -> int:
-    """Return the peak memory of this process in bytes, without that of the one it was forked from.
+def _command(words: list[str]) -> Callable[[], object]:
+    # The libraries of the commands are loaded before the clock starts.
+    import openpyxl  # noqa: F401
+    import pandas as pd  # noqa: F401
+    import pyarrow.parquet  # noqa: F401
+
+    from lemll.cli.app import app
+
+    return lambda: app(words, standalone_mode=False)
+
+
+def own_peak(process: int | str = "self") -> int:
+    """Return the peak memory of a process in bytes, without that of the one it was forked from.
 
     `resource` takes over the peak of the parent, which may just have made a bomb.
     """
-    status = Path("/proc/self/status")
+    status = Path(f"/proc/{process}/status")
     if not status.exists():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))

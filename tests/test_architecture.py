@@ -14,6 +14,7 @@ ROOT = Path(lemll.__file__).parent
 # A room may import the rooms listed for it, itself, and the ground floor.
 GROUND = {
     "__init__",
+    "_budget",
     "_formulas",
     "_labels",
     "_plain_files",
@@ -24,7 +25,7 @@ GROUND = {
     "exceptions",
 }
 ALLOWED: dict[str, set[str]] = {
-    "datasets": set(),
+    "datasets": {"tables"},
     "metrics": set(),
     "model_selection": set(),
     "topology": set(),

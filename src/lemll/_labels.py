@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +38,7 @@ __all__ = [
     "partial_labels_error",
     "read_frame",
     "row_index",
+    "spelling_key",
     "weigh_cells",
 ]
 
@@ -49,6 +51,12 @@ SMALLEST_WEIGHT = 1e-9
 
 
 _PURPOSE = "Taking labels from a frame"
+
+
+def spelling_key(tag: str) -> str:
+    """Return what the spellings of a tag in small and capital letters have in common."""
+    # A letter with an accent is one sign or two, and case folding may take it apart.
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", tag).casefold())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

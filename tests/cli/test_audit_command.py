@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from lemll.cli.app import app
 from lemll.exceptions import LemllError
+from lemll.tables import LabelSpec, read_table, row_fingerprints
 
 TAGS = np.array(["night", "sea", "=sky"])
 
@@ -29,6 +30,11 @@ def write_photos(path, n=150):
     frame["tags"] = ["|".join(TAGS[row]) for row in Y]
     frame.to_csv(path, index=False)
     return {f"IMG_{i:04d}" for i in clear}
+
+
+def prints(path, **spec):
+    """Return the fingerprints of the rows of a table."""
+    return row_fingerprints(read_table(path), LabelSpec(**(spec or {"tags": "tags"})))
 
 
 OPTIONS = ["--tags", "tags", "--sep", "|", "--untagged", "none", "--id", "file"]
@@ -50,7 +56,7 @@ def test_a_table_becomes_a_list_and_a_page(tmp_path, monkeypatch):
     with (tmp_path / "photos-audit.csv").open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines))
     assert len(rows) == 60
-    assert mistakes == {row["file"] for row in rows[:6] if row["label"] == "night"} & mistakes
+    assert mistakes == {row["id"] for row in rows[:6] if row["label"] == "night"} & mistakes
     assert {row["label"] for row in rows} <= {"night", "sea", "'=sky"}
     assert all(len(row["neighbours"].split(";")) == 10 for row in rows)
     page = (tmp_path / "photos-audit.html").read_text(encoding="utf-8")
@@ -84,11 +90,12 @@ def test_decisions_are_applied(tmp_path):
     write_photos(tmp_path / "photos.csv")
     table = pd.read_csv(tmp_path / "photos.csv", keep_default_na=False)
     given = int("night" in table.tags[7])
+    marks = prints(tmp_path / "photos.csv")
     decisions = tmp_path / "decisions.csv"
     decisions.write_text(
-        "row,id,label,given,suggested,kind,score,decision\n"
-        f"7,IMG_0007,night,{given},{1 - given},wrong,0.9,accept\n"
-        f"8,IMG_0008,'=sky,{int('=sky' in table.tags[8])},0,wrong,0.8,reject\n",
+        "row,id,fingerprint,label,given,suggested,kind,score,decision\n"
+        f"7,IMG_0007,{marks[7]},night,{given},{1 - given},wrong,0.9,accept\n"
+        f"8,IMG_0008,{marks[8]},'=sky,{int('=sky' in table.tags[8])},0,wrong,0.8,reject\n",
         encoding="utf-8",
     )
     target = tmp_path / "corrected.csv"
@@ -117,9 +124,11 @@ def test_label_columns_with_unknown_cells(tmp_path):
     frame.to_csv(path, index=False)
     result = run(path, "--labels", "up,down", "--limit", 500, "-o", tmp_path / "o.csv", "--json")
     assert sum(json.loads(result.stdout)["listed"].values()) == 119
+    mark = prints(path, labels=("up", "down"))[0]
     decisions = tmp_path / "d.csv"
     decisions.write_text(
-        f"row,label,given,suggested,decision\n0,up,{frame.up[0]},{1 - frame.up[0]},accept\n",
+        f"row,id,fingerprint,label,given,suggested,decision\n0,0,{mark},up,{frame.up[0]},"
+        f"{1 - frame.up[0]},accept\n",
         encoding="utf-8",
     )
     run(path, "--labels", "up,down", "--apply", decisions, "-o", tmp_path / "c.csv")
@@ -136,8 +145,8 @@ def test_decisions_find_their_rows_by_id(tmp_path):
     decisions = tmp_path / "decisions.csv"
     # As a spreadsheet in Europe saves it.
     decisions.write_bytes(
-        "row;id;label;given;suggested;score;decision\r\n"
-        f"7;IMG_0007;night;{given};{1 - given};0,9;accept\r\n".encode("cp1252")
+        "row;id;fingerprint;label;given;suggested;score;decision\r\n"
+        f"7;IMG_0007;{prints(path)[7]};night;{given};{1 - given};0,9;accept\r\n".encode("cp1252")
     )
     table.iloc[::-1].to_csv(path, index=False)
     target = tmp_path / "corrected.csv"
@@ -171,8 +180,12 @@ def test_refusals(tmp_path):
     decisions.write_text(
         "row,id,label,given,suggested,decision\n0,IMG_9,sea,1,0,accept\n", encoding="utf-8"
     )
-    with pytest.raises(LemllError, match="the id 'IMG_9', which is not in column 'file' of the"):
+    with pytest.raises(LemllError, match="has no column 'fingerprint'; decide on the page"):
         run(path, *OPTIONS, "--apply", decisions, "-o", tmp_path / "c.csv")
+    decisions.write_text(
+        "row,id,fingerprint,label,given,suggested,decision\n0,IMG_9,x,sea,1,0,accept\n",
+        encoding="utf-8",
+    )
     with pytest.raises(
         LemllError, match="has a decision for the id 'IMG_9', but no --id was given; name"
     ):

@@ -281,7 +281,7 @@ def test_missing_files_and_folders_are_named(file, tmp_path):
     assert f"-o {tmp_path} is a folder; give the name of a file" in str(error)
     error = run(*common, "-o", file[0], fails=True)
     assert f"-o {file[0]} would replace an input; choose another name" in str(error)
-    assert "no such file; check its name" in str(run("enhance", absent, fails=True))
+    assert f"there is no file {absent}; check its name" in str(run("enhance", absent, fails=True))
     assert f"{tmp_path} is a folder; give the name of a file, or of a data set (lemll " in str(
         run("enhance", tmp_path, fails=True)
     )
@@ -405,3 +405,14 @@ def test_names_of_other_formats_are_refused(tmp_path):
     common = write_photos(tmp_path / "photos.csv")
     message = "lemll does not write this format; give a name that ends in .csv"
     assert message in str(run(*common[:-1], tmp_path / "d.xlsx", fails=True))
+
+
+@pytest.mark.parametrize("method", ["Blend", "LEMLL"])
+def test_the_dialect_of_a_file_does_not_change_degrees(file, tmp_path, method):
+    path, _, _ = file
+    text = path.read_text(encoding="utf-8").replace(",", ";").replace(".", ",")
+    (tmp_path / "other.csv").write_text(text, encoding="utf-16")
+    for source, out in ((path, "a.csv"), (tmp_path / "other.csv", "b.csv")):
+        common = ["enhance", source, "--labels", ",".join(NAMES), "--method", method]
+        run(*common, "-o", tmp_path / out)
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()

@@ -112,7 +112,7 @@ def test_dense_features_of_arff_rows_are_counted():
 
 
 def test_label_names_are_counted(monkeypatch):
-    from lemll.datasets import _budget
+    from lemll import _budget
 
     monkeypatch.setattr(_budget, "_FLOOR_BYTES", 1000)
     monkeypatch.setattr(_budget, "_MAX_RATIO", 1)

@@ -12,8 +12,8 @@ import pytest
 from scipy import sparse
 
 from lemll.datasets._compressed import compressed_matrix
-from lemll.datasets.tables.pages import unpacked_sizes
-from lemll.datasets.tables.thrift import CompactReader
+from lemll.tables.pages import unpacked_sizes
+from lemll.tables.thrift import CompactReader
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,11 @@ def test_sizes_of_pages_agree_with_the_footer(options, dictionary):
     metadata = pyarrow.parquet.ParquetFile(buffer).metadata
     sizes = list(unpacked_sizes(buffer))
     assert len(sizes) == metadata.num_row_groups == 3
-    for number, size in enumerate(sizes):
+    for number, (size, values) in enumerate(sizes):
         group = metadata.row_group(number)
         announced = sum(group.column(j).total_uncompressed_size for j in range(20))
         assert 0.8 * announced < size <= announced  # the footer counts the heads too
+        assert values == 20 * group.num_rows
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_a_broken_mark_is_refused(tmp_path):
         ("t.csv", {"delimiter": "::"}, "--delimiter must be one character, got '::'"),
         ("t.csv", {"decimal": "'"}, "--decimal must be '.' or ','"),
         ("t.csv", {"sheet": "a"}, "--sheet has no meaning for a .csv file; leave it out"),
-        ("t.parquet", {"decimal": ","}, "--decimal has no meaning for a .parquet file"),
+        ("t.parquet", {"delimiter": ","}, "--delimiter has no meaning for a .parquet file"),
         ("t.json", {}, "a table must be one of .csv, .tsv"),
     ],
 )

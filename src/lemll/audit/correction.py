@@ -69,7 +69,7 @@ def read_decisions(path: str | Path) -> Any:
     pandas = import_extra("pandas", "tables", "Reading decisions")
     if not Path(path).exists():
         raise LemllError(f"there is no file {path}; export the decisions from the page")
-    text = {"label": str, "id": str, "decision": str}
+    text = {"label": str, "id": str, "fingerprint": str, "decision": str}
     try:
         content = _decoded(Path(path).read_bytes())
         sign = max(",;\t", key=content.partition("\n")[0].count)
@@ -87,6 +87,8 @@ def read_decisions(path: str | Path) -> Any:
     for name in ("label", "id"):
         if name in frame:
             frame[name] = frame[name].map(without_guard)
+    if "decision" in frame:
+        _accepted(frame)
     return frame
 
 

@@ -10,6 +10,7 @@ from lemll._types import FloatArray, IndexArray, MatrixLike
 from lemll._validation import UNOBSERVED, check_number, check_whole
 from lemll.audit.auditing import TagAudit, audit_tags
 from lemll.audit.noise import label_noise
+from lemll.audit.tags import spelled_otherwise
 from lemll.exceptions import import_extra
 
 __all__ = [
@@ -68,7 +69,7 @@ def find_tag_issues(
     Returns
     -------
     pandas.DataFrame
-        One row per cell:
+        One row per cell. A tag that the row has in another case is not listed as missing.
 
         - ``row`` (its number, from 0) and ``label`` (its name);
         - ``given`` and ``suggested`` (0 or 1), and ``kind``: "wrong" if the tag is given, "missing"
@@ -116,7 +117,10 @@ def issue_frame(audit: TagAudit, *, limit: int | None = 1000, n_neighbors: int =
         The frame.
     """
     pandas = import_extra("pandas", "tables", "The frame of issues")
-    rows, labels = audit.worst_cells(limit)
+    other = spelled_otherwise(audit.tags)
+    rows, labels = audit.worst_cells(None if limit is None else limit + int(other.sum()))
+    listed = np.flatnonzero(~other[rows, labels])[:limit]
+    rows, labels = rows[listed], labels[listed]
     given = audit.tags.Y[rows, labels]
     near = audit.neighbours(n_neighbors)
     frame = pandas.DataFrame(

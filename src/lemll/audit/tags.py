@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lemll._labels import FrameKind, code_labels, is_frame, read_frame
-from lemll._types import FloatArray, LabelArray, MatrixLike
+from lemll._labels import FrameKind, code_labels, is_frame, read_frame, spelling_key
+from lemll._types import BoolArray, FloatArray, LabelArray, MatrixLike
 from lemll._validation import UNOBSERVED, check_logical_labels, is_sparse
 
-__all__ = ["TagMatrix", "read_probabilities", "read_tags"]
+__all__ = ["TagMatrix", "read_probabilities", "read_tags", "spelled_otherwise"]
 
 # More classes in lists than this would be a mistake: one number that is no class.
 _MOST_CLASSES = 1_000_000
@@ -84,6 +84,30 @@ def read_tags(
     if names is not None:
         found = _checked_names(names, Y.shape[1])
     return TagMatrix(Y, found, frame)
+
+
+def spelled_otherwise(tags: TagMatrix) -> BoolArray:
+    """Return which tags a row lacks, but has in another case, or with its accents apart.
+
+    Parameters
+    ----------
+    tags : TagMatrix
+        The tags.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_labels)
+        Such a tag is not missing.
+    """
+    found = np.zeros(tags.Y.shape, dtype=bool)
+    alike: dict[str, list[int]] = {}
+    for j, name in enumerate(tags.names):
+        alike.setdefault(spelling_key(name), []).append(j)
+    for group in alike.values():
+        if len(group) > 1:
+            given = (tags.Y[:, group] == 1).any(axis=1)
+            found[:, group] = given[:, None] & (tags.Y[:, group] == 0)
+    return found
 
 
 def _as_lists(labels: MatrixLike) -> list[list[object]] | None:

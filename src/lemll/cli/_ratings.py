@@ -63,8 +63,7 @@ def read_ratings(
         The degrees of each rated row. They sum to 1.
     """
     # No sum of degrees needs a sign between thousands, so a comma is a decimal mark.
-    text = path.suffix.lower() in (".csv", ".tsv", ".tab")
-    table = read_table(path, keep=[rows.title], decimal="," if text else None)
+    table = read_table(path, keep=[rows.title], decimal=",")
     given = list(table.frame.columns)
     key = rows.title if rows.title in given else "row"
     # Programs write a letter with an accent as one sign or as two.

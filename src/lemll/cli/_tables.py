@@ -31,6 +31,7 @@ __all__ = [
     "Id",
     "Ignore",
     "LabelNames",
+    "Merge",
     "Model",
     "Sep",
     "Sheet",
@@ -38,6 +39,7 @@ __all__ = [
     "Untagged",
     "check_input",
     "check_output",
+    "delimiter_sign",
     "interruptible",
     "is_table",
     "label_spec",
@@ -76,6 +78,14 @@ Untagged = Annotated[
         metavar="none|unknown",
     ),
 ]
+Merge = Annotated[
+    str | None,
+    typer.Option(
+        "--merge",
+        help="case: tags that differ only in case are one tag, in its most frequent spelling.",
+        metavar="case",
+    ),
+]
 LabelNames = Annotated[
     str | None,
     typer.Option(
@@ -108,12 +118,18 @@ def names_of(text: str | None) -> tuple[str, ...]:
 
 
 def label_spec(
-    table: Table, *, tags: str | None, sep: str | None, untagged: str | None, labels: str | None
+    table: Table,
+    *,
+    tags: str | None,
+    sep: str | None,
+    untagged: str | None,
+    labels: str | None,
+    merge: str | None,
 ) -> LabelSpec:
     """Return where the labels are, as the options say."""
     sep = "\t" if sep == r"\t" else sep
     names = _counted(table, labels) or names_of(labels)
-    return LabelSpec(tags=tags, sep=sep, untagged=untagged, labels=names)
+    return LabelSpec(tags=tags, sep=sep, untagged=untagged, labels=names, merge=merge)
 
 
 def _counted(table: Table, labels: str | None) -> tuple[str, ...]:
@@ -133,7 +149,7 @@ def _counted(table: Table, labels: str | None) -> tuple[str, ...]:
 def read_data(path: Path, keep: list[str], options: Settings) -> Table:
     """Read a table, and say so if there is no such file."""
     check_input(path)
-    options = {**options, "delimiter": _sign(options.get("delimiter"))}
+    options = {**options, "delimiter": delimiter_sign(options.get("delimiter"))}
     return read_table(path, keep=keep, **options)
 
 
@@ -162,7 +178,8 @@ def check_output(path: Path, option: str, inputs: Sequence[Path]) -> None:
         )
 
 
-def _sign(delimiter: str | None) -> str | None:
+def delimiter_sign(delimiter: str | None) -> str | None:
+    """Return the sign that a user means: a tab cannot be typed."""
     return "\t" if delimiter in (r"\t", "tab") else delimiter
 
 

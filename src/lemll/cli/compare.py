@@ -20,6 +20,7 @@ from lemll.cli._tables import (
     Id,
     Ignore,
     LabelNames,
+    Merge,
     Sep,
     Sheet,
     Tags,
@@ -49,6 +50,7 @@ def compare(
     tags: Tags = None,
     sep: Sep = None,
     untagged: Untagged = None,
+    merge: Merge = None,
     labels: LabelNames = None,
     ids: Id = None,
     ignore: Ignore = None,
@@ -88,7 +90,7 @@ def compare(
     kept = [name for name in (tags, ids) if name is not None]
     reading = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
     table = read_data(data, kept, reading)
-    spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels)
+    spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels, merge=merge)
     say_labels(table, spec, ids=ids, ignore=names_of(ignore))
     with interruptible("nothing was written: fewer than two splits are done"):
         found = compare_learners(

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lemll._types import FloatArray, MatrixLike
+from lemll._types import Features, FloatArray, MatrixLike
 from lemll.cli._console import make_console
 from lemll.cli._imports import Imports, import_modules
 from lemll.cli._ratings import RowNames, ask_ratings, numbered_rows, read_ratings
@@ -23,6 +23,7 @@ from lemll.cli._tables import (
     Id,
     Ignore,
     LabelNames,
+    Merge,
     Sep,
     Sheet,
     Tags,
@@ -40,7 +41,7 @@ from lemll.datasets import Dataset
 from lemll.enhancers import BaseEnhancer, BlendEnhancer, absent_labels
 from lemll.exceptions import LemllError
 from lemll.experiments import csv_text, get_method, list_methods, write_output
-from lemll.tables import LabelledTable, TableEncoder, split_table
+from lemll.tables import Frame, TableEncoder, inspect_columns, split_table
 
 __all__ = ["enhance"]
 
@@ -82,6 +83,7 @@ def enhance(
     tags: Tags = None,
     sep: Sep = None,
     untagged: Untagged = None,
+    merge: Merge = None,
     labels: LabelNames = None,
     ids: Id = None,
     ignore: Ignore = None,
@@ -103,19 +105,14 @@ def enhance(
     console = make_console()
     import_modules(modules)
     enhancer = get_method("enhancer", method).make()
-    # The methods' own settings are for features as they are, so a file of numbers is not encoded.
-    plain = tags is None and ids is None and ignore is None
-    dataset = _numbers(name, labels, nominal, missing) if plain else None
     check_output(output, "-o", [Path(name), *([] if rated is None else [rated])])
     if rated is not None:
         check_input(rated, "--rated")
     rows = None
-    if dataset is None:
-        if not is_table(name, labels, tags):
-            refuse_table_options(name, {"--tags": tags, "--id": ids, "--ignore": ignore})
+    if is_table(name, labels, tags):
         reading = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
         table = read_data(Path(name), [c for c in (tags, ids) if c is not None], reading)
-        spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels)
+        spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels, merge=merge)
         data = split_table(
             table,
             spec,
@@ -124,10 +121,11 @@ def enhance(
             # Enhancers of the user's own (--import) may not know this attribute.
             needs_features=getattr(enhancer, "needs_features", True),
         )
-        dataset = _encoded(data)
+        dataset = Dataset(X=_features(console, data.X), Y=data.Y, label_names=data.label_names)
         rows = None if data.ids is None else RowNames(str(ids), data.ids, are_ids=True)
-        if data.X.shape[1]:
-            console.print("columns are encoded as lemll info shows", soft_wrap=True)
+    else:
+        refuse_table_options(name, {"--tags": tags, "--id": ids, "--ignore": ignore})
+        dataset = load_named(name, labels=labels, nominal=nominal, missing=missing)
     rows = rows or numbered_rows(len(dataset))
     Y = _check_labels(name, dataset, rows)
     # Before the fit, so that a mistake in the ratings is reported without a long wait.
@@ -248,23 +246,17 @@ def _found(enhancer: BaseEnhancer, n_rated: int) -> str:
     return f"{text} So the error is {lower:.0%} lower: labels and features explain the ratings."
 
 
-def _numbers(
-    name: str, labels: str | None, nominal: str | None, missing: str | None
-) -> Dataset | None:
-    """Load a data set of numbers; return None if the file is a table of other columns."""
-    try:
-        return load_named(name, labels=labels, nominal=nominal, missing=missing)
-    except (LemllError, ValueError):
-        if not is_table(name, labels, None) or not Path(name).is_file():
-            raise
-        return None
-
-
-def _encoded(data: LabelledTable) -> Dataset:
-    """Return the encoded columns and the labels of a table."""
-    # A method that does not look at features gets a column that is the same in all rows.
-    X = TableEncoder().fit_transform(data.X) if data.X.shape[1] else np.zeros((len(data.Y), 1))
-    return Dataset(X=X, Y=data.Y, label_names=data.label_names)
+def _features(console: Console, frame: Frame) -> Features:
+    """Return numbers as they are, as the methods' settings want them; encode other columns."""
+    if not frame.shape[1]:
+        # A method that does not look at features gets a column that is the same in all rows.
+        return np.zeros((len(frame), 1))
+    columns = inspect_columns(frame)
+    numbers = all(column.kind == "number" and not column.gaps for column in columns)
+    if numbers and not frame.isna().to_numpy().any():
+        return frame.to_numpy(dtype=np.float64)
+    console.print("columns are encoded as lemll info shows", soft_wrap=True)
+    return TableEncoder(columns=columns).fit_transform(frame)
 
 
 def _check_labels(name: str, dataset: Dataset, rows: RowNames) -> MatrixLike:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -20,8 +21,9 @@ from lemll.cli._tables import (
     print_json,
     read_data,
 )
+from lemll.exceptions import LemllError
 from lemll.models import SUFFIX, read_metadata
-from lemll.tables import Survey, Table, is_missing, survey
+from lemll.tables import LabelSpec, Survey, Table, is_missing, survey, tags_alike
 
 __all__ = ["info"]
 
@@ -72,7 +74,8 @@ def info(
     options = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
     table = read_data(file, [], options)
     found = survey(table)
-    command = _next_command(file, table, found, options)
+    alike = {name: _alike(table, name, sign) for name, sign in found.tag_columns.items()}
+    command = _next_command(file, table, found, options, alike)
     if as_json:
         print_json(
             {
@@ -82,6 +85,7 @@ def info(
                 "columns": [column._asdict() for column in found.columns],
                 "look_like_labels": found.label_columns,
                 "look_like_tags": found.tag_columns,
+                "tags_alike": alike,
                 "look_like_ids": found.id_columns,
                 "look_like_marks": found.mark_columns,
                 "next": command,
@@ -92,11 +96,22 @@ def info(
     console.print(
         f"{file}: {len(table.frame)} rows, {len(found.columns)} columns{notes}", soft_wrap=True
     )
-    _print_columns(console, table, found)
+    _print_columns(console, table, found, alike)
     console.print(f"next: {command}", soft_wrap=True)
 
 
-def _print_columns(console: Console, table: Table, found: Survey) -> None:
+def _alike(table: Table, name: str, sign: str) -> list[tuple[str, ...]]:
+    """Return the tags that differ only in case; none if the guess that these are tags is wrong."""
+    spec = LabelSpec(tags=name, sep=None if sign == "list" else sign, untagged="unknown")
+    try:
+        return tags_alike(table, spec)
+    except LemllError:
+        return []
+
+
+def _print_columns(
+    console: Console, table: Table, found: Survey, alike: Mapping[str, list[tuple[str, ...]]]
+) -> None:
     labels = {*found.label_columns, *found.tag_columns, *found.mark_columns}
     for kind, title in _KINDS.items():
         columns = [c for c in found.columns if c.kind == kind and c.name not in labels]
@@ -116,6 +131,14 @@ def _print_columns(console: Console, table: Table, found: Survey) -> None:
                 "--untagged unknown if nobody looked"
             )
         console.print(f"looks like tags: {name} ({how})", soft_wrap=True)
+        if alike[name]:
+            groups = "; ".join(", ".join(group) for group in alike[name])
+            console.print(
+                f"tags of {name} that differ only in case ({len(alike[name])} groups): {groups}; "
+                "pass --merge case if each group is one tag (the first spelling is kept)",
+                markup=False,
+                soft_wrap=True,
+            )
     if found.label_columns:
         names = _shortened(found.label_columns)
         console.print(
@@ -145,7 +168,13 @@ def _shortened(names: list[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f", and {more} more" if more > 0 else "")
 
 
-def _next_command(file: Path, table: Table, found: Survey, options: Settings) -> str:
+def _next_command(
+    file: Path,
+    table: Table,
+    found: Survey,
+    options: Settings,
+    alike: Mapping[str, list[tuple[str, ...]]],
+) -> str:
     """Return a command that would fit a model, if the guesses are right."""
     words = ["lemll", "fit", str(file)]
     if found.tag_columns:
@@ -156,6 +185,7 @@ def _next_command(file: Path, table: Table, found: Survey, options: Settings) ->
         # The line on this column says what the other choice means.
         empty = any(map(is_missing, table.frame[name]))
         words += ["--untagged", "unknown"] if empty else []
+        words += ["--merge", "case"] if alike[name] else []
     elif found.mark_columns and not found.label_columns:
         words += ["--labels", ",".join(found.mark_columns), "--untagged", "none"]
     else:

@@ -21,6 +21,7 @@ from lemll.cli._tables import (
     Id,
     Ignore,
     LabelNames,
+    Merge,
     Model,
     Sep,
     Sheet,
@@ -50,7 +51,7 @@ from lemll.models import (
     make_learner,
     save,
 )
-from lemll.tables import Column
+from lemll.tables import Column, join_tags
 
 __all__ = ["evaluate", "fit", "predict"]
 
@@ -64,6 +65,7 @@ def fit(
     tags: Tags = None,
     sep: Sep = None,
     untagged: Untagged = None,
+    merge: Merge = None,
     labels: LabelNames = None,
     ids: Id = None,
     ignore: Ignore = None,
@@ -104,7 +106,7 @@ def fit(
     estimator = make_learner(learner, seconds=seconds, thresholds=thresholds)
     kept = [name for name in (tags, ids) if name is not None]
     table = read_data(data, kept, _reading(encoding, delimiter, decimal, sheet))
-    spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels)
+    spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels, merge=merge)
     with interruptible("no model was written"):
         say_notes(table)
         say_labels(table, spec, ids=ids, ignore=names_of(ignore))
@@ -238,8 +240,14 @@ def _print_ignored(console: Console, columns: list[Column]) -> None:
 
 def _lines(fitted: TableModel, found: Predictions) -> Iterator[list[object]]:
     sep = fitted.spec.sep or ";"
+    # A list keeps a tag that contains the sign between tags, or looks like a list itself.
+    as_list = any(sep in name or name.startswith("[") for name in fitted.label_names)
     prefix = "p" if found.are_probabilities else "score"
     names = np.array(fitted.label_names, dtype=object)
     yield [fitted.id_column or "row", "tags", *(f"{prefix}_{name}" for name in names)]
     for name, chosen, values in zip(found.ids, found.labels, found.probabilities, strict=True):
-        yield [name, sep.join(names[chosen]), *(f"{value:.6f}" for value in values)]
+        yield [
+            name,
+            join_tags(names[chosen], sep, as_list=as_list),
+            *(f"{value:.6f}" for value in values),
+        ]

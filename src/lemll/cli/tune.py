@@ -28,6 +28,7 @@ from lemll.cli._tables import (
     Id,
     Ignore,
     LabelNames,
+    Merge,
     Sep,
     Sheet,
     Tags,
@@ -73,6 +74,7 @@ def tune(
     tags: Tags = None,
     sep: Sep = None,
     untagged: Untagged = None,
+    merge: Merge = None,
     labels: LabelNames = None,
     ids: Id = None,
     ignore: Ignore = None,
@@ -121,7 +123,7 @@ def tune(
             [name for name in (tags, ids) if name is not None],
             {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet},
         )
-        spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels)
+        spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels, merge=merge)
         say_labels(table, spec, ids=ids, ignore=names_of(ignore))
         split = _split_table(split_table(table, spec, ids=ids, ignore=names_of(ignore)), holdout)
     else:

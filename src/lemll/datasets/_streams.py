@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from lemll.datasets._budget import Budget
+from lemll._budget import Budget
 from lemll.exceptions import DatasetFormatError
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from xml.parsers import expat
 
-from lemll.datasets._budget import NAME_BYTES, Budget
+from lemll._budget import NAME_BYTES, Budget
 from lemll.datasets._streams import read_capped
 from lemll.exceptions import DatasetFormatError
 

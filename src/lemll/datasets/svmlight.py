@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from lemll._budget import Budget
 from lemll._types import LabelArray
-from lemll.datasets._budget import Budget
 from lemll.datasets._names import NumberedNames
 from lemll.datasets._numbers import to_number
 from lemll.datasets._streams import LineBlocks

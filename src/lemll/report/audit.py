@@ -39,11 +39,14 @@ class AuditRows:
         The names of the features.
     values : sequence of sequence
         The features of each row, as the user knows them.
+    fingerprints : sequence of str
+        A text per row that tells whether the row has changed since; exported with the decisions.
     """
 
     ids: Sequence[str]
     columns: Sequence[str] = ()
     values: Sequence[Sequence[object]] = ()
+    fingerprints: Sequence[str] = ()
 
 
 def write_audit(
@@ -122,6 +125,7 @@ def _content(audit: TagAudit, issues: Any, rows: AuditRows) -> Settings:
         "rows": {
             str(row): {
                 "id": str(rows.ids[row]),
+                "fingerprint": rows.fingerprints[row] if rows.fingerprints else "",
                 "tags": np.flatnonzero(audit.tags.Y[row] == 1).tolist(),
                 "unknown": _unknown(audit.tags.Y, row),
                 "values": [_shown(value) for value in rows.values[row][:kept]] if kept else [],

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import datetime
 import re
+from collections import Counter
+from collections.abc import Collection, Iterable
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from lemll._types import Array, FloatArray, MatrixLike
-from lemll.exceptions import LemllError, import_extra
+from lemll.exceptions import LemllError
+from lemll.tables.cells import NUMBER_SHARE, as_number, is_missing
 from lemll.tables.files import Frame
-from lemll.tables.labels import is_missing
 
 __all__ = [
     "Column",
     "Kind",
-    "as_days",
+    "as_dates",
     "as_numbers",
     "as_texts",
     "check_readable",
@@ -28,6 +31,7 @@ Kind = Literal["number", "date", "category", "text", "ignored"]
 # Formats of dates, the unmistakable ones first.
 _FORMATS = (
     "ISO8601",
+    "%Y-%m",
     "%Y/%m/%d",
     "%Y/%m/%d %H:%M",
     "%Y/%m/%d %H:%M:%S",
@@ -48,8 +52,6 @@ _FEW_VALUES, _FEW_SHARE = 20, 0.05
 # Texts of fewer words, and shorter ones, are names or codes rather than sentences.
 _WORDS_OF_TEXT, _LENGTH_OF_TEXT = 2.0, 16
 # If nearly all values differ, a short text is an id.
-# A column of numbers may have a few other cells, as "unknown"; they count as gaps.
-_NUMBER_SHARE = 0.95
 _ID_SHARE = 0.9
 _FEWEST_ROWS_OF_A_COUNTER = 10
 _LEADING_ZERO = re.compile(r"0\d")
@@ -124,71 +126,66 @@ def inspect_column(name: str, cells: MatrixLike) -> Column:
     known = [cell for cell in cells if not is_missing(cell)]
     gaps = len(cells) - len(known)
     missing = f", {gaps} missing" if gaps else ""
-    useless = _why_useless(known, gaps)
-    if useless is not None:
-        return Column(name, "ignored", useless)
-    texts = [str(cell).strip() for cell in known]
-    different = set(texts)
-    # Codes such as 00123 are names, although they can be read as numbers.
-    codes = any(_LEADING_ZERO.match(text) for text in different)
-    numbers = np.full(1, np.nan) if codes else as_numbers(cells)
-    n_numbers = int(np.isfinite(numbers).sum())
-    if n_numbers >= _NUMBER_SHARE * len(known):
-        if _is_counter(numbers):
-            return Column(name, "ignored", "counts the rows")
-        why = f"{np.nanmin(numbers):g} to {np.nanmax(numbers):g}{missing}"
-        odd: list[str] = []
-        if n_numbers < len(known):
-            odd = [text for text in different if not np.isfinite(as_numbers([text])[0])]
-            why += f", {len(known) - n_numbers} not numbers ({min(odd)[:20]!r}) count as missing"
-        return Column(name, "number", why, gaps=tuple(sorted(odd)))
-    found = _date_format(different)
-    if found is not None:
-        return _date_column(name, texts, found, missing)
-    return _text_column(name, texts, different, missing, len(cells))
-
-
-def _why_useless(known: list[object], gaps: int) -> str | None:
-    if not known:
-        return "no values"
     if any(isinstance(cell, (list, dict, set, bytes, np.ndarray)) for cell in known):
-        return "lists or bytes"
-    first = str(known[0])
-    if not gaps and all(str(cell) == first for cell in known):
-        return f"the same value in all rows, {first[:20]!r}"
-    return None
+        return Column(name, "ignored", "lists or bytes")
+    # Tables repeat their values, so each text is looked at once.
+    counts = Counter(map(_plain, known))
+    if not counts or (len(counts) == 1 and not gaps):
+        same = f"the same value in all rows, {min(counts)[:20]!r}" if counts else "no values"
+        return Column(name, "ignored", same)
+    # Codes such as 00123 are names, although they can be read as numbers.
+    codes = any(_LEADING_ZERO.match(text) for text in counts)
+    values = zip(counts, as_numbers(counts), strict=True)
+    numbers = {} if codes else {text: value for text, value in values if np.isfinite(value)}
+    n_numbers = sum(counts[text] for text in numbers)
+    if n_numbers >= NUMBER_SHARE * len(known):
+        if len(counts) == len(cells) and _is_counter(as_numbers(cells)):
+            return Column(name, "ignored", "counts the rows")
+        why = f"{min(numbers.values()):g} to {max(numbers.values()):g}{missing}"
+        odd = sorted(counts.keys() - numbers.keys())
+        if odd:
+            why += f", {len(known) - n_numbers} not numbers ({odd[0][:20]!r}) count as missing"
+        return Column(name, "number", why, gaps=tuple(odd))
+    found = _date_format(counts)
+    if found is not None:
+        return _date_column(name, counts, found, missing)
+    return _text_column(name, counts, missing, len(cells))
 
 
-def _text_column(
-    name: str, texts: list[str], different: set[str], missing: str, n_rows: int
-) -> Column:
-    n_words = float(np.mean([len(text.split()) for text in texts]))
-    length = float(np.mean([len(text) for text in texts]))
-    values = f"{len(different)} values{missing}"
+def _plain(cell: object) -> str:
+    if isinstance(cell, str):
+        return cell.strip()
+    return str(int(cell) if isinstance(cell, (bool, np.bool_)) else cell)
+
+
+def _text_column(name: str, counts: Counter[str], missing: str, n_rows: int) -> Column:
+    n_texts = counts.total()
+    n_words = sum(n * len(text.split()) for text, n in counts.items()) / n_texts
+    length = sum(n * len(text) for text, n in counts.items()) / n_texts
+    values = f"{len(counts)} values{missing}"
     # In few rows, sentences are few too, so a category must also repeat its values.
-    repeats = len(different) <= 0.5 * len(texts)
-    if repeats and len(different) <= max(_FEW_VALUES, _FEW_SHARE * n_rows):
+    repeats = len(counts) <= 0.5 * n_texts
+    if repeats and len(counts) <= max(_FEW_VALUES, _FEW_SHARE * n_rows):
         return Column(name, "category", values)
-    has_words = any(re.search(r"\w\w", text) for text in different)
+    has_words = any(re.search(r"\w\w", text) for text in counts)
     # Some languages have no spaces. Long codes of Latin letters and digits are ids.
-    unspaced = length >= _LENGTH_OF_TEXT and not all(text.isascii() for text in different)
+    unspaced = length >= _LENGTH_OF_TEXT and not all(text.isascii() for text in counts)
     if has_words and (n_words >= _WORDS_OF_TEXT or unspaced):
         return Column(name, "text", f"{n_words:.0f} words per row{missing}")
-    if len(different) >= _ID_SHARE * len(texts):
+    if len(counts) >= _ID_SHARE * n_texts:
         return Column(name, "ignored", "nearly all values differ, as ids do")
     return Column(name, "category", values)
 
 
-def _date_column(name: str, texts: list[str], found: str, missing: str) -> Column:
-    why = f"{min(texts)[:10]} to {max(texts)[:10]}" if found == "ISO8601" else found
+def _date_column(name: str, counts: Counter[str], found: str, missing: str) -> Column:
+    why = f"{min(counts)[:10]} to {max(counts)[:10]}" if found == "ISO8601" else found
     if found.startswith("%d/"):
         other = found.replace("%d/%m", "%m/%d")
-        if _parses(set(texts), other):
+        if all(_date(text, other) is not None for text in counts):
             why += " or month first: no day is above 12"
-    column = Column(name, "date", why + missing, found)
-    dates = as_days(texts, column)
-    has_hours = bool(((dates.dt.hour != 0) | (dates.dt.minute != 0)).any())
-    return column._replace(has_hours=has_hours)
+    dates = [_date(text, found) for text in counts]
+    has_hours = any(date is not None and (date.hour or date.minute) for date in dates)
+    return Column(name, "date", why + missing, found, has_hours=bool(has_hours))
 
 
 def _is_counter(numbers: FloatArray) -> bool:
@@ -200,47 +197,53 @@ def _is_counter(numbers: FloatArray) -> bool:
     return whole and bool((steps >= 1).all()) and bool(np.median(steps) == 1)
 
 
-def _date_format(different: set[str]) -> str | None:
+def _date_format(different: Collection[str]) -> str | None:
     if not all(_DATE_LIKE.search(text) and text[0].isdigit() for text in different):
         return None
-    return next((form for form in _FORMATS if _parses(different, form)), None)
+    for form in _FORMATS:
+        if all(_date(text, form) is not None for text in different):
+            return form
+    return None
 
 
-def _parses(texts: set[str], form: str) -> bool:
-    pandas = import_extra("pandas", "tables", "Reading dates")
+def _date(text: str, form: str) -> datetime.datetime | None:
+    """Return a date in UTC; None if the text is not one. Python's dates reach to the year 9999."""
     try:
-        pandas.to_datetime(sorted(texts), format=form, utc=True)
-    except (ValueError, TypeError, OverflowError):
-        return False
-    return True
+        if form == "ISO8601":
+            found = datetime.datetime.fromisoformat(text)
+        else:
+            found = datetime.datetime.strptime(text, form)
+        if found.tzinfo is not None:
+            found = found.astimezone(datetime.UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        return None
+    return found
 
 
-def as_numbers(cells: MatrixLike) -> FloatArray:
+def as_numbers(cells: Iterable[MatrixLike]) -> FloatArray:
     """Return the cells as numbers, NaN where there is none. Infinity is not a number here."""
-    pandas = import_extra("pandas", "tables", "Reading numbers")
-    plain = [np.nan if is_missing(cell) else cell for cell in cells]
-    texts = [cell.strip() if isinstance(cell, str) else cell for cell in plain]
-    numbers = np.asarray(
-        pandas.to_numeric(pandas.Series(texts, dtype=object), errors="coerce"), dtype=np.float64
-    )
+    values = [as_number(cell) if isinstance(cell, str) else _float(cell) for cell in cells]
+    numbers = np.array(values, dtype=np.float64)
     return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
-def as_days(cells: MatrixLike, column: Column) -> MatrixLike:
-    """Return the cells as a pandas series of dates, NaT where there is none."""
-    pandas = import_extra("pandas", "tables", "Reading dates")
-    texts = ["" if is_missing(cell) else str(cell).strip() for cell in cells]
-    # pandas would read "today" and "now" as the time of the call.
-    texts = [text if text[:1].isdigit() else "" for text in texts]
-    dates = pandas.to_datetime(
-        pandas.Series(texts, dtype=object), format=column.format, errors="coerce", utc=True
-    )
-    return dates.dt.tz_localize(None)
+def _float(cell: MatrixLike) -> float | None:
+    try:
+        return None if is_missing(cell) else float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def as_dates(cells: Iterable[MatrixLike], column: Column) -> list[datetime.datetime | None]:
+    """Return the cells as dates, None where there is none."""
+    texts = ["" if is_missing(cell) else _plain(cell) for cell in cells]
+    found = {text: _date(text, column.format) for text in set(texts)}
+    return [found[text] for text in texts]
 
 
 def as_texts(cells: MatrixLike, missing: str) -> Array:
     """Return the cells as text, with a given text where there is none."""
-    texts = [missing if is_missing(cell) else str(cell).strip() for cell in cells]
+    texts = [missing if is_missing(cell) else _plain(cell) for cell in cells]
     return np.array(texts, dtype=object)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
 import numpy as np
@@ -24,7 +25,7 @@ from lemll._validation import check_whole, is_sparse
 from lemll.exceptions import LemllError, import_extra
 from lemll.tables.columns import (
     Column,
-    as_days,
+    as_dates,
     as_numbers,
     as_texts,
     check_readable,
@@ -36,6 +37,14 @@ __all__ = ["TableEncoder"]
 
 _NO_CATEGORY = "(missing)"
 _WORD = r"(?u)\b\w+\b"
+_EPOCH = datetime.datetime(1970, 1, 1)
+# Numbers made of a date, in the order of their names.
+_DATE_PARTS: tuple[Callable[[datetime.datetime], float], ...] = (
+    lambda date: (date - _EPOCH) / datetime.timedelta(days=1),
+    lambda date: date.month,
+    lambda date: date.weekday(),
+    lambda date: date.hour,
+)
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -302,13 +311,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return pandas.DataFrame(prepared)
 
     def _date_parts(self, column: Column, cells: MatrixLike) -> list[Array]:
-        dates = as_days(cells, column)
-        check_readable(column, cells, np.asarray(dates.notna()))
-        pandas = import_extra("pandas", "tables", "Encoding a table")
-        days = (dates - pandas.Timestamp(0)) / pandas.Timedelta(days=1)
-        made = [days, dates.dt.month, dates.dt.day_of_week]
-        made += [dates.dt.hour] if column.has_hours else []
-        return [np.asarray(part, dtype=np.float64) for part in made]
+        dates = as_dates(cells, column)
+        check_readable(column, cells, np.array([date is not None for date in dates]))
+        return [
+            np.array([np.nan if date is None else part(date) for date in dates])
+            for part in _DATE_PARTS[: len(_parts(column))]
+        ]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lemll._budget import Budget
 from lemll._formulas import without_guard
 from lemll._plain_files import check_plain
 from lemll._types import MatrixLike
 from lemll.exceptions import DatasetFormatError, import_extra
-from lemll.tables.text import is_gap, is_number, read_cells
+from lemll.tables.cells import Cells, as_number, is_gap, settle_decimals
+from lemll.tables.excel import read_excel
+from lemll.tables.parquet import read_parquet
+from lemll.tables.text import read_text
 
-__all__ = ["SUFFIXES", "Frame", "Table", "read_table"]
+__all__ = ["SUFFIXES", "Frame", "Table", "is_text", "read_table"]
 
 # A frame of pandas, which has no published types.
 Frame = MatrixLike
@@ -29,16 +32,20 @@ class Table:
     Attributes
     ----------
     frame : pandas.DataFrame
-        One column per column of the file. Cells of text files are text; missing cells are None.
+        One column per column of the file, for the features. Cells are text; missing ones are None.
     source : str
         The name of the file, for messages.
     notes : tuple of str
         How the file was read, where it was not obvious: its encoding, delimiter, decimal mark.
+    cells : mapping of str to list of str, optional
+        The cells of each column as they are written, for labels and ids. Without it, the frame has
+        them.
     """
 
     frame: Frame
     source: str
     notes: tuple[str, ...] = ()
+    cells: Mapping[str, list[str]] | None = None
 
 
 def read_table(
@@ -57,9 +64,11 @@ def read_table(
     path : str or Path
         ``.csv``, ``.tsv`` or ``.tab`` (text with any usual encoding, delimiter and decimal mark),
         ``.parquet`` (extra ``store``), ``.xlsx`` or ``.xlsm`` (extra ``excel``).
-    encoding, delimiter, decimal : str, optional
-        For text: the encoding, the character between the cells, and the decimal mark. By default
-        the content of the file decides, and doubt is an error.
+    encoding, delimiter : str, optional
+        For text files: the encoding, and the character between the cells. By default the content of
+        the file decides, and doubt is an error.
+    decimal : str, optional
+        The decimal mark of numbers that are written as text. By default the content decides.
     sheet : str, optional
         For Excel: the sheet. It is needed if the file has more than one.
     keep : sequence of str, default=()
@@ -94,48 +103,49 @@ def read_table(
             "one of these."
         )
     check_plain(path.stat().st_mode)
-    text = suffix in (".csv", ".tsv", ".tab")
-    given = {"--encoding": encoding, "--delimiter": delimiter, "--decimal": decimal}
+    text = is_text(path)
+    given = {"--encoding": encoding, "--delimiter": delimiter}
     wrong = [name for name, value in given.items() if value is not None and not text]
     wrong += ["--sheet"] if sheet is not None and not suffix.startswith(".xls") else []
     if wrong:
         raise ValueError(f"{path}: {wrong[0]} has no meaning for a {suffix} file; leave it out.")
     if text:
-        cells = read_cells(
-            path,
-            encoding=encoding,
-            delimiter="\t" if delimiter is None and suffix != ".csv" else delimiter,
-            decimal=decimal,
-            keep=keep,
-        )
-        header = _check_header(cells.header, path)
-        columns = {
-            name: [_cell(row[j], name in keep) for row in cells.rows]
-            for j, name in enumerate(header)
-        }
-        frame = pandas.DataFrame(columns, dtype=object)
-        notes = cells.notes
+        cells = read_text(path, encoding=encoding, delimiter=delimiter)
     else:
-        frame = _read_parquet(path) if suffix == ".parquet" else _read_excel(path, sheet)
-        notes = []
-    if frame.shape[0] == 0:
-        raise DatasetFormatError("the table has no rows below its header", file=str(path))
-    return Table(frame, str(path), tuple(notes))
+        budget = Budget(str(path), path.stat().st_size, None, remedy="save the table as CSV")
+        is_parquet = suffix == ".parquet"
+        cells = read_parquet(path, budget) if is_parquet else read_excel(path, sheet, budget)
+    header = _check_header(cells, path)
+    written = dict(zip(header, cells.columns, strict=True))
+    cells = cells._replace(header=header, columns=list(cells.columns))
+    settle_decimals(cells, decimal, keep, str(path))
+    columns = {
+        name: _with_gaps(column, name in keep)
+        for name, column in zip(header, cells.columns, strict=True)
+    }
+    return Table(pandas.DataFrame(columns, dtype=object), str(path), tuple(cells.notes), written)
 
 
-def _cell(text: str, kept: bool) -> str | None:
-    return None if (text == "" if kept else is_gap(text)) else text
+def is_text(path: Path) -> bool:
+    """Return whether a file is text with delimiters, by its name."""
+    return path.suffix.lower() in (".csv", ".tsv", ".tab")
 
 
-def _check_header(header: Sequence[object], path: Path) -> list[str]:
-    """Return the names of the columns, or refuse a header that is none."""
+def _with_gaps(column: list[str], kept: bool) -> list[str | None]:
+    """Return cells with None where there is no value; a kept column only has empty gaps."""
+    gaps = {text for text in set(column) if (text == "" if kept else is_gap(text))}
+    return [None if text in gaps else text for text in column]
+
+
+def _check_header(cells: Cells, path: Path) -> list[str]:
+    """Return the names of the columns, or refuse a header that is none and a table without rows."""
     # Headings of spreadsheets have line breaks, which nobody can type as an option.
-    names = ["" if _absent(name) else without_guard(" ".join(str(name).split())) for name in header]
-    if all(is_number(name.replace(",", ".")) for name in names):
+    names = [without_guard(" ".join(name.split())) for name in cells.header]
+    if all(as_number(name.replace(",", ".")) is not None for name in names):
         raise DatasetFormatError(
             "the first line must name the columns, but it holds numbers; add a line with names",
             file=str(path),
-            token=names[0],
+            token=names[0] if names else "",
         )
     # The index of a frame is often written as a first column without a name.
     names = [name or f"column {j + 1}" for j, name in enumerate(names)]
@@ -144,50 +154,6 @@ def _check_header(header: Sequence[object], path: Path) -> list[str]:
         raise DatasetFormatError(
             "two columns have the same name; rename one of them", file=str(path), token=twice
         )
+    if not cells.columns[0]:
+        raise DatasetFormatError("the table has no rows below its header", file=str(path))
     return names
-
-
-def _absent(name: object) -> bool:
-    return name is None or (isinstance(name, float) and math.isnan(name))
-
-
-def _read_parquet(path: Path) -> Frame:
-    parquet = import_extra("pyarrow.parquet", "store", "Reading Parquet")
-    try:
-        # The metadata of pandas would hide an index; as a column it may hold the ids.
-        frame = parquet.read_table(path).to_pandas(ignore_metadata=True)
-    except (ValueError, OSError, KeyError) as error:
-        raise DatasetFormatError(
-            f"the file cannot be read as Parquet ({error}); write it again", file=str(path)
-        ) from error
-    frame.columns = _check_header(list(frame.columns), path)
-    return frame
-
-
-def _read_excel(path: Path, sheet: str | None) -> Frame:
-    pandas = import_extra("pandas", "tables", "Reading a table")
-    import_extra("openpyxl", "excel", "Reading Excel")
-    try:
-        with pandas.ExcelFile(path, engine="openpyxl") as book:
-            names = [str(name) for name in book.sheet_names]
-            if sheet is None and len(names) > 1:
-                raise _SheetError(f"has the sheets {', '.join(names)}; choose one with --sheet")
-            if sheet is not None and sheet not in names:
-                raise _SheetError(f"has no sheet {sheet!r}; it has {', '.join(names)}")
-            cells = pandas.read_excel(book, sheet_name=sheet or names[0], header=None, dtype=object)
-    except _SheetError as error:
-        raise DatasetFormatError(f"the file {error}", file=str(path)) from None
-    except Exception as error:
-        # A damaged file can fail in the archive, in its XML or in the library, each in its own way.
-        raise DatasetFormatError(
-            f"the file cannot be read as Excel ({error}); save it again", file=str(path)
-        ) from error
-    if not len(cells):
-        raise DatasetFormatError("the sheet is empty; expected a header line", file=str(path))
-    frame = cells.iloc[1:].reset_index(drop=True)
-    frame.columns = _check_header(cells.iloc[0].tolist(), path)
-    return frame
-
-
-class _SheetError(Exception):
-    """The sheet is not clear."""

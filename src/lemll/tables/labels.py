@@ -5,25 +5,28 @@ from __future__ import annotations
 import ast
 import difflib
 import json
-import math
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from lemll._formulas import without_guard
+from lemll._labels import spelling_key
 from lemll._types import FloatArray, MatrixLike, Settings, SettingsView
 from lemll._warnings import warn_caller
 from lemll.exceptions import LemllError
+from lemll.tables.cells import cell_text, is_gap, is_missing
 from lemll.tables.files import Frame, Table
 
-__all__ = ["LabelSpec", "LabelledTable", "is_missing", "read_truth", "split_table", "truth_of"]
+__all__ = ["PAIRS", "LabelSpec", "LabelledTable", "read_truth", "split_table", "split_tags",
+           "tags_alike", "truth_of"]  # fmt: skip
 
 _USUAL = (";", "|", ",", "\t", "/")
 # One column must not mix these pairs, each of which is False, True.
-_PAIRS = (
+PAIRS = (
     ("0", "1"),
     ("0.0", "1.0"),
     ("false", "true"),
@@ -32,7 +35,7 @@ _PAIRS = (
     ("f", "t"),
 )
 # A single sign in a column marks the rows to which a label applies. These would mean the opposite.
-_NEGATIVE = ("-", "-1", "none", "nein", "non", "off", "nan", "null")
+_NEGATIVE = ("-", "-1", "nein", "non", "off")
 _CANDIDATES = "lemll info FILE shows which columns look like labels"
 
 
@@ -49,15 +52,19 @@ class LabelSpec:
     untagged : {"none", "unknown"} or None
         The meaning of an empty cell: no tag applies ("none"), or nobody looked. None refuses empty
         cells of tags; in label columns it means "unknown". With "none", any single mark such as x
-        in a label column means that the label applies.
+        in a label column means that the label applies. A word such as NA, or a question mark, in a
+        label column is always unknown.
     labels : tuple of str
         The columns of the labels, one per label, if there is no column of tags.
+    merge : {"case"} or None
+        With "case", tags that differ only in case are one tag, in its most frequent spelling.
     """
 
     tags: str | None = None
     sep: str | None = None
     untagged: str | None = None
     labels: tuple[str, ...] = ()
+    merge: str | None = None
 
     def __post_init__(self) -> None:
         if (self.tags is None) == (not self.labels):
@@ -69,6 +76,10 @@ class LabelSpec:
             raise LemllError(f"--untagged must be none or unknown, got {self.untagged!r}")
         if self.tags is None and self.sep is not None:
             raise LemllError("--sep belongs to --tags; leave it out with --labels")
+        if self.merge not in (None, "case"):
+            raise LemllError(f"--merge must be case, got {self.merge!r}; leave it out otherwise")
+        if self.tags is None and self.merge is not None:
+            raise LemllError("--merge belongs to --tags; leave it out with --labels")
         if self.sep == "":
             raise LemllError("--sep must not be empty; give the sign between tags, such as ';'")
 
@@ -101,13 +112,6 @@ class LabelledTable(NamedTuple):
     Y: FloatArray
     label_names: tuple[str, ...]
     ids: tuple[str, ...] | None
-
-
-def is_missing(value: object) -> bool:
-    """Return whether a cell has no value: None, NaN, NaT or ``pandas.NA``."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float) and math.isnan(value)
 
 
 def split_table(
@@ -180,13 +184,15 @@ def _read_ids(table: Table, name: str) -> list[str]:
     return values
 
 
-def _column(table: Table, name: str, option: str) -> list[object]:
+def _column(table: Table, name: str, option: str) -> list[MatrixLike]:
     columns = list(table.frame.columns)
     if name not in columns:
         folded = {column.casefold(): column for column in columns}
         near = difflib.get_close_matches(name.casefold(), folded, n=1)
         hint = f"did you mean {folded[near[0]]!r}?" if near else f"it has {', '.join(columns[:12])}"
         raise LemllError(f"{table.source} has no column {name!r} for {option}; {hint}")
+    if table.cells is not None and name in table.cells:
+        return list(table.cells[name])
     return list(table.frame[name])
 
 
@@ -195,10 +201,21 @@ def read_truth(table: Table, spec: LabelSpec) -> tuple[FloatArray, tuple[str, ..
     if spec.tags is None:
         return _label_columns(table, spec), spec.labels
     rows = _tag_lists(table, spec, spec.tags)
+    alike = _alike(rows)
+    if spec.merge is not None:
+        rows = _merged(rows, [group[0] for group in alike])
     names = tuple(sorted({tag for row in rows if row is not None for tag in row}))
     if not names:
         raise LemllError(f"{table.source}: column {spec.tags!r} holds no tag at all")
-    _warn_of_case(table, names)
+    if alike and spec.merge is None:
+        shown = ", ".join(" and ".join(sorted(group)) for group in alike[:3])
+        more = f", and {len(alike) - 3} more" if len(alike) > 3 else ""
+        warn_caller(
+            f"{table.source}: the tags {shown}{more} differ only in case and count as different "
+            "labels (lemll info lists them all); if they are the same, pass --merge case, or "
+            "LabelSpec(merge='case') in Python.",
+            UserWarning,
+        )
     if len(names) > max(20, len(rows)):
         raise LemllError(
             f"{table.source}: column {spec.tags!r} holds {len(names)} different tags in "
@@ -207,19 +224,39 @@ def read_truth(table: Table, spec: LabelSpec) -> tuple[FloatArray, tuple[str, ..
     return _as_matrix(rows, names), names
 
 
-def _warn_of_case(table: Table, names: Sequence[str]) -> None:
-    """Say which tags differ only in case: they are different labels, probably by mistake."""
-    folded: dict[str, list[str]] = {}
-    for name in names:
-        folded.setdefault(name.casefold(), []).append(name)
-    alike = [" and ".join(same) for same in folded.values() if len(same) > 1]
-    if alike:
-        more = f", and {len(alike) - 3} more" if len(alike) > 3 else ""
-        warn_caller(
-            f"{table.source}: the tags {', '.join(alike[:3])}{more} differ only in case and count "
-            "as different labels; mend the file if they are the same.",
-            UserWarning,
-        )
+def tags_alike(table: Table, spec: LabelSpec) -> list[tuple[str, ...]]:
+    """Return the groups of tags that differ only in case, the most frequent spelling first.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    spec : LabelSpec
+        Where the tags are.
+
+    Returns
+    -------
+    list of tuple of str
+        The groups, for example ``("politics", "Politics")``; ties are in the order of the text.
+    """
+    return [] if spec.tags is None else _alike(_tag_lists(table, spec, spec.tags))
+
+
+def _alike(rows: Sequence[list[str] | None]) -> list[tuple[str, ...]]:
+    counts = Counter(tag for row in rows if row is not None for tag in row)
+    groups: dict[str, list[str]] = {}
+    for tag in sorted(counts, key=lambda tag: (-counts[tag], tag)):
+        groups.setdefault(spelling_key(tag), []).append(tag)
+    return [tuple(group) for _, group in sorted(groups.items()) if len(group) > 1]
+
+
+def _merged(rows: Sequence[list[str] | None], names: Iterable[str]) -> list[list[str] | None]:
+    """Return the tags of each row with these spellings."""
+    spelling = {spelling_key(name): name for name in names}
+    return [
+        None if row is None else sorted({spelling.get(spelling_key(tag), tag) for tag in row})
+        for row in rows
+    ]
 
 
 def truth_of(
@@ -229,6 +266,8 @@ def truth_of(
     if spec.tags is None:
         return _label_columns(table, spec), ()
     rows = _tag_lists(table, spec, spec.tags)
+    if spec.merge is not None:
+        rows = _merged(rows, names)
     other = sorted({tag for row in rows if row is not None for tag in row} - set(names))
     return _as_matrix(rows, names), tuple(other)
 
@@ -236,18 +275,18 @@ def truth_of(
 def _as_matrix(rows: Sequence[Iterable[str] | None], names: Sequence[str]) -> FloatArray:
     place = {name: j for j, name in enumerate(names)}
     Y = np.zeros((len(rows), len(names)))
-    for i, row in enumerate(rows):
-        if row is None:
-            Y[i] = np.nan
-        else:
-            Y[i, [place[tag] for tag in row if tag in place]] = 1
+    Y[[row is None for row in rows]] = np.nan
+    cells = [(i, place[tag]) for i, row in enumerate(rows) for tag in row or () if tag in place]
+    if cells:
+        Y[tuple(np.array(cells).T)] = 1
     return Y
 
 
 def _tag_lists(table: Table, spec: LabelSpec, name: str) -> list[list[str] | None]:
     """Return the tags of each row, or None where nobody looked."""
     cells = _column(table, name, "--tags")
-    texts = [cell for cell in cells if isinstance(cell, str) and cell.strip()]
+    different = dict.fromkeys(cell for cell in cells if isinstance(cell, str))
+    texts = [text for text in different if text.strip()]
     lists = [text for text in texts if text.lstrip().startswith("[")]
     if spec.sep is None and texts and not lists:
         _check_separator(table, name, texts)
@@ -258,8 +297,15 @@ def _tag_lists(table: Table, spec: LabelSpec, name: str) -> list[list[str] | Non
             f"such as {other[:40]!r}; write all cells in one way, or pass --sep"
         )
     rows: list[list[str] | None] = []
+    # Most cells repeat another one, which is read once.
+    seen: dict[str, list[str] | None] = {}
     for number, cell in enumerate(cells):
-        tags = _cell_tags(table, name, number, cell, spec.sep)
+        if not isinstance(cell, str):
+            tags = _cell_tags(table, name, number, cell, spec.sep)
+        elif cell in seen:
+            tags = seen[cell]
+        else:
+            tags = seen[cell] = _cell_tags(table, name, number, cell, spec.sep)
         if tags is None and spec.untagged is None:
             raise LemllError(
                 f"{table.source}: row {number + 1} has an empty cell in column {name!r}; pass "
@@ -288,34 +334,47 @@ def _cell_tags(
 ) -> list[str] | None:
     if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
         parts = [str(tag) for tag in cell if not is_missing(tag)]
-    elif is_missing(cell) or not str(cell).strip():
+    elif is_missing(cell):
         return None
-    elif sep is None and str(cell).lstrip().startswith("["):
-        parts = _parse_list(table, name, number, str(cell))
     else:
-        # A table of corrected tags that lemll wrote is read as the table that it came from.
-        parts = without_guard(str(cell)).split(sep or ";")
-        if not "".join(parts).strip():
+        found = split_tags(str(cell), sep)
+        if found is None:
+            raise LemllError(
+                f"{table.source}: row {number + 1} of column {name!r} must be a list of tags such "
+                f'as ["sea", "sky"], got {str(cell)[:60]!r}; mend the cell, or pass --sep'
+            )
+        if not found and not str(cell).lstrip().startswith("["):
             return None
+        parts = found
     # Programs write a letter with an accent as one sign or as two.
-    return sorted({unicodedata.normalize("NFC", part.strip()) for part in parts} - {""})
+    return sorted({unicodedata.normalize("NFC", part) for part in parts})
 
 
-def _parse_list(table: Table, name: str, number: int, text: str) -> list[str]:
-    """Read a list in JSON, or as Python writes it."""
+def split_tags(text: str, sep: str | None) -> list[str] | None:
+    """Return the tags in the text of a cell, in their order; None if it is a broken list."""
+    if text.lstrip().startswith("["):
+        found = _parse_list(text, json.loads)
+        if found is None and sep is None:
+            found = _parse_list(text, ast.literal_eval)
+        if found is not None or sep is None:
+            return found
+    # A table of corrected tags that lemll wrote is read as the table that it came from.
+    parts = (part.strip() for part in without_guard(text).split(sep or ";"))
+    return [part for part in parts if part]
+
+
+def _parse_list(text: str, parse: Callable[[str], object]) -> list[str] | None:
+    """Read a list of tags, as JSON or as Python writes it."""
     try:
-        found = json.loads(text)
-    except ValueError:
-        try:
-            found = ast.literal_eval(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            found = None
-    if not isinstance(found, list) or not all(isinstance(tag, (str, int)) for tag in found):
-        raise LemllError(
-            f"{table.source}: row {number + 1} of column {name!r} must be a list of tags such as "
-            f'["sea", "sky"], got {text[:60]!r}'
-        )
-    return [str(tag) for tag in found]
+        found = parse(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    if not isinstance(found, list):
+        return None
+    tags = [tag for tag in found if tag is not None]
+    if not all(isinstance(tag, (str, int, float)) for tag in tags):
+        return None
+    return [text for text in map(cell_text, tags) if text]
 
 
 def _label_columns(table: Table, spec: LabelSpec) -> FloatArray:
@@ -329,24 +388,23 @@ def _label_columns(table: Table, spec: LabelSpec) -> FloatArray:
 def _label_column(table: Table, name: str, only_marks: bool) -> FloatArray:
     """Read 0/1; an empty cell is unknown, or 0 if the file only marks the labels that apply."""
     cells = _column(table, name, "--labels")
-    blank = [is_missing(cell) or not str(cell).strip() for cell in cells]
-    texts = [None if empty else _plain(cell) for empty, cell in zip(blank, cells, strict=True)]
-    known = {text for text in texts if text is not None}
-    if not known and only_marks:
+    texts = ["" if is_missing(cell) else _plain(cell) for cell in cells]
+    known = {text for text in set(texts) if not is_gap(text)}
+    if not any(texts) and only_marks:
         return np.zeros(len(texts))
-    if not known:
+    if not known and not only_marks:
         raise LemllError(
             f"{table.source}: label column {name!r} is empty; leave it out of --labels"
         )
-    pair = next((pair for pair in _PAIRS if known <= set(pair)), None)
-    if pair is None and only_marks:
-        pair = ("", _single_mark(table, name, known))
+    pair = next((pair for pair in PAIRS if known <= set(pair)), None)
+    if only_marks and (pair is None or not known):
+        pair = ("", _single_mark(table, name, known or set(texts) - {""}))
     if pair is None:
-        allowed = {text for pair in _PAIRS for text in pair}
+        allowed = {text for pair in PAIRS for text in pair}
         row, odd = next(
             (i, text)
             for i, text in enumerate(texts)
-            if text is not None and (text not in allowed or known <= allowed)
+            if text in known and (text not in allowed or known <= allowed)
         )
         if known <= allowed:
             raise LemllError(
@@ -358,14 +416,15 @@ def _label_column(table: Table, name: str, only_marks: bool) -> FloatArray:
             f"yes/no, or empty if unknown, got {odd!r}; if it holds tags, use --tags {name}; if it "
             "only marks rows with one sign such as x, use --untagged none"
         )
-    values = {None: 0.0 if only_marks else np.nan, pair[0]: 0.0, pair[1]: 1.0}
-    return np.array([values[text] for text in texts])
+    # A word for a gap is not an empty cell: somebody wrote that the label is unknown.
+    values = {"": 0.0 if only_marks else np.nan, pair[0]: 0.0, pair[1]: 1.0}
+    return np.array([values.get(text, np.nan) for text in texts])
 
 
 def _single_mark(table: Table, name: str, known: set[str]) -> str:
     """Return the sign of the rows to which a label applies."""
     mark = min(known)
-    if len(known) == 1 and mark not in _NEGATIVE:
+    if len(known) == 1 and mark not in _NEGATIVE and not is_gap(mark):
         return mark
     shown = ", ".join(repr(text) for text in sorted(known)[:5])
     raise LemllError(
@@ -377,8 +436,4 @@ def _single_mark(table: Table, name: str, known: set[str]) -> str:
 
 def _plain(cell: object) -> str:
     """Return a cell as text, numbers without a needless fraction."""
-    if isinstance(cell, (bool, np.bool_)):
-        return str(bool(cell)).lower()
-    if isinstance(cell, (float, np.floating)) and float(cell).is_integer():
-        return str(int(cell))
-    return str(cell).strip().lower()
+    return cell_text(float(cell) if isinstance(cell, np.floating) else cell).lower()

@@ -9,9 +9,10 @@ import numpy as np
 
 from lemll._types import MatrixLike
 from lemll.exceptions import LemllError
+from lemll.tables.cells import cell_text, is_missing
 from lemll.tables.columns import Column, inspect_columns
 from lemll.tables.files import Table
-from lemll.tables.labels import LabelSpec, is_missing, read_truth
+from lemll.tables.labels import LabelSpec, read_truth
 
 __all__ = ["Survey", "survey"]
 
@@ -70,15 +71,16 @@ def survey(table: Table) -> Survey:
     columns = inspect_columns(table.frame)
     labels, tags, ids, marks = [], {}, [], []
     for column in columns:
-        cells = table.frame[column.name]
-        sign = _separator(cells)
+        cells = list(table.frame[column.name])
+        counts = _counted(cells)
+        sign = "list" if counts is None else _separator(counts)
         if sign is not None:
             tags[column.name] = sign
         elif _is_label(table, column.name):
             labels.append(column.name)
-        elif _only_marks(cells):
+        elif _only_marks(counts, len(cells)):
             marks.append(column.name)
-        elif column.kind == "ignored" and _all_differ(cells):
+        elif column.kind == "ignored" and counts is not None and len(counts) == len(cells):
             ids.append(column.name)
     return Survey(columns, labels, tags, ids, marks)
 
@@ -91,34 +93,36 @@ def _is_label(table: Table, name: str) -> bool:
     return True
 
 
-def _only_marks(cells: MatrixLike) -> bool:
-    """Tell whether a column has one short sign in some rows and nothing in the others."""
-    texts = ["" if is_missing(cell) else str(cell).strip() for cell in cells]
-    signs = set(texts) - {""}
-    return "" in texts and len(signs) == 1 and len(min(signs)) <= _LONGEST_MARK
-
-
-def _all_differ(cells: MatrixLike) -> bool:
-    texts = [str(cell) for cell in cells if not is_missing(cell)]
-    return len(texts) == len(cells) == len(set(texts))
-
-
-def _separator(cells: MatrixLike) -> str | None:
-    """Return what seems to separate tags in a column, or None if it does not look like tags."""
+def _counted(cells: list[MatrixLike]) -> Counter[str] | None:
+    """Count the texts of a column; None if it holds lists."""
     known = [cell for cell in cells if not is_missing(cell)]
     if known and all(isinstance(cell, (list, np.ndarray)) for cell in known):
-        return "list"
-    texts = [cell.strip() for cell in known if isinstance(cell, str) and cell.strip()]
-    if not texts or len(texts) < len(known):
+        return None
+    return Counter(map(cell_text, known))
+
+
+def _only_marks(counts: Counter[str] | None, n_rows: int) -> bool:
+    """Tell whether a column has one short sign in some rows and nothing in the others."""
+    signs = [] if counts is None else [item for item in counts.items() if item[0]]
+    return len(signs) == 1 and len(signs[0][0]) <= _LONGEST_MARK and signs[0][1] < n_rows
+
+
+def _separator(counts: Counter[str]) -> str | None:
+    """Return what seems to separate tags in a column, or None if it does not look like tags."""
+    texts = [text for text in counts if text]
+    if not texts:
         return None
     if all(text.startswith("[") and text.endswith("]") for text in texts):
         return "list"
     for sign in _SIGNS:
-        parts = Counter(part.strip() for text in texts for part in text.split(sign))
+        parts: Counter[str] = Counter()
+        for text in texts:
+            for part in text.split(sign):
+                parts[part.strip()] += counts[text]
         joined = any(sign in text for text in texts)
         repeated = sum(parts.values()) >= _FEWEST_USES * len(parts)
         # Tags combine in many ways. A comma in a few names of a category gives no other cells.
-        combined = sign != "," or len(parts) <= len(set(texts))
+        combined = sign != "," or len(parts) <= len(texts)
         if joined and repeated and combined and max(map(len, parts)) <= _LONGEST_TAG:
             return sign
     return None

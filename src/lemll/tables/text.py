@@ -5,104 +5,104 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from lemll._formulas import without_guard
 from lemll.exceptions import DatasetFormatError
+from lemll.tables.cells import Cells, empty_columns
 
-__all__ = ["Cells", "is_gap", "is_number", "read_cells"]
-
-# What people write into a cell without a value, in any mixture of small and capital letters.
-_GAPS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?"})
+__all__ = ["OpenText", "open_text", "read_text"]
 
 # The longer marks come first: the mark of UTF-32 begins with that of UTF-16.
 _MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 # These records decide the delimiter.
 _SAMPLE = 200
-_WITH_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
-_WHOLE = re.compile(r"[+-]?\d+")
-_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 
 
-def is_gap(text: str) -> bool:
-    """Return whether the text of a cell says that there is no value."""
-    return text.lower() in _GAPS
-
-
-class Cells(NamedTuple):
-    """The cells of a text file.
+class OpenText(NamedTuple):
+    """The text of a file, and how to write it back.
 
     Attributes
     ----------
-    header : list of str
-        The first record.
-    rows : list of list of str
-        The other records, each as long as the header.
+    text : str
+        The text, without a mark of its encoding.
+    delimiter : str
+        The character between the cells.
     notes : list of str
         How the file was read, where it was not obvious.
+    mark : bytes
+        The mark of the encoding at the beginning of the file, or nothing.
+    encoding : str
+        The encoding of the rest.
     """
 
-    header: list[str]
-    rows: list[list[str]]
+    text: str
+    delimiter: str
     notes: list[str]
+    mark: bytes
+    encoding: str
+
+    def encode(self, text: str) -> bytes:
+        """Return another text as the bytes of such a file."""
+        return self.mark + text.encode(self.encoding)
 
 
-def read_cells(
-    path: Path,
-    *,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    keep: Sequence[str] = (),
-) -> Cells:
-    """Read a delimited text file.
+def read_text(path: Path, *, encoding: str | None, delimiter: str | None) -> Cells:
+    """Read the cells of a delimited text file; `open_text` has the options."""
+    opened = open_text(path, encoding=encoding, delimiter=delimiter)
+    return Cells(*_parse(opened.text, opened.delimiter, path), opened.notes)
+
+
+def open_text(path: Path, *, encoding: str | None, delimiter: str | None) -> OpenText:
+    """Find out encoding and delimiter of a text file.
 
     Parameters
     ----------
     path : Path
         The file.
-    encoding, delimiter, decimal : str, optional
-        The encoding, the character between the cells, and the decimal mark. By default the
-        content of the file decides, and doubt is an error.
-    keep : sequence of str
-        Columns whose commas are never decimal marks: tags and ids.
+    encoding, delimiter : str or None
+        The encoding, and the character between the cells. With None, the content of the file
+        decides, and doubt is an error.
 
     Returns
     -------
-    Cells
-        Header and rows. Decimal commas have become points.
+    OpenText
+        The text, and how it was read.
     """
-    notes: list[str] = []
-    text = _decode(path, encoding, notes)
+    given = encoding
+    text, mark, encoding = _decode(path.read_bytes(), given, path)
+    # A mark tells more than the order of the bytes; Windows' letters are Latin-1 to most people.
+    shown = encoding[:6] if mark else encoding.replace("cp1252", "latin-1")
+    notes = [f"read as {shown}"] if shown not in ("utf-8", given) else []
     if not text.strip():
         raise DatasetFormatError("the file is empty; expected a header line", file=str(path))
-    if delimiter is None:
+    if delimiter is None and path.suffix.lower() != ".csv":
+        delimiter = "\t"
+    elif delimiter is None:
         delimiter = _find_delimiter(text, path)
         if delimiter != ",":
             notes.append(f"{_DELIMITERS[delimiter]} between the cells")
     elif len(delimiter) != 1:
         raise ValueError(f"--delimiter must be one character, got {delimiter!r}.")
-    header, rows = _parse(text, delimiter, path)
-    cells = Cells(header, rows, notes)
-    _settle_decimals(cells, decimal, set(keep), path)
-    return cells
+    return OpenText(text, delimiter, notes, mark, encoding)
 
 
-def _decode(path: Path, encoding: str | None, notes: list[str]) -> str:
-    data = path.read_bytes()
+def _decode(data: bytes, encoding: str | None, path: Path) -> tuple[str, bytes, str]:
+    """Return the text of a file, the mark before it, and its encoding."""
+    mark, found = next((pair for pair in _MARKS if data.startswith(pair[0])), (b"", None))
     if encoding is not None:
+        # With its mark, the encoding says less than the file: utf-16 has two orders of bytes.
+        marked = found is not None and encoding.lower().startswith(("utf", "u"))
+        given, mark = (found or encoding, mark) if marked else (encoding, b"")
         try:
-            return data.decode(encoding)
+            return data[len(mark) :].decode(given), mark, given
         except LookupError:
             raise ValueError(
                 f"--encoding {encoding!r} is not known; use utf-8, utf-16, latin-1 or another "
@@ -112,26 +112,22 @@ def _decode(path: Path, encoding: str | None, notes: list[str]) -> str:
             raise DatasetFormatError(
                 f"the file is not {encoding} ({error}); pass another --encoding", file=str(path)
             ) from error
-    found = next((name for mark, name in _MARKS if data.startswith(mark)), None)
     if found is None and b"\0" in data[:1000]:
         # Latin letters in UTF-16 have a zero byte before or after them.
         found = "utf-16-be" if data[:1] == b"\0" else "utf-16-le"
     try:
-        text = data.decode(found or "utf-8")
+        return data[len(mark) :].decode(found or "utf-8"), mark, found or "utf-8"
     except UnicodeError as error:
         if found is not None:
             raise DatasetFormatError(
-                f"the file looks like {found} but is not ({error}); pass --encoding",
+                f"the file looks like {found[:6]} but is not ({error}); pass --encoding",
                 file=str(path),
             ) from error
-        found = "latin-1"
-        # Windows writes other characters than Latin-1 in a few places, and those are letters.
-        text = data.decode("cp1252", errors="replace")
-        if "\ufffd" in text:
-            text = data.decode(found)
-    if found not in (None, "utf-8-sig"):
-        notes.append(f"read as {found}")
-    return text
+    # Windows writes other characters than Latin-1 in a few places, and those are letters.
+    text = data.decode("cp1252", errors="replace")
+    if "\ufffd" in text:
+        return data.decode("latin-1"), b"", "latin-1"
+    return text, b"", "cp1252"
 
 
 def _find_delimiter(text: str, path: Path) -> str:
@@ -175,14 +171,17 @@ def _is_even(text: str, sign: str) -> bool:
 
 def _parse(text: str, delimiter: str, path: Path) -> tuple[list[str], list[list[str]]]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows: list[list[str]] = []
     header: list[str] = []
+    columns: list[list[str]] = []
+    # Equal cells share one text: most tables repeat a few values.
+    same: dict[str, str] = {}
     try:
         for record in reader:
             if not record:
                 continue
             if not header:
-                header = [without_guard(" ".join(cell.split())) for cell in record]
+                header = record
+                columns = empty_columns(header, str(path))
                 continue
             if len(record) != len(header):
                 raise DatasetFormatError(
@@ -191,57 +190,12 @@ def _parse(text: str, delimiter: str, path: Path) -> tuple[list[str], list[list[
                     file=str(path),
                     line=reader.line_num,
                 )
-            rows.append([cell.strip() for cell in record])
+            for column, cell in zip(columns, record, strict=True):
+                stripped = cell.strip()
+                column.append(same.setdefault(stripped, stripped))
     except csv.Error as error:
         raise DatasetFormatError(
             f"the line cannot be read ({error}); check its quotes", file=str(path),
             line=reader.line_num,
         ) from error  # fmt: skip
-    return header, rows
-
-
-def _settle_decimals(cells: Cells, decimal: str | None, keep: set[str], path: Path) -> None:
-    """Write decimal commas as points, and numbers with commas between thousands without them."""
-    if decimal not in (None, ".", ","):
-        raise ValueError(f"--decimal must be '.' or ',', got {decimal!r}.")
-    # An example of each kind of column, by which the file shows its habit.
-    shown: dict[str, str] = {}
-    with_commas: dict[int, str] = {}
-    for j, name in enumerate(cells.header):
-        given = [] if name in keep else [r[j] for r in cells.rows if not is_gap(r[j])]
-        commas = [cell for cell in given if "," in cell]
-        if not commas:
-            points = next((cell for cell in given if "." in cell), None)
-            if points is not None and all(is_number(cell) for cell in given):
-                shown.setdefault(".", f"{name!r} ({points})")
-            continue
-        marks = all(_WITH_COMMA.fullmatch(c) or _WHOLE.fullmatch(c) for c in given)
-        groups = all(_GROUPED.fullmatch(c) or is_number(c) for c in given)
-        if marks or groups:
-            sign = "either" if marks and groups else "," if marks else "."
-            with_commas[j] = sign
-            shown.setdefault(sign, f"{name!r} ({commas[0]})")
-    if not with_commas:
-        return
-    if decimal is None and ("," in shown) == ("." in shown):
-        example = " and ".join(shown[sign] for sign in (".", ",", "either") if sign in shown)
-        raise DatasetFormatError(
-            f"a comma may be a decimal mark or separate thousands: columns {example}; pass "
-            "--decimal , or --decimal .",
-            file=str(path),
-        )
-    decimal = decimal or ("," if "," in shown else ".")
-    for j, sign in with_commas.items():
-        if sign in (decimal, "either"):
-            for row in cells.rows:
-                row[j] = row[j].replace(",", "." if decimal == "," else "")
-    cells.notes.append("decimal commas" if decimal == "," else "commas between thousands")
-
-
-def is_number(cell: str) -> bool:
-    """Return whether a cell can be read as a number."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    return header, columns

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from lemll._budget import NAME_BYTES, Budget
 from lemll._types import Array, Settings
 from lemll._validation import is_sparse
-from lemll.datasets._budget import NAME_BYTES, Budget
 from lemll.datasets._compressed import compressed_matrix
 from lemll.datasets._names import NumberedNames
 from lemll.datasets._options import Missing, check_missing

@@ -10,8 +10,8 @@ from typing import IO, Any
 
 import numpy as np
 
+from lemll._budget import Budget
 from lemll._types import Array
-from lemll.datasets._budget import Budget
 from lemll.exceptions import DatasetFormatError
 
 __all__ = ["BrokenArchiveError", "read_members"]

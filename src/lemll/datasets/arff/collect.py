@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lemll._budget import Budget
 from lemll._types import Array, BoolArray, Features, LabelArray
 from lemll._validation import UNOBSERVED, is_sparse
-from lemll.datasets._budget import Budget
 from lemll.datasets.arff.fast import DenseRows, Rows, SparseRows
 from lemll.datasets.arff.header import Attribute, Header
 from lemll.datasets.dataset import Dataset

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lemll.datasets._budget import NAME_BYTES
+from lemll._budget import NAME_BYTES
 from lemll.datasets._streams import LineBlocks
 from lemll.exceptions import DatasetFormatError
 

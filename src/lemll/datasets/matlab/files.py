@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from lemll._budget import Budget
 from lemll._types import Features, Settings
 from lemll._validation import is_sparse
-from lemll.datasets._budget import Budget
 from lemll.datasets._options import Kind, check_kind
 from lemll.datasets._streams import file_size, refuse_compression
 from lemll.datasets.dataset import Dataset

@@ -4,36 +4,38 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lemll._budget import Budget
 from lemll._types import Settings
-from lemll.datasets._budget import NAME_BYTES, Budget
 from lemll.datasets._streams import file_size, refuse_compression
-from lemll.datasets.tables.pages import unpacked_sizes
 from lemll.datasets.tables.text import Table
 from lemll.exceptions import DatasetFormatError, import_extra
+from lemll.tables import open_parquet
 
 __all__ = ["METADATA_KEY", "names_its_labels", "read_parquet"]
 
 METADATA_KEY = b"lemll"
-_BATCH_CELLS = 2**22
 
 
 def read_parquet(path: Path, max_expanded_bytes: int | None) -> Table:
     """Read a table: its column names, its cells as float64, and the metadata written by lemll."""
-    parquet = import_extra("pyarrow.parquet", "store", "Reading Parquet")
     refuse_compression(path)
     budget = Budget(str(path), file_size(path), max_expanded_bytes)
     try:
-        with parquet.ParquetFile(path) as file, path.open("rb") as raw:
+        with open_parquet(path, budget, cell_bytes=8) as (file, batches):
             columns = list(file.schema_arrow.names)
             known = _known(file.schema_arrow.metadata or {}, path)
             _check_types(file.schema_arrow, path)
-            _charge(file.metadata.num_rows, len(columns), raw, budget)
-            cells = _cells(file, len(columns))
+            cells = np.empty((file.metadata.num_rows, len(columns)))
+            filled = 0
+            for batch in batches:
+                stop = filled + batch.num_rows
+                for j, column in enumerate(batch.columns):
+                    cells[filled:stop, j] = column.to_numpy(zero_copy_only=False)
+                filled = stop
     except DatasetFormatError:
         raise
     except Exception as error:
@@ -62,33 +64,6 @@ def names_its_labels(path: str | Path) -> bool:
     except (ValueError, OSError):
         return False
     return "labels" in known
-
-
-def _charge(rows: int, width: int, raw: BinaryIO, budget: Budget) -> None:
-    """Charge for the sizes in the footer and in the page headers, before a page is unpacked."""
-    if rows < 0:
-        raise ValueError(f"the footer announces {rows} rows")
-    budget.charge(8 * rows * width)
-    budget.charge(NAME_BYTES * width)
-    for size in unpacked_sizes(raw):
-        budget.check(size)
-
-
-def _cells(file: Any, width: int) -> npt.NDArray[np.float64]:
-    """Read in batches, because the file may have more rows than the footer announces."""
-    rows = file.metadata.num_rows
-    cells = np.empty((rows, width))
-    filled = 0
-    for batch in file.iter_batches(max(1, _BATCH_CELLS // max(1, width)), use_threads=False):
-        stop = filled + batch.num_rows
-        if stop > rows:
-            break
-        for j, column in enumerate(batch.columns):
-            cells[filled:stop, j] = column.to_numpy(zero_copy_only=False)
-        filled = stop
-    if filled != rows:
-        raise ValueError(f"the footer announces {rows} rows, but the file has another number")
-    return cells
 
 
 def _check_types(schema: Any, path: Path) -> None:

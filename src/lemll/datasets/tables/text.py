@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
+from lemll._budget import NAME_BYTES, Budget
 from lemll._types import BoolArray, Settings
-from lemll.datasets._budget import NAME_BYTES, Budget
 from lemll.datasets._numbers import has_odd_characters, to_number
 from lemll.datasets._streams import LineBlocks
 from lemll.exceptions import DatasetFormatError

@@ -228,9 +228,10 @@
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   const exported = () => {
-    const lines = [["row", "id", "label", "given", "suggested", "kind", "score", "decision"]];
+    const lines = [["row", "id", "fingerprint", "label", "given", "suggested", "kind", "score", "decision"]];
     decisions.forEach((decision, i) => {
-      if (decision) lines.push([issues.row[i], rows[issues.row[i]].id, labels[issues.label[i]], issues.given[i], 1 - issues.given[i], kindOf(i), issues.score[i], decision]);
+      const row = rows[issues.row[i]];
+      if (decision) lines.push([issues.row[i], row.id, row.fingerprint, labels[issues.label[i]], issues.given[i], 1 - issues.given[i], kindOf(i), issues.score[i], decision]);
     });
     return lines.map((line) => `${line.map(cell).join(",")}\n`).join("");
   };

@@ -30,12 +30,21 @@ class Budget:
     limit : int or None
         The option `max_expanded_bytes` of the reader, for the text and for the arrays. By default
         200 times `packed`, but at least 2 MiB for text and 256 MiB for arrays.
+    remedy : str
+        What to do if a correct file is refused.
     """
 
-    def __init__(self, file: str, packed: int, limit: int | None) -> None:
+    def __init__(
+        self,
+        file: str,
+        packed: int,
+        limit: int | None,
+        remedy: str = "pass a larger max_expanded_bytes",
+    ) -> None:
         self.file = file
         self._packed = packed
         self._limit = limit
+        self._remedy = remedy
         self._text = 0
         self._arrays = 0
 
@@ -46,7 +55,7 @@ class Budget:
         if self._text > allowed:
             raise DatasetFormatError(
                 f"expands to more than {allowed} bytes, which is too much for a file of this "
-                "size; if the file is correct, pass a larger max_expanded_bytes",
+                f"size; if the file is correct, {self._remedy}",
                 file=self.file,
             )
 
@@ -62,7 +71,7 @@ class Budget:
         if total > allowed:
             raise DatasetFormatError(
                 f"its arrays would take {total} bytes, more than the {allowed} that a file of this "
-                "size should need; if the file is correct, pass a larger max_expanded_bytes",
+                f"size should need; if the file is correct, {self._remedy}",
                 file=self.file,
             )
 
