@@ -56,7 +56,7 @@ def interval(name: str, value: float, influences: FloatArray) -> tuple[float, fl
     >>> from lemll.models.intervals import interval
     >>> low, high = interval("one_error", 0.5, np.array([0.05, -0.05] * 5))
     >>> round(low, 2), round(high, 2)
-    (0.19, 0.81)
+    (0.18, 0.82)
     """
     spread = _spread(influences)
     if name in _UNBOUNDED:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lemll._types import Features, FloatArray, IndexArray, LabelArray
+from lemll._types import Array, Features, FloatArray, IndexArray, LabelArray
 from lemll._validation import is_sparse
 
 __all__ = ["ContentOrder", "content_order"]
@@ -43,8 +43,9 @@ class ContentOrder(NamedTuple):
 def content_order(X: Features, Y: LabelArray, weight: FloatArray | None) -> ContentOrder:
     """Sort rows, columns and labels by keys that do not depend on their present order.
 
-    The key of a row is a sum over its cells of a hash of the value and the key of the column, and
-    the other way round. Hashes are whole numbers, so the order of the terms does not matter.
+    The key of a row is a sum over its cells of a hash of the value, in single precision, and the key
+    of the column, and the other way round. Hashes are whole numbers, so the order of the terms does
+    not matter.
 
     Parameters
     ----------
@@ -77,19 +78,28 @@ def _keys(cells: Features, others: _Keys) -> _Keys:
     """Return the key of each row of some cells, from the keys of the columns."""
     others = _mixed(others)
     if is_sparse(cells):
-        rows = sparse.csr_array(cells, dtype=np.float64, copy=True)
+        rows = sparse.csr_array(cells, copy=True)
         rows.sum_duplicates()
         rows.eliminate_zeros()
-        hashes = _mixed(rows.data.view(np.uint64) ^ others[rows.indices])
+        hashes = _mixed(_bits(rows.data) ^ others[rows.indices])
         until = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(hashes)])
         return np.asarray(until[rows.indptr[1:]] - until[rows.indptr[:-1]])
     step = max(1, _CELLS // max(1, cells.shape[1]))
     found = [np.zeros(0, dtype=np.uint64)]
     for start in range(0, cells.shape[0], step):
-        part = np.array(cells[start : start + step], dtype=np.float64, order="C")
-        hashes = _mixed(part.view(np.uint64) ^ others)
+        part = np.asarray(cells[start : start + step])
+        hashes = _mixed(_bits(part) ^ others)
         found.append(np.where(part == 0, np.uint64(0), hashes).sum(axis=1, dtype=np.uint64))
     return np.concatenate(found)
+
+
+def _bits(values: Array) -> _Keys:
+    """Return numbers that are equal where the values are equal in single precision.
+
+    So features in single and in double precision have the same order.
+    """
+    with np.errstate(over="ignore"):
+        return np.asarray(values, dtype=np.float32, order="C").view(np.uint32).astype(np.uint64)
 
 
 def _mixed(keys: _Keys) -> _Keys:
