@@ -43,7 +43,7 @@ class ContentOrder(NamedTuple):
 def content_order(X: Features, Y: LabelArray, weight: FloatArray | None) -> ContentOrder:
     """Sort rows, columns and labels by keys that do not depend on their present order.
 
-    The key of a row is a sum over its cells of a hash of the value, in single precision, and the key
+    The key of a row is a sum over its cells of a hash of the value in single precision and the key
     of the column, and the other way round. Hashes are whole numbers, so the order of the terms does
     not matter.
 
