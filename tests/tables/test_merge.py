@@ -93,11 +93,12 @@ def test_a_model_remembers_to_merge(tmp_path):
                  "BinaryRelevance", "--json")  # fmt: skip
     assert sorted(json.loads(result.stdout)["labels"]) == sorted(names)
     assert load(model).spec.merge == "case"
-    upper = read_table(path).frame
-    upper["tags"] = upper["tags"].str.upper()
-    upper.to_csv(tmp_path / "u.csv", index=False)
-    figures = [json.loads(run("evaluate", model, file, "--json").stdout)
-               for file in (path, tmp_path / "u.csv")]  # fmt: skip
+    new = pd.read_csv(path)
+    new["x"] += 0.001
+    new.to_csv(tmp_path / "n.csv", index=False)
+    new.assign(tags=new["tags"].str.upper()).to_csv(tmp_path / "u.csv", index=False)
+    figures = [json.loads(run("evaluate", model, tmp_path / file, "--json").stdout)
+               for file in ("n.csv", "u.csv")]  # fmt: skip
     assert figures[0] == figures[1]
     assert figures[0]["unknown_tags"] == []
 
