@@ -60,6 +60,12 @@ def main() -> None:
             )
         if isinstance(error, (LemllError, ValueError, OSError)):
             sys.exit(safe_text(f"lemll: {error}"))
+        from lemll.experiments import place_in_own_code
+
+        if where := place_in_own_code(error):
+            sys.exit(
+                safe_text(f"lemll: {type(error).__name__}: {error} ({where}); mend your module")
+            )
         sys.stderr.write(
             safe_text(
                 f"lemll: {type(error).__name__}: {error}\nThis is a fault of lemll; run the "
