@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lemll.cli.app import app
-from lemll.tables import LabelSpec, read_table, row_fingerprints
+from lemll.tables import LabelSpec, read_table, row_fingerprints, split_table
 
 TEXT = (
     'row;note;x;tags\r\n"05";"a ""quote""";1,50;"sky; sea"\r\n5;"two\r\nlines";2,50;Rain;sky\r\n'
@@ -22,10 +22,10 @@ def run(*arguments):
     return CliRunner().invoke(app, ["audit", *map(str, arguments)], catch_exceptions=False)
 
 
-def decide(folder, path, decisions, spec=None):
+def decide(folder, path, decisions, spec=None, *, has_ids=True):
     """Write decisions (row, id, label, given) on a table as it is now."""
     spec = LabelSpec(tags="tags") if spec is None else spec
-    marks = row_fingerprints(read_table(path), spec)
+    marks = row_fingerprints(read_table(path), spec, labels_count=not has_ids)
     lines = [f"{row},{key},{marks[row]},{label},{given},{1 - given},accept\n"
              for row, key, label, given in decisions]  # fmt: skip
     target = folder / "decisions.csv"
@@ -89,7 +89,8 @@ def test_what_does_not_fit_any_more_is_refused_and_listed(tmp_path):
     rows = ["1,red,sea", "2,blue,sky", "3,green,sea;sky", "4,grey,rain", "5,pink,sky;rain"]
     path.write_text("x,y,tags\n" + "\n".join(rows) + "\n", encoding="utf-8")
     decided = [(0, "0", "sky", 0), (1, "1", "sea", 0), (2, "2", "sky", 1), (3, "3", "sea", 0)]
-    decisions = decide(tmp_path, path, [*decided, (4, "4", "rain", 1), (4, "4", "rain", 1)])
+    decisions = decide(tmp_path, path, [*decided, (4, "4", "rain", 1), (4, "4", "rain", 1)],
+                       has_ids=False)  # fmt: skip
     # Two rows change places, one has lost its tag, one was edited.
     rows = [rows[1], rows[0], "3,green,sea", "4,black,rain", rows[4]]
     path.write_text("x,y,tags\n" + "\n".join(rows) + "\n", encoding="utf-8")
@@ -99,7 +100,7 @@ def test_what_does_not_fit_any_more_is_refused_and_listed(tmp_path):
     for row, reason in [
         ("0: add sky", "the row is not as it was in the audit; if rows can move, audit with --id"),
         ("1: add sea", "the row is not as it was in the audit"),
-        ("2: remove sky", "the row lacks the tag now"),
+        ("2: remove sky", "the row is not as it was in the audit"),
         ("3: add sea", "the row is not as it was in the audit"),
         ("4: remove rain", "decided twice"),
     ]:
@@ -109,10 +110,56 @@ def test_what_does_not_fit_any_more_is_refused_and_listed(tmp_path):
     assert text == "x,y,tags\n" + "\n".join(expected) + "\n"
 
 
+def test_rows_with_equal_features_are_not_mistaken_for_each_other(tmp_path):
+    path = tmp_path / "t.csv"
+    rows = ["1,sea", "1,sea;sky", *(f"{i},{'sky' if i % 3 else 'sea'}" for i in range(2, 14))]
+    path.write_text("x,tags\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    options = ["--tags", "tags", "--fast", "--limit", 99, "-o", tmp_path / "a.csv"]
+    assert run(path, *options).exit_code == 0
+    found = pd.read_csv(tmp_path / "a.csv", dtype=str)
+    chosen = (found["row"] == "1") & (found["label"] == "sea")
+    decided = found[chosen].assign(decision="accept")
+    assert len(decided) == 1
+    decided.to_csv(tmp_path / "d.csv", index=False)
+    path.write_text("x,tags\n" + "\n".join([rows[1], rows[0], *rows[2:]]) + "\n", encoding="utf-8")
+    result = run(path, "--tags", "tags", "--apply", tmp_path / "d.csv", "-o", tmp_path / "c.csv")
+    assert result.exit_code == 1
+    assert "the row is not as it was in the audit; if rows can move" in result.stderr
+    assert (tmp_path / "c.csv").read_bytes() == path.read_bytes()
+
+
+def test_with_ids_a_row_may_have_other_tags_since(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("id,x,tags\na,1,sea;sky\nb,2,sky\n", encoding="utf-8")
+    decisions = decide(tmp_path, path, [(0, "b", "sea", 0), (0, "a", "sky", 1), (1, "b", "sea", 0)])
+    path.write_text("id,x,tags\na,1,sea\nb,2,sky;rain\n", encoding="utf-8")
+    result = run(path, "--tags", "tags", "--id", "id", "--apply", decisions, "-o",
+                 tmp_path / "c.csv")  # fmt: skip
+    assert result.exit_code == 1
+    assert "refused: b: add sea: the row is not as it was in the audit\n" in result.stderr
+    assert "refused: a: remove sky: the row lacks the tag now" in result.stderr
+    # A decision that does not fit leaves the place of one that does.
+    text = (tmp_path / "c.csv").read_text(encoding="utf-8")
+    assert text == "id,x,tags\na,1,sea\nb,2,sky;rain;sea\n"
+
+
+def test_a_tag_with_the_separator_is_added_to_plain_text_as_a_list(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('id,x,tags\na,1,"[""red;blue""]"\nb,2,sky;[old]\nc,3,sea\n', encoding="utf-8")
+    decisions = decide(tmp_path, path, [(2, "c", "red;blue", 0), (1, "b", "sky", 1)])
+    result = run(path, "--tags", "tags", "--sep", ";", "--id", "id", "--apply", decisions, "-o",
+                 tmp_path / "c.csv")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    table = read_table(tmp_path / "c.csv", keep=["tags"])
+    found = split_table(table, LabelSpec(tags="tags", sep=";"), ids="id")
+    assert found.label_names == ("[old]", "red;blue", "sea")
+    assert found.Y.tolist() == [[0, 1, 0], [1, 0, 0], [0, 1, 1]]
+
+
 def test_an_empty_cell_must_mean_that_no_tag_applies(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,tags\n1,sea\n2,sky\n", encoding="utf-8")
-    decisions = decide(tmp_path, path, [(0, "0", "sea", 1)])
+    decisions = decide(tmp_path, path, [(0, "0", "sea", 1)], has_ids=False)
     common = [path, "--tags", "tags", "--apply", decisions, "-o", tmp_path / "c.csv"]
     result = run(*common)
     assert result.exit_code == 1
@@ -125,7 +172,8 @@ def test_label_columns_keep_their_words(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x\tSea\tSky\n1\tYes\tx\n2\tNo\t\n3\t?\tx\n", encoding="utf-8")
     spec = LabelSpec(labels=("Sea", "Sky"))
-    decisions = decide(tmp_path, path, [(0, "0", "Sea", 1), (1, "1", "Sky", 0)], spec)
+    decided = [(0, "0", "Sea", 1), (1, "1", "Sky", 0)]
+    decisions = decide(tmp_path, path, decided, spec, has_ids=False)
     result = run(path, "--labels", "Sea,Sky", "--untagged", "none", "--delimiter", "tab",
                  "--apply", decisions, "-o", tmp_path / "c.csv")  # fmt: skip
     assert result.exit_code == 0
@@ -137,7 +185,8 @@ def test_tags_with_the_separator_stay_whole(tmp_path):
     columns = {"x": [1, 2, 3], "tags": [["red;blue", "a"], ["a"], None]}
     pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "t.parquet")
     path = tmp_path / "t.parquet"
-    decisions = decide(tmp_path, path, [(1, "1", "red;blue", 0), (0, "0", "a", 1)])
+    decided = [(1, "1", "red;blue", 0), (0, "0", "a", 1)]
+    decisions = decide(tmp_path, path, decided, has_ids=False)
     result = run(path, "--tags", "tags", "--untagged", "unknown", "--apply", decisions, "-o",
                  tmp_path / "c.csv")  # fmt: skip
     assert result.exit_code == 0

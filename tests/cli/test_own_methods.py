@@ -137,6 +137,7 @@ WRONG = {
     "l": ("import nothing_of_this_name", "None", "own_methods_l.py cannot be imported: Module"),
     "m": ("undefined_name", "None", "NameError.*own_methods_m.py, line 3.*mend the module"),
     "n": ("class Mine(:", "None", "SyntaxError.*line 3.*mend the module"),
+    "s": ("raise SystemExit(3)", "None", "SystemExit: 3 .*own_methods_s.py, line 3"),
     "o": ("class Mine(BinaryRelevance):\n    def __init__(self, C):\n        self.C = C",
           "Mine", "missing 1 required positional argument.*parameters all have defaults"),
 }  # fmt: skip
@@ -153,6 +154,28 @@ def test_a_wrong_class_is_the_error_of_its_writer(tmp_path, name):
     )
     with pytest.raises(ProtocolError, match=message):
         Protocol.from_toml(file, trust_imports=True)
+
+
+def test_an_error_in_a_method_is_the_error_of_its_writer(tmp_path):
+    file = folder(tmp_path, "u")
+    module = tmp_path / "own_methods_u.py"
+    text = module.read_text(encoding="utf-8")
+    module.write_text(
+        text.replace("(BinaryRelevance):\n    pass",
+                     "(BinaryRelevance):\n    def set_params(self, **given):\n        1 / 0"),
+        encoding="utf-8",
+    )  # fmt: skip
+    run = [LEMLL, "bench", "run", str(file), "--trust-imports"]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "lemll: ZeroDivisionError: division by zero (" in done.stderr
+    assert "own_methods_u.py, line 13); mend your module" in done.stderr
+    module.write_text(text.replace("(BinaryRelevance):\n    pass",
+                                   "(BinaryRelevance):\n    def fit(self, X, y):\n        {}['k']"),
+                      encoding="utf-8")  # fmt: skip
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "own_methods_u.py, line 13); mend your module" in done.stdout
+    assert "KeyError: 'k' (" in done.stdout
 
 
 def test_a_method_that_returns_another_shape_fails_and_is_named(tmp_path):

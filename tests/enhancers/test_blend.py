@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 from scipy.special import softmax
 from scipy.stats import entropy, ttest_rel
+from sklearn.exceptions import NotFittedError
 
 from lemll.datasets import binarize_distribution, make_artificial
 from lemll.enhancers import BlendEnhancer, LabelGraphEnhancer, LEMLLEnhancer, blend
@@ -36,6 +39,21 @@ def test_without_rated_rows_it_is_a_flat_label_graph_and_better_than_uniform(dat
     assert enhancer.blend_ is None
     uniform = np.full(D.shape, 1 / D.shape[1])
     assert chebyshev(D, enhancer.label_distribution_) < chebyshev(D, uniform)
+
+
+def test_only_rated_rows_need_the_features(data, monkeypatch):
+    X, D, Y = data
+    expected = BlendEnhancer().fit(X, Y).calibrate(range(10), D[:10]).label_distribution_
+    with monkeypatch.context() as counted:
+        counted.setattr(LEMLLEnhancer, "_numerical_labels", None)
+        counted.setattr(blend, "principal_rows", None)
+        changed = X.copy()
+        enhancer = BlendEnhancer().fit(changed, Y)
+    changed[:] = 0
+    found = copy.deepcopy(enhancer).calibrate(range(10), D[:10])
+    np.testing.assert_array_equal(found.label_distribution_, expected)
+    with pytest.raises(NotFittedError):
+        BlendEnhancer().sources_  # noqa: B018 (what is tested)
 
 
 def test_rated_rows_are_kept_and_the_others_improve(data):

@@ -341,3 +341,9 @@ def test_rows_that_are_held_out_do_not_change_the_measured_model(photos, spec, m
     np.testing.assert_array_equal(before.predict_proba(X), after.predict_proba(X))
     for one, other in zip(before._calibration, after._calibration, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_the_time_that_a_fit_took_is_not_in_the_model(table, spec):
+    learner = TagPredictor(max_seconds=0.01, n_estimators=5, cv=2)
+    model, _ = fit_table(table, spec, ids="file", learner=learner)
+    assert model.pipeline[-1].max_seconds == 0.01

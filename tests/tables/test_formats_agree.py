@@ -12,6 +12,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from lemll.exceptions import LemllError
 from lemll.tables import LabelSpec, TableEncoder, inspect_column, read_table, split_table
 
 ROOT = Path(__file__).parents[2]
@@ -83,6 +84,21 @@ def test_one_word_among_decimal_commas(tmp_path):
     assert cells.tolist()[7:9] == ["7", "8.5"]
     assert cells.tolist()[-1] == "unknown"
     assert inspect_column("x", cells).gaps == ("unknown",)
+
+
+def test_a_comma_in_few_new_rows_is_not_taken_for_a_gap(tmp_path):
+    train = tmp_path / "t.csv"
+    train.write_text("n;x\n" + "".join(f"{i};{i % 9},5\n" for i in range(40)), encoding="utf-8")
+    encoder = TableEncoder().fit(read_table(train).frame)
+    new = tmp_path / "n.csv"
+    new.write_text("n;x\n1;4\n2;30,5\n3;unknown\n4;6\n5;7\n", encoding="utf-8")
+    with pytest.raises(LemllError, match="'x' holds the number '30,5'.*pass --decimal , or"):
+        encoder.transform(read_table(new).frame)
+    table = read_table(new, decimal=",")
+    assert table.frame["x"].tolist() == ["4", "30.5", "unknown", "6", "7"]
+    new.write_text("n,x\n1,4\n2,30.5\n3,unknown\n4,6\n5,7\n", encoding="utf-8")
+    expected = encoder.transform(read_table(new).frame)
+    np.testing.assert_array_equal(encoder.transform(table.frame), expected)
 
 
 def test_lists_of_parquet_are_the_lists_of_text(tmp_path):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
 import warnings
-from typing import TextIO
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn, TextIO
 
 from lemll import __version__
 from lemll.exceptions import LemllError, MissingExtraError, import_extra
@@ -13,6 +17,8 @@ from lemll.exceptions import LemllError, MissingExtraError, import_extra
 __all__ = ["main"]
 
 _FAULT = 70  # by convention, the exit code of an internal error
+_INTERRUPTED = 128 + signal.SIGINT  # by convention, that of a process that Ctrl-C ended
+_STOPPED = "lemll: stopped\n"
 
 
 def main() -> None:
@@ -21,12 +27,13 @@ def main() -> None:
         # The libraries of the other commands take a second to load.
         sys.stdout.write(f"lemll {__version__}\n")
         return
-    try:
-        import_extra("typer", "cli", "The command line")
-        import_extra("rich", "cli", "The command line")
-    except MissingExtraError as error:
-        sys.exit(f"lemll: {error}")
-    from lemll.cli.app import app
+    with _ended_by_interrupts():
+        try:
+            import_extra("typer", "cli", "The command line")
+            import_extra("rich", "cli", "The command line")
+        except MissingExtraError as error:
+            sys.exit(f"lemll: {error}")
+        from lemll.cli.app import app
 
     debug = "--debug" in sys.argv[1:]
     _show_warnings_as_notes(debug)
@@ -36,8 +43,8 @@ def main() -> None:
     try:
         app()
     except KeyboardInterrupt:
-        sys.stderr.write("lemll: stopped\n")
-        sys.exit(128 + signal.SIGINT)
+        sys.stderr.write(_STOPPED)
+        sys.exit(_INTERRUPTED)
     except Exception as error:
         if debug:
             raise
@@ -53,6 +60,12 @@ def main() -> None:
             )
         if isinstance(error, (LemllError, ValueError, OSError)):
             sys.exit(safe_text(f"lemll: {error}"))
+        from lemll.experiments import place_in_own_code
+
+        if where := place_in_own_code(error):
+            sys.exit(
+                safe_text(f"lemll: {type(error).__name__}: {error} ({where}); mend your module")
+            )
         sys.stderr.write(
             safe_text(
                 f"lemll: {type(error).__name__}: {error}\nThis is a fault of lemll; run the "
@@ -60,6 +73,34 @@ def main() -> None:
             )
         )
         sys.exit(_FAULT)
+
+
+@contextmanager
+def _ended_by_interrupts() -> Iterator[None]:
+    """End the process at Ctrl-C while libraries are imported.
+
+    A KeyboardInterrupt there would leave a traceback, or a library would take it for its own error.
+    """
+
+    def end(number: int, frame: object) -> NoReturn:
+        del number, frame
+        os.write(2, _STOPPED.encode())
+        os._exit(_INTERRUPTED)
+
+    before = signal.getsignal(signal.SIGINT)
+    # A shell lets its background processes ignore Ctrl-C, and only the first thread has signals.
+    if before is not signal.default_int_handler or not _in_first_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _in_first_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def _show_warnings_as_notes(debug: bool) -> None:

@@ -112,8 +112,9 @@ def _match(
     changes: list[_Change] = []
     for issue in issues[issues["decision"] == "accept"].itertuples(index=False):
         change = _Change(issue.row, issue.id, issue.label, bool(issue.suggested))
-        twice = any(one[:3] == change[:3] for one in changes)
-        reason = "decided twice" if twice else _why_refused(issue, found, fingerprints)
+        reason = _why_refused(issue, found, fingerprints)
+        if not reason and any(one[:3] == change[:3] and not one.reason for one in changes):
+            reason = "decided twice"
         changes.append(change._replace(reason=reason))
     fits = [change for change in changes if not change.reason]
     return fits, [change for change in changes if change.reason]

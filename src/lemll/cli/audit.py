@@ -109,7 +109,7 @@ def audit(
     say_notes(table)
     # Rows without ids have their numbers, from 0, as in the column `row` and in Python.
     row_ids = found.ids or tuple(map(str, range(len(found.Y))))
-    prints = row_fingerprints(table, spec)
+    prints = row_fingerprints(table, spec, labels_count=found.ids is None)
     stem = f"{data.stem}-{'audit' if decisions is None else 'corrected'}"
     output = Path(f"{stem}.csv") if output is None else output
     _check_target(output, "-o", [data] if decisions is None else [data, decisions])
@@ -152,11 +152,7 @@ def audit(
     console.print(
         f"wrote {output}: the {len(issues)} most doubtful tags ({counts.get('wrong', 0)} given, "
         f"{counts.get('missing', 0)} not given); "
-        + (
-            "the scores only rank them"
-            if fast
-            else f"{likely} are more likely wrong than right"
-        ),
+        + ("the scores only rank them" if fast else f"{likely} are more likely wrong than right"),
         soft_wrap=True,
     )
     console.print(f"open {page} to accept or reject them", soft_wrap=True)

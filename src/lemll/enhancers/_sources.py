@@ -11,13 +11,42 @@ from lemll.enhancers._propagation import SMALLEST, fill_labels, propagate_labels
 from lemll.enhancers._rated import unit_source
 from lemll.fitting import Normalization
 
-__all__ = ["label_sources", "own_source"]
+__all__ = ["graph_source", "label_sources", "own_source"]
 
 # The alpha of `propagate_labels`: how far the labels are propagated.
 _NEAR, _MIDDLE, _FAR = 0.5, 0.7, 0.9
 # The logarithm enlarges small weights of the graph. Without this count, a pair of labels that
 # occurs in one row by chance would be far from a pair that never occurs.
 _PSEUDO_COUNT = 1.0
+
+
+def graph_source(Y: Array, weight: FloatArray | None) -> FloatArray:
+    """Return the source "label graph" of `label_sources`, which needs no other source.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n_samples, n_labels)
+        Labels, as in `label_sources`.
+    weight : ndarray of shape (n_samples, n_labels) or None
+        How sure each cell is.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_labels)
+        The source.
+    """
+    return _propagated(Y, weight, _NEAR, None)
+
+
+def _propagated(
+    Y: Array,
+    weight: FloatArray | None,
+    alpha: float,
+    smooth: Callable[[FloatArray], FloatArray] | None,
+) -> FloatArray:
+    return _log_source(
+        propagate_labels(Y, weight, alpha, pseudo_count=_PSEUDO_COUNT, smooth=smooth).scores
+    )
 
 
 def label_sources(
@@ -51,25 +80,19 @@ def label_sources(
         the labels over the graph that also connects the labels of similar rows; `smooth` is then
         applied to the logarithms.
     """
-
-    def propagated(alpha: float, by: Callable[[FloatArray], FloatArray] | None) -> FloatArray:
-        return _log_source(
-            propagate_labels(Y, weight, alpha, pseudo_count=_PSEUDO_COUNT, smooth=by).scores
-        )
-
     labels = fill_labels(Y, weight)
-    near = propagated(_NEAR, None)
+    near = graph_source(Y, weight)
     size = np.log(np.maximum(labels.sum(axis=1, keepdims=True), 1))
     found = {
         "label graph": near,
         "label graph by size": near * (size - size.mean()),
-        "far label graph": propagated(_FAR, smooth),
+        "far label graph": _propagated(Y, weight, _FAR, smooth),
         "logical labels": unit_source(labels),
         "labels and frequencies": _log_source((labels + labels.mean(axis=0)) / 2),
     }
     if smooth is not None:
         found["smooth labels"] = unit_source(smooth(labels))
-        found["smooth label graph"] = unit_source(smooth(propagated(_MIDDLE, smooth)))
+        found["smooth label graph"] = unit_source(smooth(_propagated(Y, weight, _MIDDLE, smooth)))
     return found
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
+
+from sklearn.utils.validation import check_is_fitted
 
 from lemll._types import Features, FloatArray, LabelArray
 from lemll._validation import check_number, check_whole
 from lemll.enhancers._base import BaseEnhancer
 from lemll.enhancers._rated import unit_source
-from lemll.enhancers._sources import label_sources
+from lemll.enhancers._sources import graph_source, label_sources
 from lemll.enhancers.lemll import LEMLLEnhancer
 from lemll.enhancers.lesc import principal_rows, smooth_by_energy
 from lemll.fitting import Normalization
@@ -18,6 +21,13 @@ __all__ = ["BlendEnhancer"]
 # Larger decompositions of the features take minutes.
 _LARGEST_DECOMPOSITION = 5e10
 _SMOOTHNESS, _ENERGY = 1.0, 0.8
+
+
+class _Made(NamedTuple):
+    """The sources, and the certified gap of the one of LEMLL."""
+
+    sources: dict[str, FloatArray]
+    optimality: float
 
 
 class BlendEnhancer(BaseEnhancer):
@@ -77,9 +87,9 @@ class BlendEnhancer(BaseEnhancer):
         the certificate. None before that.
     sources_ : dict of str to ndarray of shape (n_samples, n_labels)
         The sources. Each has the mean square 1, except "label graph by size" and sources that are
-        0 everywhere.
+        0 everywhere. They are computed when they are first needed: by `calibrate`, or here.
     optimality_ : float
-        Certified relative gap of the fit of LEMLL.
+        Certified relative gap of the fit of LEMLL, computed with `sources_`.
     scale_ : float
         The scale in use.
     scale_interval_ : None
@@ -138,19 +148,33 @@ class BlendEnhancer(BaseEnhancer):
 
     def _prior(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> FloatArray:
         prior_scale = check_number("prior_scale", self.prior_scale, above=0)
-        n_neighbors = check_whole("n_neighbors", self.n_neighbors, least=1)
-        found = label_sources(Y, weight, _smoother(X))
-        lemll = LEMLLEnhancer(n_neighbors=n_neighbors, feature_scale="auto")
-        rows = lemll._column_scaling(X)
-        scaled = X if rows is None else rows(X)
-        found["LEMLL"] = unit_source(
-            lemll._numerical_labels(scaled, Y)
-            if weight is None
-            else lemll._partial_labels(scaled, Y, weight)
-        )
-        self.optimality_ = lemll.optimality_
-        self.sources_ = found
-        return prior_scale * found["label graph"]
+        check_whole("n_neighbors", self.n_neighbors, least=1)
+        # The other sources count only with rated rows, and take minutes for many rows. The caller
+        # may change his features before he rates rows.
+        self._rows = X.copy()
+        self._made: _Made | None = None
+        return prior_scale * graph_source(Y, weight)
+
+    @property
+    def sources_(self) -> dict[str, FloatArray]:
+        """The sources of the training rows."""
+        return self._made_sources().sources
+
+    @property
+    def optimality_(self) -> float:
+        """Certified relative gap of the fit of LEMLL."""
+        return self._made_sources().optimality
+
+    def _made_sources(self) -> _Made:
+        check_is_fitted(self)
+        if self._made is None:
+            X, (Y, weight) = self._rows, self._given_labels
+            lemll = LEMLLEnhancer(n_neighbors=self.n_neighbors, feature_scale="auto")
+            rows = lemll._column_scaling(X)
+            numbers = lemll._checked_labels(X if rows is None else rows(X), Y, weight)
+            sources = label_sources(Y, weight, _smoother(X)) | {"LEMLL": unit_source(numbers)}
+            self._made = _Made(sources, lemll.optimality_)
+        return self._made
 
     def _prior_scale(self) -> float:
         return check_number("prior_scale", self.prior_scale, above=0)

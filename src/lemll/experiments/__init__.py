@@ -10,7 +10,7 @@ from lemll.experiments.execution.execute import measure, run_cell
 from lemll.experiments.execution.models import own_arrays, split_rows
 from lemll.experiments.execution.runner import RunProgress, run
 from lemll.experiments.protocols.hiding import Hide
-from lemll.experiments.protocols.imports import import_from_folder
+from lemll.experiments.protocols.imports import import_from_folder, place_in_own_code
 from lemll.experiments.protocols.methods import (
     Method,
     MethodSpec,
@@ -49,6 +49,7 @@ __all__ = [
     "load_source",
     "measure",
     "own_arrays",
+    "place_in_own_code",
     "plain",
     "register",
     "run",

@@ -310,11 +310,12 @@ def fit_table(
     features = first[0].transform(data.X.iloc[test])
     assessment = _assessed(first[-1], features, data.Y[test], shares)
     say(f"fitting all {len(data.Y)} rows")
-    if isinstance(learner, TagPredictor) and learner.max_seconds is not None:
+    asked = getattr(learner, "max_seconds", None)
+    if isinstance(learner, TagPredictor) and asked is not None:
         # The members are those that were measured, also if there is less time. There are a quarter
         # more rows.
         members = [name for name, share in first[-1].contributions_.items() if share > 0]
-        seconds = max(learner.max_seconds, 1.25 * seconds)
+        seconds = max(asked, 1.25 * seconds)
         pipeline[-1].set_params(members=members, max_seconds=seconds)
     rows = np.arange(len(data.Y))
     try:
@@ -322,6 +323,9 @@ def fit_table(
     except KeyboardInterrupt:
         say(f"stopped; the model of {len(train)} rows, which was measured, is kept")
         fitted, rows = first, train
+    if isinstance(learner, TagPredictor):
+        # A measured time would give equal models different files.
+        fitted[-1].set_params(max_seconds=asked)
     model = TableModel(
         pipeline=fitted,
         spec=spec,

@@ -20,6 +20,7 @@ __all__ = [
     "as_number",
     "cell_text",
     "empty_columns",
+    "has_comma_in_number",
     "is_gap",
     "is_missing",
     "settle_decimals",
@@ -152,8 +153,10 @@ def settle_decimals(cells: Cells, decimal: str | None, keep: Iterable[str], file
             if points is not None and all(as_number(text) is not None for text in different):
                 shown.setdefault(".", f"{name!r} ({points})")
             continue
-        marks = _mostly(given, {t for t in different if _with_decimal_comma(t)})
-        groups = _mostly(given, {t for t in different if _with_groups(t)})
+        # If the user says what commas are, a single cell is enough.
+        share = NUMBER_SHARE if decimal is None else 0.0
+        marks = _mostly(given, {t for t in different if _with_decimal_comma(t)}, share)
+        groups = _mostly(given, {t for t in different if _with_groups(t)}, share)
         if marks or groups:
             sign = "either" if marks and groups else "," if marks else "."
             with_commas[j] = sign
@@ -183,11 +186,16 @@ def _with_decimal_comma(text: str) -> bool:
     return bool(_WITH_COMMA.fullmatch(text) or _WHOLE.fullmatch(text))
 
 
+def has_comma_in_number(text: str) -> bool:
+    """Tell whether a text is a number with a decimal comma, or with commas between thousands."""
+    return bool(_WITH_COMMA.fullmatch(text) or _GROUPED.fullmatch(text))
+
+
 def _with_groups(text: str) -> bool:
     return bool(_GROUPED.fullmatch(text)) or as_number(text) is not None
 
 
-def _mostly(given: list[str], numbers: set[str]) -> bool:
-    """Tell whether nearly all cells are among these, and one of these has a comma."""
+def _mostly(given: list[str], numbers: set[str], share: float) -> bool:
+    """Tell whether this share of the cells is among these, and one of these has a comma."""
     has_comma = any("," in text for text in numbers)
-    return has_comma and sum(text in numbers for text in given) >= NUMBER_SHARE * len(given)
+    return has_comma and sum(text in numbers for text in given) >= share * len(given)

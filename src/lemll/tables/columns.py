@@ -12,7 +12,7 @@ import numpy as np
 
 from lemll._types import Array, FloatArray, MatrixLike
 from lemll.exceptions import LemllError
-from lemll.tables.cells import NUMBER_SHARE, as_number, is_missing
+from lemll.tables.cells import NUMBER_SHARE, as_number, has_comma_in_number, is_missing
 from lemll.tables.files import Frame
 
 __all__ = [
@@ -248,13 +248,20 @@ def as_texts(cells: MatrixLike, missing: str) -> Array:
 
 
 def check_readable(column: Column, cells: MatrixLike, read: Array) -> None:
-    """Refuse new cells of a column if most of them are of another kind than in training."""
+    """Refuse new cells if most are of another kind than in training, and commas in doubt."""
     known = set(column.gaps)
     lost = [
         cell
         for cell, ok in zip(cells, read, strict=True)
         if not ok and not is_missing(cell) and str(cell).strip() not in known
     ]
+    comma = next((cell for cell in lost if has_comma_in_number(str(cell).strip())), None)
+    if column.kind == "number" and comma is not None:
+        raise LemllError(
+            f"column {column.name!r} holds the number {str(comma)[:40]!r}, and most cells do not "
+            "show what its comma means; pass --decimal , or --decimal . (in Python "
+            "read_table(..., decimal=','))"
+        )
     given = len(lost) + int(read.sum())
     if len(lost) > 0.5 * given:
         raise LemllError(

@@ -28,8 +28,8 @@ def written_cells(table: Table, name: str) -> list[str]:
     return [cell_text(cell) for cell in table.frame[name]]
 
 
-def row_fingerprints(table: Table, spec: LabelSpec) -> list[str]:
-    """Return a short text per row that changes if a cell of the row does, except its labels.
+def row_fingerprints(table: Table, spec: LabelSpec, *, labels_count: bool = False) -> list[str]:
+    """Return a short text per row that changes if a cell of the row does.
 
     Parameters
     ----------
@@ -37,13 +37,16 @@ def row_fingerprints(table: Table, spec: LabelSpec) -> list[str]:
         The table.
     spec : LabelSpec
         Where the labels are.
+    labels_count : bool, default=False
+        Whether labels count too. Without ids, rows with equal features could otherwise be mistaken
+        for each other.
 
     Returns
     -------
     list of str
         For example ``"x5d41402abc4b"``. Rows with the same cells have the same text.
     """
-    labels = {spec.tags, *spec.labels}
+    labels = set() if labels_count else {spec.tags, *spec.labels}
     names = [str(name) for name in table.frame.columns if name not in labels]
     rows = zip(*(written_cells(table, name) for name in names), strict=True)
     # A spreadsheet would take some texts of digits for numbers, hence the letter.
@@ -99,16 +102,19 @@ def edit_tags(cell: str, tag: str, *, add: bool, spec: LabelSpec, lists: bool) -
             return spelling_key(part.strip()) == spelling_key(tag)
         return unicodedata.normalize("NFC", part.strip()) == tag
 
+    tags = [part for part in split_tags(cell, spec.sep) or () if not same(part)]
+    tags += [tag] if add else []
     if lists or cell.lstrip().startswith("["):
-        parts = [part for part in split_tags(cell, spec.sep) or () if not same(part)]
-        return join_tags([*parts, tag] if add else parts, spec.sep, as_list=True)
+        return join_tags(tags, spec.sep, as_list=True)
     sep = spec.sep or ";"
     pieces = [piece for piece in without_guard(cell).split(sep) if piece.strip()]
     blank = " " if len(pieces) > 1 and all(p.startswith(" ") for p in pieces[1:]) else ""
     kept = [piece for piece in pieces if not same(piece)]
     if add:
         kept.append(f"{blank}{tag}")
-    return sep.join(kept).strip()
+    text = sep.join(kept).strip()
+    # Only a list keeps a tag that contains the sign between tags, or looks like a list itself.
+    return text if split_tags(text, spec.sep) == tags else join_tags(tags, sep, as_list=True)
 
 
 def edit_label(cells: Sequence[str], values: FloatArray, value: int) -> str:

@@ -27,6 +27,7 @@ from lemll.experiments.execution.models import (
 )
 from lemll.experiments.execution.reuse import Graphs
 from lemll.experiments.protocols.code import environment, package_sha256
+from lemll.experiments.protocols.imports import place_in_own_code
 from lemll.experiments.protocols.names import plain
 from lemll.experiments.protocols.protocol import Cell, Protocol
 from lemll.experiments.protocols.sources import load_source
@@ -137,7 +138,9 @@ def execute(task: Task, dataset: Dataset | None = None) -> Outcome:
         if not isinstance(error, Exception) and _signals_arrive_here():
             raise
         kind, trace = type(error).__name__, traceback.format_exc()
-        return failure(task.cell.id, "failed", kind, str(error), trace)
+        where = place_in_own_code(error, type(task.estimator))
+        text = f"{kind}: {error} ({where}); mend your module" if where else str(error)
+        return failure(task.cell.id, "failed", kind, text, trace)
 
 
 def run_cell(protocol: Protocol, cell: Cell) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import inspect
 import os
 import re
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from lemll.exceptions import ProtocolError
 
-__all__ = ["check_trust", "import_from_folder", "imported_names", "own_files"]
+__all__ = ["check_trust", "import_from_folder", "imported_names", "own_files", "place_in_own_code"]
 
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 # The folders that modules were imported from. What a module can import from there counts as its
@@ -116,6 +117,36 @@ def own_files(file: Path) -> list[Path]:
     return sorted({place, *(path for folder in folders for path in importable_files(folder))})
 
 
+def place_in_own_code(error: BaseException, kind: type | None = None) -> str:
+    """Return where an error came from in a module that `import_from_folder` imported.
+
+    Parameters
+    ----------
+    error : BaseException
+        The error.
+    kind : type, optional
+        The class of the method. A worker process has imported only the module of this class.
+
+    Returns
+    -------
+    str
+        The file and the line; empty if no such module is involved.
+    """
+    folders = set(_FOLDERS)
+    if kind is not None and kind.__module__.partition(".")[0] not in {"lemll", "sklearn"}:
+        with suppress(OSError, TypeError):  # a class typed into an interpreter has no file
+            folders.add(Path(inspect.getfile(kind)).resolve().parent)
+    frames = reversed(traceback.extract_tb(error.__traceback__))
+    return next(
+        (
+            f"{frame.filename}, line {frame.lineno}"
+            for frame in frames
+            if any(Path(frame.filename).is_relative_to(folder) for folder in folders)
+        ),
+        "",
+    )
+
+
 def import_from_folder(names: list[str], folder: Path) -> None:
     """Import modules that lie in a folder, and make the folder importable.
 
@@ -149,18 +180,11 @@ def import_from_folder(names: list[str], folder: Path) -> None:
         _FOLDERS.add(Path(place))
         try:
             module = importlib.import_module(name)
-        except Exception as error:  # the code of a user can raise anything
-            where = next(
-                (
-                    f" ({frame.filename}, line {frame.lineno})"
-                    for frame in reversed(traceback.extract_tb(error.__traceback__))
-                    if frame.filename.startswith(place)
-                ),
-                "",
-            )
+        except (Exception, SystemExit) as error:  # the code of a user can raise anything
+            where = place_in_own_code(error)
             raise ProtocolError(
-                f"{name}.py cannot be imported: {type(error).__name__}: {error}{where}; mend the "
-                "module"
+                f"{name}.py cannot be imported: {type(error).__name__}: {error}"
+                f"{where and f' ({where})'}; mend the module"
             ) from error
         origin = Path(getattr(module, "__file__", None) or "").resolve()
         if not origin.is_relative_to(place):

@@ -1,0 +1,37 @@
+"""Ctrl-C while ``lemll`` starts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+START = """
+import signal, sys
+
+class Hook:
+    def find_spec(self, name, *rest):
+        if name == {module!r}:
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Hook())
+sys.argv = ["lemll", "--help"]
+from lemll.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "lemll.cli.app", "scipy.sparse"])
+def test_an_interrupt_during_imports_is_a_line(module):
+    done = subprocess.run([sys.executable, "-c", START.format(module=module)],
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    assert (done.returncode, done.stderr) == (130, "lemll: stopped\n")
+
+
+def test_an_ignored_interrupt_stays_ignored():
+    ignored = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+    done = subprocess.run([sys.executable, "-c", ignored + START.format(module="lemll.cli.app")],
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    assert done.returncode == 0
+    assert "Usage" in done.stdout
