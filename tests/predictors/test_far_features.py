@@ -98,3 +98,35 @@ def test_sparse_rows_far_from_the_origin_are_said():
     _, X, Y = far_problem(1e6)
     with pytest.warns(ConvergenceWarning, match="rounding raises it to about"):
         LEMLL(alpha=1e-3, kernel="rbf", kernel_gamma=0.1, tol=1e-5).fit(sparse.csr_array(X), Y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("degree", "alpha"), [(2, 1.0), (3, 1e6)])
+def test_the_certificate_covers_the_rounding_of_the_objective(degree, alpha):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 3)) + 1000
+    Y = (rng.random((30, 2)) < 0.5).astype(int)
+    model = MSVRClassifier(kernel="poly", degree=degree, alpha=alpha, tol=1e-6, max_iter=3000)
+    model.fit(X, Y)
+    # The kernel by fractions, which do not round.
+    kernel = model.kernel_
+    rows = [[Fraction(value) for value in row] for row in X.tolist()]
+    centre = [Fraction(value) for value in kernel.centre.tolist()]
+    gamma, coef0 = Fraction(kernel.gamma), Fraction(kernel.coef0)
+
+    def value(first, second):
+        product = sum(a * b for a, b in zip(first, second, strict=True))
+        return (gamma * product + coef0) ** degree
+
+    to_centre = [value(row, centre) for row in rows]
+    own = value(centre, centre)
+    K = np.array(
+        [
+            [float(value(a, b) - to_centre[i] - to_centre[j] + own) for j, b in enumerate(rows)]
+            for i, a in enumerate(rows)
+        ]
+    )
+    residuals = 2.0 * Y - 1 - (K @ model.dual_coef_.T + model.intercept_)
+    loss = np.square(np.maximum(0, np.linalg.norm(residuals, axis=1) - model.epsilon)).sum()
+    exact = loss + alpha * np.einsum("li,ij,lj", model.dual_coef_, K, model.dual_coef_)
+    assert abs(model.objective_ - exact) <= model.optimality_ * exact

@@ -293,7 +293,9 @@ def settle_optimality(
     The certificate of a solver holds for the rounded kernel matrix that it was given. With exact
     kernel values, the outputs of the training rows change by ``e_i``. To first order, the gap to
     the same dual point is then at most
-    ``(sqrt(gap) + sqrt(curvature sum_i |e_i|^2))^2 + slope sum_ij |e_ij|``.
+    ``(sqrt(gap) + sqrt(curvature sum_i |e_i|^2))^2 + slope sum_ij |e_ij|``. The objective F that
+    was computed differs from the exact one by at most ``3 sqrt(F sum_i |e_i|^2)``: the loss by
+    its gradient, whose square is at most 4 F, and the penalty by half as much.
 
     Parameters
     ----------
@@ -329,6 +331,7 @@ def settle_optimality(
     squares = ROUNDING_MARGIN**2 * kernel.rounding(X, solution.coef, weights)
     objective = max(abs(solution.objective), np.finfo(np.float64).tiny)
     gap = (np.sqrt(claimed) + np.sqrt(curvature * squares / objective)) ** 2
+    gap += 3 * np.sqrt(squares / objective)
     # By the inequality of Cauchy and Schwarz, the sum of all |e_ij| is at most the root of their
     # number times the sum of their squares. There are as many outputs as coefficients.
     gap += slope * np.sqrt(solution.coef.size * squares) / objective
