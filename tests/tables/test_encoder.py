@@ -168,6 +168,27 @@ def test_a_few_other_cells_do_not_make_a_column_of_numbers_ids():
     assert inspect_column("price", pd.Series(many)).kind != "number"
 
 
+def test_a_few_other_cells_do_not_make_a_column_of_dates_ids():
+    dates = [f"{1 + i % 28:02d}.{1 + i % 12:02d}.{1900 + i}" for i in range(100)]
+    dates[3], dates[7] = "31.02.1923", "unknown"
+    column = inspect_column("when", pd.Series(dates))
+    assert (column.kind, column.format) == ("date", "%d.%m.%Y")
+    assert column.why.endswith("2 not dates ('31.02.1923') count as missing")
+    assert column.gaps == ("31.02.1923", "unknown")
+    encoder = TableEncoder().fit(pd.DataFrame({"when": dates}))
+    indicator = list(encoder.get_feature_names_out()).index("missing when (days)")
+    marked = encoder.transform(pd.DataFrame({"when": dates}))[:, indicator] > 0
+    assert np.flatnonzero(marked).tolist() == [3, 7]
+    many = ["unknown" if i % 10 == 0 else text for i, text in enumerate(dates)]
+    assert inspect_column("when", pd.Series(many)).kind != "date"
+
+
+def test_the_order_of_day_and_month_that_reads_more_dates_is_taken():
+    dates = [f"{1 + i % 12:02d}/{13 if i < 3 else 1 + i % 12:02d}/2024" for i in range(100)]
+    column = inspect_column("when", pd.Series([*dates, "unknown"]))
+    assert (column.format, column.gaps) == ("%m/%d/%Y", ("unknown",))
+
+
 def test_given_kinds_hold_although_the_training_rows_show_others():
     whole = pd.DataFrame(
         {

@@ -15,7 +15,7 @@ from lemll.exceptions import DatasetFormatError
 
 __all__ = [
     "CELL_BYTES",
-    "NUMBER_SHARE",
+    "READABLE_SHARE",
     "Cells",
     "as_number",
     "cell_text",
@@ -30,8 +30,8 @@ __all__ = [
 CELL_BYTES = 64
 # Each column of a frame costs kilobytes and time, whatever it holds.
 _MOST_COLUMNS = 20_000
-# A column of numbers may have a few other cells, as "unknown".
-NUMBER_SHARE = 0.95
+# A column of numbers or dates may have a few other cells, as "unknown".
+READABLE_SHARE = 0.95
 # What people write into a cell without a value, in any mixture of small and capital letters.
 _GAPS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?"})
 _WITH_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
@@ -154,7 +154,7 @@ def settle_decimals(cells: Cells, decimal: str | None, keep: Iterable[str], file
                 shown.setdefault(".", f"{name!r} ({points})")
             continue
         # If the user says what commas are, a single cell is enough.
-        share = NUMBER_SHARE if decimal is None else 0.0
+        share = READABLE_SHARE if decimal is None else 0.0
         marks = _mostly(given, {t for t in different if _with_decimal_comma(t)}, share)
         groups = _mostly(given, {t for t in different if _with_groups(t)}, share)
         if marks or groups:

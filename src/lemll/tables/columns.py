@@ -5,14 +5,14 @@ from __future__ import annotations
 import datetime
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from lemll._types import Array, FloatArray, MatrixLike
 from lemll.exceptions import LemllError
-from lemll.tables.cells import NUMBER_SHARE, as_number, has_comma_in_number, is_missing
+from lemll.tables.cells import READABLE_SHARE, as_number, has_comma_in_number, is_missing
 from lemll.tables.files import Frame
 
 __all__ = [
@@ -73,7 +73,7 @@ class Column(NamedTuple):
     has_hours : bool
         Whether the dates have a time of day.
     gaps : tuple of str
-        Texts in a column of numbers that count as missing.
+        Texts in a column of numbers or dates that count as missing.
     """
 
     name: str
@@ -138,16 +138,15 @@ def inspect_column(name: str, cells: MatrixLike) -> Column:
     values = zip(counts, as_numbers(counts), strict=True)
     numbers = {} if codes else {text: value for text, value in values if np.isfinite(value)}
     n_numbers = sum(counts[text] for text in numbers)
-    if n_numbers >= NUMBER_SHARE * len(known):
+    if n_numbers >= READABLE_SHARE * len(known):
         if len(counts) == len(cells) and _is_counter(as_numbers(cells)):
             return Column(name, "ignored", "counts the rows")
         why = f"{min(numbers.values()):g} to {max(numbers.values()):g}{missing}"
         odd = sorted(counts.keys() - numbers.keys())
-        if odd:
-            why += f", {len(known) - n_numbers} not numbers ({odd[0][:20]!r}) count as missing"
+        why += _said_of_gaps(counts, odd, "numbers")
         return Column(name, "number", why, gaps=tuple(odd))
     found = _date_format(counts)
-    if found is not None:
+    if found:
         return _date_column(name, counts, found, missing)
     return _text_column(name, counts, missing, len(cells))
 
@@ -178,14 +177,23 @@ def _text_column(name: str, counts: Counter[str], missing: str, n_rows: int) -> 
 
 
 def _date_column(name: str, counts: Counter[str], found: str, missing: str) -> Column:
-    why = f"{min(counts)[:10]} to {max(counts)[:10]}" if found == "ISO8601" else found
+    read = {text: date for text in counts if (date := _date(text, found)) is not None}
+    why = f"{min(read)[:10]} to {max(read)[:10]}" if found == "ISO8601" else found
     if found.startswith("%d/"):
         other = found.replace("%d/%m", "%m/%d")
-        if all(_date(text, other) is not None for text in counts):
+        if all(_date(text, other) is not None for text in read):
             why += " or month first: no day is above 12"
-    dates = [_date(text, found) for text in counts]
-    has_hours = any(date is not None and (date.hour or date.minute) for date in dates)
-    return Column(name, "date", why + missing, found, has_hours=bool(has_hours))
+    odd = sorted(counts.keys() - read.keys())
+    why += missing + _said_of_gaps(counts, odd, "dates")
+    has_hours = any(date.hour or date.minute for date in read.values())
+    return Column(name, "date", why, found, has_hours=has_hours, gaps=tuple(odd))
+
+
+def _said_of_gaps(counts: Counter[str], odd: list[str], kind: str) -> str:
+    if not odd:
+        return ""
+    n_odd = sum(counts[text] for text in odd)
+    return f", {n_odd} not {kind} ({odd[0][:20]!r}) count as missing"
 
 
 def _is_counter(numbers: FloatArray) -> bool:
@@ -197,13 +205,20 @@ def _is_counter(numbers: FloatArray) -> bool:
     return whole and bool((steps >= 1).all()) and bool(np.median(steps) == 1)
 
 
-def _date_format(different: Collection[str]) -> str | None:
-    if not all(_DATE_LIKE.search(text) and text[0].isdigit() for text in different):
-        return None
+def _date_format(counts: Counter[str]) -> str:
+    """Return the first format that reads most cells; "" if none reads nearly all."""
+    like = [text for text in counts if _DATE_LIKE.search(text) and text[0].isdigit()]
+    needed = READABLE_SHARE * counts.total()
+    if sum(counts[text] for text in like) < needed:
+        return ""
+    best, most = "", 0
     for form in _FORMATS:
-        if all(_date(text, form) is not None for text in different):
+        n_read = sum(counts[text] for text in like if _date(text, form) is not None)
+        if n_read == counts.total():
             return form
-    return None
+        if n_read >= needed and n_read > most:
+            best, most = form, n_read
+    return best
 
 
 def _date(text: str, form: str) -> datetime.datetime | None:
