@@ -334,6 +334,27 @@ def test_typed_ratings_are_kept_and_continued(file, tmp_path):
     assert not kept.exists()
 
 
+def test_a_short_answer_gives_the_other_labels_no_degree(file, tmp_path):
+    path, _, Y = file
+    kept = tmp_path / "d_ratings.csv"
+    order = np.random.RandomState(0).permutation(30)
+    n_skipped = next(k for k, row in enumerate(order) if Y[row].sum() == 2)
+    row = order[n_skipped]
+    # Without the sign, with a number too many, with a word, and right.
+    answers = "\n" * n_skipped + "1 3\n1 3 9 *\n1 x *\n1 3 *\n"
+    output = run("enhance", path, "--labels", ",".join(NAMES), "-o", tmp_path / "d.csv",
+                 "--rate", n_skipped + 1, answers=answers)  # fmt: skip
+    shown = ", ".join(name for name, on in zip(NAMES, Y[row], strict=True) if on)
+    assert f"row {row} ({shown}): " in output
+    assert f"expected 3 numbers, got 2; give one for each of {', '.join(NAMES)}" in output
+    assert f"expected 2 numbers, got 3; give one for each of {', '.join(NAMES)}" in output
+    assert f", or for each of {shown} and then *" in output
+    assert "must hold a degree, a number from 0, got 'x'" in output
+    expected = Y[row].astype(float)
+    expected[expected == 1] = [0.25, 0.75]
+    np.testing.assert_array_equal(read(kept)[1], [[row, *expected]])
+
+
 def test_a_verdict_follows_the_ratings(file, tmp_path):
     path, X, Y = file
     rated = tmp_path / "rated.csv"

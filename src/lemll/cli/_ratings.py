@@ -20,6 +20,8 @@ from lemll.tables import Table, is_missing, read_table
 __all__ = ["RowNames", "ask_ratings", "numbered_rows", "read_ratings"]
 
 _LARGEST_DEGREE = 1e100
+# Ends an answer that leaves out the labels that a row lacks.
+_REST = "*"
 
 
 class RowNames(NamedTuple):
@@ -188,7 +190,9 @@ def ask_ratings(
     counted = "" if rows.are_ids else " Rows are counted from 0; to see their ids, pass --id COL."
     console.print(
         f"Type the degrees of {', '.join(label_names)}, separated by blanks; their sum may be any "
-        f"number, as 1 or 100. An empty line skips the row; Ctrl-C ends the questions.{counted}",
+        "number, as 1 or 100. Or type those of the labels that the question shows, in its order, "
+        f"and then {_REST}: the other labels get 0. An empty line skips the row; Ctrl-C ends the "
+        f"questions.{counted}",
         markup=False,
         soft_wrap=True,
     )
@@ -209,7 +213,7 @@ def ask_ratings(
             if not answer.strip():
                 break
             try:
-                ratings[row] = _shares(_answered(answer, where, label_names), where)
+                ratings[row] = _shares(_answered(answer, where, label_names, relevant), where)
             except LemllError as error:
                 console.print(str(error), markup=False, soft_wrap=True)
                 continue
@@ -217,11 +221,20 @@ def ask_ratings(
     return ratings
 
 
-def _answered(answer: str, where: str, label_names: Sequence[str]) -> list[float]:
+def _answered(
+    answer: str, where: str, label_names: Sequence[str], relevant: Sequence[str]
+) -> list[float]:
     texts = answer.split()
-    if len(texts) != len(label_names):
+    # A forgotten number must not pass for a short answer, hence the sign.
+    short = bool(relevant) and texts[-1] == _REST
+    if short:
+        texts.pop()
+    rated = relevant if short else label_names
+    if len(texts) != len(rated):
+        other = f", or for each of {', '.join(relevant)} and then {_REST}" if relevant else ""
         raise LemllError(
-            f"{where}: expected {len(label_names)} numbers, got {len(texts)}; give one for each of "
-            f"{', '.join(label_names)}, separated by blanks"
+            f"{where}: expected {len(rated)} numbers, got {len(texts)}; give one for each of "
+            f"{', '.join(label_names)}, separated by blanks{other}"
         )
-    return [_degree(text, where, name) for text, name in zip(texts, label_names, strict=True)]
+    given = {name: _degree(text, where, name) for name, text in zip(rated, texts, strict=True)}
+    return [given.get(name, 0.0) for name in label_names]
