@@ -136,11 +136,25 @@ def test_with_ids_a_row_may_have_other_tags_since(tmp_path):
     result = run(path, "--tags", "tags", "--id", "id", "--apply", decisions, "-o",
                  tmp_path / "c.csv")  # fmt: skip
     assert result.exit_code == 1
-    assert "refused: b: add sea: the row is not as it was in the audit\n" in result.stderr
+    assert "refused: b: add sea: the audit meant the row a; a spreadsheet may" in result.stderr
     assert "refused: a: remove sky: the row lacks the tag now" in result.stderr
     # A decision that does not fit leaves the place of one that does.
     text = (tmp_path / "c.csv").read_text(encoding="utf-8")
     assert text == "id,x,tags\na,1,sea\nb,2,sky;rain;sea\n"
+
+
+@pytest.mark.parametrize(("changed", "meant"), [("5", "05"), ("7", "007")])
+def test_ids_that_a_spreadsheet_changed_are_refused_with_the_right_id(tmp_path, changed, meant):
+    path = tmp_path / "t.csv"
+    path.write_text("key,x,tags\n5,1,sea\n05,2,sea;sky\n007,3,sky;sea\n", encoding="utf-8")
+    decisions = decide(tmp_path, path, [(1, "05", "sky", 1), (2, "007", "sky", 1)])
+    text = decisions.read_text(encoding="utf-8")
+    decisions.write_text(text.replace(f",{meant},", f",{changed},"), encoding="utf-8")
+    result = run(path, "--tags", "tags", "--id", "key", "--apply", decisions, "-o",
+                 tmp_path / "c.csv")  # fmt: skip
+    assert result.exit_code == 1
+    assert f"refused: {changed}: remove sky: the audit meant the row {meant}; a" in result.stderr
+    assert "1 cells changed: 1 tags removed, 0 added; 1 decisions refused" in result.stdout
 
 
 def test_a_tag_with_the_separator_is_added_to_plain_text_as_a_list(tmp_path):

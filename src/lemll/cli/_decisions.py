@@ -121,11 +121,19 @@ def _match(
 
 
 def _why_refused(issue: Any, found: LabelledTable, fingerprints: Sequence[str]) -> str:
-    if not 0 <= issue.row < len(fingerprints):
-        return "the table has fewer rows" if found.ids is None else "no row has this id"
-    if fingerprints[issue.row] != issue.fingerprint:
-        advice = "" if found.ids is not None else "; if rows can move, audit with --id"
-        return f"the row is not as it was in the audit{advice}"
+    is_there = 0 <= issue.row < len(fingerprints)
+    if not is_there or fingerprints[issue.row] != issue.fingerprint:
+        if found.ids is None:
+            moved = "the row is not as it was in the audit; if rows can move, audit with --id"
+            return moved if is_there else "the table has fewer rows"
+        # The fingerprint counts the id too, so it belongs to one row.
+        if issue.fingerprint in fingerprints:
+            meant = found.ids[fingerprints.index(issue.fingerprint)]
+            return (
+                f"the audit meant the row {meant}; a spreadsheet may have changed the id, so apply "
+                "the file that the page exported"
+            )
+        return "the row is not as it was in the audit" if is_there else "no row has this id"
     if issue.label not in found.label_names:
         return "no row has this tag now"
     now = found.Y[issue.row, found.label_names.index(issue.label)]
