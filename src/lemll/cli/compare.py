@@ -67,7 +67,12 @@ def compare(
         str, typer.Option("--measure", help="The measure that decides which learner is best.")
     ] = "average_precision",
     seconds: Annotated[
-        float, typer.Option("--seconds", help="Time budget, about; 0 means no limit.", min=0)
+        float,
+        typer.Option(
+            "--seconds",
+            help="Time budget, about, but at least three splits are made; 0 means no limit.",
+            min=0,
+        ),
     ] = 45.0,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path(
         "compare.html"

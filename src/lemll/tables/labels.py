@@ -294,7 +294,8 @@ def _tag_lists(table: Table, spec: LabelSpec, name: str) -> list[list[str] | Non
         other = next(text for text in texts if not text.lstrip().startswith("["))
         raise LemllError(
             f"{table.source}: column {name!r} holds lists such as {lists[0][:40]!r} and other text "
-            f"such as {other[:40]!r}; write all cells in one way, or pass --sep"
+            f"such as {other[:40]!r}; write all cells in one way, or pass what separates the tags "
+            "of the other cells, as in --sep ';'"
         )
     rows: list[list[str] | None] = []
     # Most cells repeat another one, which is read once.
