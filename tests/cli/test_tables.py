@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 import subprocess
 import sys
 from functools import partial
@@ -401,3 +402,21 @@ def test_info_counts_the_empty_cells_of_labels(tmp_path):
     said = CliRunner().invoke(app, ["info", str(tmp_path / "stations.parquet")])
     assert "look like labels (3" in said.output
     assert "are empty" not in said.output
+
+
+def test_the_command_of_info_fits_lists_among_other_tags(tmp_path):
+    path = tmp_path / "t.csv"
+    cells = ["None", '["war; peace", "sea"]', "sea; None", "", '["war; peace"]', "NA"] * 10
+    frame = pd.DataFrame({"x": ["sea" in cell for cell in cells], "tags": cells})
+    frame["x"] = frame["x"] + np.random.RandomState(0).rand(60)
+    frame.to_csv(path, index=False)
+    found = json.loads(run("info", path, "--json").stdout)
+    assert found["look_like_tags"] == {"tags": ";"}
+    assert "--tags tags --sep ';' --untagged unknown" in found["next"]
+    assert "10 empty cells: pass --untagged" in run("info", path).stdout
+    model = tmp_path / "t.lemll"
+    words = shlex.split(found["next"])[1:-1]
+    result = run(*words, model, "--learner", "LEMLL", "--json")
+    assert result.exception is None
+    fitted = json.loads(result.stdout)
+    assert fitted["labels"] == ["NA", "None", "sea", "war; peace"]

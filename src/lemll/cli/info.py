@@ -23,7 +23,7 @@ from lemll.cli._tables import (
 )
 from lemll.exceptions import LemllError
 from lemll.models import SUFFIX, read_metadata
-from lemll.tables import LabelSpec, Survey, Table, is_missing, survey, tags_alike
+from lemll.tables import LabelSpec, Survey, Table, is_missing, survey, tags_alike, written_cells
 
 __all__ = ["info"]
 
@@ -124,7 +124,8 @@ def _print_columns(
         console.print(line, soft_wrap=True)
     for name, sign in found.tag_columns.items():
         how = "lists" if sign == "list" else f"separated by {sign!r}"
-        empty = sum(map(is_missing, table.frame[name]))
+        # A tag may be called None or NA.
+        empty = sum(not text.strip() for text in written_cells(table, name))
         if empty:
             how += (
                 f"; {empty} empty cells: pass --untagged none if no tag applies to them, or "
@@ -181,9 +182,13 @@ def _next_command(
         # A caption with commas also looks like tags, so the name of the column decides first.
         names = sorted(found.tag_columns, key=lambda name: name.strip().lower() not in _TAG_NAMES)
         name, sign = names[0], found.tag_columns[names[0]]
-        words += ["--tags", name] + (["--sep", sign] if sign not in (";", "list") else [])
+        written = [text.strip() for text in written_cells(table, name)]
+        # Without --sep, lists among other text are refused.
+        some_lists = sign == ";" and any(text.startswith("[") for text in written)
+        words += ["--tags", name]
+        words += ["--sep", sign] if sign not in (";", "list") or some_lists else []
         # The line on this column says what the other choice means.
-        empty = any(map(is_missing, table.frame[name]))
+        empty = not all(written)
         words += ["--untagged", "unknown"] if empty else []
         words += ["--merge", "case"] if alike[name] else []
     elif found.mark_columns and not found.label_columns:

@@ -12,7 +12,7 @@ from lemll.exceptions import LemllError
 from lemll.tables.cells import cell_text, is_missing
 from lemll.tables.columns import Column, inspect_columns
 from lemll.tables.files import Table
-from lemll.tables.labels import LabelSpec, read_truth
+from lemll.tables.labels import LabelSpec, read_truth, split_tags
 
 __all__ = ["Survey", "survey"]
 
@@ -117,10 +117,10 @@ def _separator(counts: Counter[str]) -> str | None:
     for sign in _SIGNS:
         parts: Counter[str] = Counter()
         for text in texts:
-            for part in text.split(sign):
-                parts[part.strip()] += counts[text]
+            for part in split_tags(text, sign) or ():
+                parts[part] += counts[text]
         joined = any(sign in text for text in texts)
-        repeated = sum(parts.values()) >= _FEWEST_USES * len(parts)
+        repeated = sum(parts.values()) >= _FEWEST_USES * len(parts) > 0
         # Tags combine in many ways. A comma in a few names of a category gives no other cells.
         combined = sign != "," or len(parts) <= len(texts)
         if joined and repeated and combined and max(map(len, parts)) <= _LONGEST_TAG:
