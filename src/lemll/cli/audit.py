@@ -152,11 +152,7 @@ def audit(
     console.print(
         f"wrote {output}: the {len(issues)} most doubtful tags ({counts.get('wrong', 0)} given, "
         f"{counts.get('missing', 0)} not given); "
-        + (
-            "the scores only rank them"
-            if fast
-            else f"{likely} are more likely wrong than right"
-        ),
+        + ("the scores only rank them" if fast else f"{likely} are more likely wrong than right"),
         soft_wrap=True,
     )
     console.print(f"open {page} to accept or reject them", soft_wrap=True)

@@ -183,7 +183,9 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
 
     Unknown cells of y and weights are used by all members; the forests then have one forest per
     label, and there is no random forest. If a label has the same value in all rows, this value is
-    always predicted.
+    always predicted. The default folds of scikit-learn refuse NaN in y: pass ``cv=KFold(5)`` to
+    `cross_val_score` and `GridSearchCV`, or ``Y.astype(object)``. In place of `cross_val_predict`,
+    use `out_of_fold_proba_`.
 
     Examples
     --------
