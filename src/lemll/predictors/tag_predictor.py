@@ -332,15 +332,10 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
         self._calibrations = {
             name: fit_calibration(found.scores, Y, weight) for name, found in learned.items()
         }
-        loss: BlendLoss = "ranking" if self.optimize in _RANKINGS and Y.shape[1] > 1 else "log"
         log_odds = {
             name: self._calibrations[name].log_odds(found.scores) for name, found in learned.items()
         }
-        weights = _weights(log_odds, Y, weight, loss)
-        # Members that the user names are kept.
-        least = _SMALLEST_SHARE * sum(weights.values()) if self.members is None else 0.0
-        kept = {name for name, w in weights.items() if w >= least}
-        weights = _weights({name: log_odds[name] for name in kept}, Y, weight, loss)
+        weights = self._weigh(log_odds, Y, weight)
         blend = sum(w * log_odds[name] for name, w in weights.items())
         self._calibration = fit_calibration(np.asarray(blend), Y, weight)
         final = self._with_constants(self._calibration.log_odds(np.asarray(blend)))
@@ -349,6 +344,17 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
         self._weights = {name: weights.get(name, 0.0) for name in learned}
         self.contributions_ = {name: w / total for name, w in self._weights.items()}
         self.chosen_ = {name: found.chosen for name, found in learned.items()}
+
+    def _weigh(
+        self, log_odds: dict[str, FloatArray], Y: LabelArray, weight: FloatArray | None
+    ) -> dict[str, float]:
+        """Return the weights of the members that pay."""
+        loss: BlendLoss = "ranking" if self.optimize in _RANKINGS and Y.shape[1] > 1 else "log"
+        weights = _weights(log_odds, Y, weight, loss)
+        # Members that the user names are kept.
+        least = _SMALLEST_SHARE * sum(weights.values()) if self.members is None else 0.0
+        kept = {name for name, w in weights.items() if w >= least}
+        return _weights({name: log_odds[name] for name in kept}, Y, weight, loss)
 
     def _as_given(self, values: FloatArray) -> FloatArray:
         """Return values of the training rows in the order in which rows and labels were given."""
