@@ -99,7 +99,7 @@ def test_the_mean_finds_more_wrong_tags_than_its_members():
 
 
 def test_there_is_one_definition_of_likely(digits, audit):
-    X, _, Z, _ = digits
+    _, _, Z, _ = digits
     even = audit_tags(None, Z, pred_probs=audit.out_of_fold)
     rows = find_label_issues(Z, audit.out_of_fold)
     np.testing.assert_array_equal(rows, even.likely.any(axis=1))

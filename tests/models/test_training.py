@@ -305,6 +305,7 @@ def test_the_final_model_has_the_members_that_were_measured(table, spec, monkeyp
     fit_table(table, spec, ids="file", learner=learner)
     measured, final = (fitted[-1].contributions_ for fitted, _ in fits)
     assert {name for name, share in measured.items() if share > 0} == set(final)
+    assert min(final.values()) > 0
 
 
 def spied_fits(monkeypatch):

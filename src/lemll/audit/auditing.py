@@ -128,10 +128,11 @@ def audit_tags(
     """Find out how doubtful each cell of the tags is.
 
     The default mode has four steps. (1) Logistic regressions, LEMLL and two forests predict each
-    row without having seen it; the mean of their log-odds counts. (2) A logistic model per label adds the other tags of
-    the row as evidence: a tag may exclude another, follow from it, or be the only one; it is fitted
-    on the other folds too. (3) The rates of wrong and missing tags are estimated from the cells
-    that the models are most sure of. (4) Bayes' rule gives the probability that a cell is wrong.
+    row without having seen it; the mean of their log-odds counts. (2) A logistic model per label
+    adds the other tags of the row as evidence: a tag may exclude another, follow from it, or be the
+    only one; it is fitted on the other folds too. (3) The rates of wrong and missing tags are
+    estimated from the cells that the models are most sure of. (4) Bayes' rule gives the probability
+    that a cell is wrong.
     For tags that are not given, the logistic regressions of step 1 (or `pred_probs`) count once
     more beside step 2, if the given tags show that missing ones are then found sooner.
 

@@ -200,8 +200,8 @@ def assess(
         influences = row_influences(name, Y, ours)
         beyond = influences - row_influences(name, Y, theirs)
         if groups is not None:
-            influences = np.bincount(groups, weights=influences)
-            beyond = np.bincount(groups, weights=beyond)
+            influences = np.bincount(groups, influences).astype(np.float64)
+            beyond = np.bincount(groups, beyond).astype(np.float64)
         found.append(
             Score(
                 name,

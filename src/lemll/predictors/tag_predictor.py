@@ -118,7 +118,7 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
     members : sequence of str, optional
         The members to blend, of "logistic", "random forest", "extra trees" and "LEMLL". Members
         that are named are neither left out when the time is used up, nor dropped because of a small
-        weight. By default all of them.
+        weight: each has a share of about 3 % at least. By default all of them.
     thresholds : {"zero", "f1", "hamming"}, optional
         A label is predicted if its log-odds are above its threshold. "zero" uses 0 for all labels:
         a probability of one half. "f1" and "hamming" choose one threshold per label: the one with
@@ -351,8 +351,10 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
         """Return the weights of the members that pay."""
         loss: BlendLoss = "ranking" if self.optimize in _RANKINGS and Y.shape[1] > 1 else "log"
         weights = _weights(log_odds, Y, weight, loss)
-        # Members that the user names are kept.
-        least = _SMALLEST_SHARE * sum(weights.values()) if self.members is None else 0.0
+        least = _SMALLEST_SHARE * sum(weights.values())
+        if self.members is not None:
+            # Members that the user names are kept.
+            return {name: max(w, least) for name, w in weights.items()}
         kept = {name for name, w in weights.items() if w >= least}
         return _weights({name: log_odds[name] for name in kept}, Y, weight, loss)
 
