@@ -27,6 +27,7 @@ from lemll._warnings import warn_caller
 from lemll.exceptions import import_extra
 
 __all__ = [
+    "SMALLEST_WEIGHT",
     "FrameKind",
     "LabelCoding",
     "check_same_order",
@@ -419,10 +420,13 @@ def _refuse_tag_lists(y: MatrixLike) -> None:
     objects = getattr(getattr(y, "dtype", None), "kind", "") == "O" and y.ndim == 1
     if not isinstance(y, (list, tuple)) and not objects:
         return
-    rows = [row for row in y if isinstance(row, (list, tuple, set, frozenset)) and row]
-    if rows and all(isinstance(tag, str) for tag in rows[0]):
+    rows = [row for row in y if isinstance(row, (list, tuple, set, frozenset))]
+    tagged = next((row for row in rows if row), ())
+    # Lists of numbers are a matrix if all of them are equally long.
+    matrix = len({len(row) for row in rows}) <= 1 and not isinstance(tagged, (set, frozenset))
+    if tagged and not (matrix and not any(isinstance(tag, str) for tag in tagged)):
         raise ValueError(
-            f"y holds lists of tags, got {str(rows[0])[:40]}; make a 0/1 matrix of them with "
+            f"y holds lists of tags, got {str(tagged)[:40]}; make a 0/1 matrix of them with "
             "sklearn.preprocessing.MultiLabelBinarizer().fit_transform(y)."
         )
 

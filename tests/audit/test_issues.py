@@ -8,15 +8,22 @@ import pytest
 from scipy import sparse
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from lemll import BinaryRelevance, MultilabelForest
 from lemll.audit import (
     COLUMNS,
+    EVEN_ODDS,
+    NoiseRates,
     audit_tags,
     estimate_noise,
+    find_label_issues,
     find_tag_issues,
     issue_frame,
     tag_quality,
 )
+from lemll.audit.quality import error_probability
 from lemll.datasets import load_digit_tags
+from lemll.model_selection import IterativeStratifiedKFold
+from lemll.predictors.out_of_fold import _QuickBlend
 from lemll.topology import nearest_neighbors
 
 
@@ -50,6 +57,66 @@ def test_mistakes_are_found(digits, audit):
     assert roc_auc_score(wrong.ravel(), fast.ravel()) > 0.9
     rows = wrong.any(axis=1)
     assert roc_auc_score(rows, -audit.row_quality) > 0.9
+
+
+def test_the_members_of_an_audit_have_equal_weights_and_no_leaf_of_one_row(digits, monkeypatch):
+    """Weights by the loss of the given tags give a member all of it if it repeats them best."""
+    X, _, Z, _ = digits
+    leaves = []
+
+    def watched(self, *arguments):
+        leaves.append((self.trees, self.min_samples_leaf))
+        return learn(self, *arguments)
+
+    learn = MultilabelForest._learn
+    monkeypatch.setattr(MultilabelForest, "_learn", watched)
+    blend = _QuickBlend("log_loss", n_estimators=10, cv=3).fit(X[:150], Z[:150])
+    assert set(leaves) == {("random", 2), ("extra", 2)}
+    names = {"logistic", "LEMLL", "random forest", "extra trees"}
+    assert blend.contributions_ == dict.fromkeys(names, pytest.approx(0.25))
+
+
+def test_the_mean_finds_more_wrong_tags_than_its_members():
+    """Texts of 400 rows with thirty rare labels; each word tells a little of one label."""
+    rng = np.random.default_rng(0)
+    Y = (rng.random((400, 30)) < 0.04).astype(np.int8)
+    words = (rng.random((400, 150)) < 0.03 + 0.35 * np.repeat(Y, 5, axis=1)).astype(float)
+    Z = Y.copy()
+    for j in range(30):
+        gone = rng.choice(np.flatnonzero(Y[:, j]), 2, replace=False)
+        Z[gone, j], Z[rng.choice(np.flatnonzero(Y[:, j] == 0), 2, replace=False), j] = 0, 1
+    given = Z == 1
+
+    def found(error):
+        return average_precision_score((Z != Y)[given], error[given])
+
+    blend = found(audit_tags(words, Z).error)
+    for model in (BinaryRelevance(C=1), MultilabelForest(100, random_state=0)):
+        p = np.zeros(Z.shape)
+        for train, test in IterativeStratifiedKFold(5).split(words, Z):
+            p[test] = model.fit(words[train], Z[train]).predict_proba(words[test])
+        assert blend > found(audit_tags(None, Z, pred_probs=p).error)
+
+
+def test_there_is_one_definition_of_likely(digits, audit):
+    _, _, Z, _ = digits
+    even = audit_tags(None, Z, pred_probs=audit.out_of_fold)
+    rows = find_label_issues(Z, audit.out_of_fold)
+    np.testing.assert_array_equal(rows, even.likely.any(axis=1))
+    np.testing.assert_array_equal(even.likely, even.error > EVEN_ODDS)
+
+
+def test_a_score_of_even_odds_is_one_half_by_the_whole_rates():
+    """Of the given tags that no row supports, as many are wrong as the rate of wrong tags says."""
+    Y, p = np.zeros((1000, 1), dtype=np.int8), np.full((1000, 1), 1e-3)
+    Y[:100] = 1
+    p[:100] = 0.9
+    found = []
+    for share in (1.0, EVEN_ODDS / (1 - EVEN_ODDS)):
+        rates = NoiseRates(missing=1e-3, added=0.01 * share)
+        error = error_probability(p, Y, rates)[0, 0]
+        found.append(error / (1 - error))
+    assert found[1] / found[0] == pytest.approx(EVEN_ODDS / (1 - EVEN_ODDS), rel=0.2)
 
 
 def test_frame_has_the_promised_columns_and_order(digits, audit):

@@ -78,6 +78,20 @@ def test_fast_mode_and_json(tmp_path):
     assert "fast mode" in (tmp_path / "out.html").read_text(encoding="utf-8")
 
 
+def test_labels_of_which_the_data_cannot_tell_come_last(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    write_photos(tmp_path / "photos.csv")
+    frame = pd.read_csv(tmp_path / "photos.csv", keep_default_na=False)
+    for j, rows in enumerate(([1, 70], [30, 90], [60, 140])):
+        frame.loc[rows, "tags"] = frame.loc[rows, "tags"] + f"|rare{j}"
+    frame.to_csv(tmp_path / "photos.csv", index=False)
+    shown = run(tmp_path / "photos.csv", *OPTIONS, "-o", tmp_path / "a.csv").output
+    untold = [line.count("cannot tell") for line in shown.splitlines() if "│" in line]
+    assert len(untold) == 6
+    assert untold == sorted(untold)
+    assert untold[0] < untold[-1]
+
+
 def test_noise_is_in_the_json(tmp_path):
     write_photos(tmp_path / "photos.csv")
     result = run(tmp_path / "photos.csv", *OPTIONS, "--json", "-o", tmp_path / "out.csv")

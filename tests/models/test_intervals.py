@@ -52,6 +52,19 @@ def test_rows_that_are_all_right_leave_doubt():
     assert interval("one_error", 0.0, np.zeros(50)) == pytest.approx((0.0, 1 - low))
 
 
+def test_copies_of_rows_do_not_make_an_interval_narrower():
+    rng = np.random.RandomState(0)
+    Y, p = (rng.rand(80, 4) < 0.4).astype(float), rng.rand(80, 4).round(2)
+    rows = np.repeat(np.arange(80), 3)
+    once = assess(Y, p, p > 0.5, label_shares(Y), probabilities=p)
+    thrice = assess(
+        Y[rows], p[rows], p[rows] > 0.5, label_shares(Y), probabilities=p[rows], groups=rows
+    )
+    for one, three in zip(once.scores, thrice.scores, strict=True):
+        np.testing.assert_allclose(three.interval, one.interval, rtol=1e-9)
+        np.testing.assert_allclose(three.difference, one.difference, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.slow
 def test_intervals_cover_the_figure_of_all_rows_in_about_95_of_100_cases():
     cases = 200

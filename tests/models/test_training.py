@@ -279,10 +279,12 @@ def test_copies_of_rows_are_not_held_out_alone(learner):
     assert found.scores[0].value < 0.75
     with pytest.raises(LemllError, match="every row of twice has the features of a training row"):
         model.evaluate(table)
+    once, _, _ = model.evaluate(Table(twice(30, 1).drop_duplicates(list("abcde")), "once"))
     mixed = Table(pd.concat([table.frame.head(40), twice(30, 1)]), "mixed")
     again, _, n_seen = model.evaluate(mixed)
     assert n_seen == 40
     assert again.n_rows == 60
+    np.testing.assert_allclose(again.scores[0].interval, once.scores[0].interval)
 
 
 def test_compare_holds_copies_out_together():
@@ -303,6 +305,7 @@ def test_the_final_model_has_the_members_that_were_measured(table, spec, monkeyp
     fit_table(table, spec, ids="file", learner=learner)
     measured, final = (fitted[-1].contributions_ for fitted, _ in fits)
     assert {name for name, share in measured.items() if share > 0} == set(final)
+    assert min(final.values()) > 0
 
 
 def spied_fits(monkeypatch):

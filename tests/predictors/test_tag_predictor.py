@@ -324,6 +324,16 @@ def test_named_members_are_kept_whatever_the_time(digits):
     assert not any("left out" in step for step in steps)
 
 
+def test_a_named_member_that_does_not_pay_has_a_small_share():
+    """Without it, the final model could lack a member of the model that was measured."""
+    rng = np.random.RandomState(0)
+    X = rng.randn(300, 6)
+    Y = (X[:, :3] > 0).astype(np.int8)
+    members = ["logistic", "extra trees", "random forest", "LEMLL"]
+    model = TagPredictor("log_loss", members=members, n_estimators=1, cv=3).fit(X, Y)
+    assert 0.02 < model.contributions_["extra trees"] < 0.04
+
+
 @pytest.mark.parametrize("members", ["LEMLL", [], ["oak"], ["LEMLL", "LEMLL"]])
 def test_unknown_members_are_refused(digits, members):
     X, Y, *_ = digits

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -581,7 +581,8 @@ def test_searches_of_scikit_learn_take_unknown_cells(hidden):
     model = TagPredictor(members=["logistic"], cv=3)
     grid = {"C": [0.1, 1.0]}
     # With its default folds, scikit-learn refuses NaN before a learner sees it.
-    for y, folds in ((Y, IterativeStratifiedKFold(3)), (masked, None)):
+    given = ((Y, IterativeStratifiedKFold(3)), (Y, KFold(3)), (masked, None))
+    for y, folds in (*given, (Y.astype(object), None)):
         assert np.isfinite(cross_val_score(model, X, y, cv=folds, error_score="raise")).all()
         search = GridSearchCV(BinaryRelevance(), grid, cv=folds, error_score="raise").fit(X, y)
         assert search.best_score_ > 0.5
@@ -653,11 +654,31 @@ def test_weights_of_rows_are_refused_with_the_reason(labelled, model, message):
     X, Y = labelled
     with pytest.raises(TypeError, match=message):
         model.fit(X, Y, sample_weight=np.ones(len(X)))
+    with pytest.raises(TypeError, match=message):
+        model.fit(X, Y, np.ones(len(X)))
 
 
 def test_errors_name_the_class_that_was_called(labelled):
     X, Y = labelled
     with pytest.raises(TypeError, match=r"^TagPredictor.fit\(\) does not take weights"):
         TagPredictor().fit(X, Y, weights=1)
-    with pytest.raises(ValueError, match="at least one"):
-        BinaryRelevance().fit(X, Y, sample_weight=np.zeros(len(X)))
+    for call in (lambda: LEMLL().fit(X), lambda: LEMLL().predict(X, Y), lambda: ECC().fit(X)):
+        with pytest.raises(TypeError, match=r"^(fit|predict)\(\) (missing|takes)"):
+            call()
+    with pytest.raises(TypeError, match=r"^fit\(\) takes from 3 to 4"):
+        TagPredictor().fit(X, Y, None, None)
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"), [(0.0, "at least one"), (1e300, "from 1e-09"), (1e-30, "got 1e-30; div")]
+)
+def test_impossible_weights_of_rows_are_refused(labelled, weight, message):
+    X, Y = labelled
+    with pytest.raises(ValueError, match=message):
+        BinaryRelevance().fit(X, Y, sample_weight=np.full(len(X), weight))
+
+
+@pytest.mark.parametrize("tags", [[[0, 2], [], [1]], [{0, 2}, {1, 2}, {0, 1}], [[], ["a"], []]])
+def test_lists_of_tags_are_refused_with_the_remedy(tags):
+    with pytest.raises(ValueError, match=r"lists of tags, got .*MultiLabelBinarizer"):
+        BinaryRelevance().fit(np.arange(3.0)[:, None], tags)

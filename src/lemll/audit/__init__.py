@@ -21,11 +21,12 @@ from lemll.audit.issues import (
     noise_frame,
     tag_quality,
 )
-from lemll.audit.noise import NoiseRates
+from lemll.audit.noise import EVEN_ODDS, NoiseRates
 from lemll.audit.tags import TagMatrix, read_tags
 
 __all__ = [
     "COLUMNS",
+    "EVEN_ODDS",
     "AuditMode",
     "Correction",
     "NoiseRates",

@@ -23,7 +23,7 @@ from lemll._types import (
 from lemll._validation import UNOBSERVED, check_magnitude, check_whole
 from lemll.audit.context import context_log_odds
 from lemll.audit.missing import missing_log_odds
-from lemll.audit.noise import NoiseRates, noise_rates
+from lemll.audit.noise import EVEN_ODDS, NoiseRates, noise_rates
 from lemll.audit.quality import error_probability, row_quality
 from lemll.audit.tags import TagMatrix, read_probabilities, read_tags
 from lemll.fitting import fit_scaling
@@ -83,8 +83,11 @@ class TagAudit:
 
     @property
     def likely(self) -> BoolArray:
-        """Whether each cell is more likely wrong than right."""
-        return np.asarray(self.error > 0.5)
+        """Whether each cell is more likely wrong than right: its score is above 2/7.
+
+        The scores assume less noise than is estimated, so even odds have this score.
+        """
+        return np.asarray(self.error > EVEN_ODDS)
 
     @property
     def row_quality(self) -> FloatArray:
@@ -124,11 +127,12 @@ def audit_tags(
 ) -> TagAudit:
     """Find out how doubtful each cell of the tags is.
 
-    The default mode has four steps. (1) Logistic regressions, LEMLL and a forest predict each row
-    without having seen it, and are blended. (2) A logistic model per label adds the other tags of
-    the row as evidence: a tag may exclude another, follow from it, or be the only one; it is fitted
-    on the other folds too. (3) The rates of wrong and missing tags are estimated from the cells
-    that the models are most sure of. (4) Bayes' rule gives the probability that a cell is wrong.
+    The default mode has four steps. (1) Logistic regressions, LEMLL and two forests predict each
+    row without having seen it; the mean of their log-odds counts. (2) A logistic model per label
+    adds the other tags of the row as evidence: a tag may exclude another, follow from it, or be the
+    only one; it is fitted on the other folds too. (3) The rates of wrong and missing tags are
+    estimated from the cells that the models are most sure of. (4) Bayes' rule gives the probability
+    that a cell is wrong.
     For tags that are not given, the logistic regressions of step 1 (or `pred_probs`) count once
     more beside step 2, if the given tags show that missing ones are then found sooner.
 
@@ -150,9 +154,9 @@ def audit_tags(
     cv : int, default=5
         Number of folds.
     n_jobs : int, optional
-        Number of threads of the forest.
+        Number of threads of the forests.
     random_state : int, RandomState or None, default=0
-        Seed of the forest.
+        Seed of the forests.
     callback : callable, optional
         Called with a `BlendProgress` before each step of the blend.
 

@@ -17,7 +17,7 @@ from scipy.stats import beta, chi2
 from lemll._types import BoolArray, FloatArray, IndexArray, LabelArray
 from lemll._validation import UNOBSERVED
 
-__all__ = ["LabelNoise", "NoiseRates", "label_noise", "noise_rates", "prior_odds"]
+__all__ = ["EVEN_ODDS", "LabelNoise", "NoiseRates", "label_noise", "noise_rates", "prior_odds"]
 
 # The pooled rates look at this many cells at least, at the top; below, at this share of the cells.
 _FEWEST_CELLS = 50
@@ -30,6 +30,9 @@ _ROW_SIZES = 6
 # The rates are upper bounds, and tags that are hard to predict look like noise. The scores assume
 # this share of them, so that suggestions with high scores are right about as often as they say.
 _CAUTION = 0.4
+# Odds shrink with the rates, so a cell that is as likely wrong as right by the whole rates has this
+# score. In tests about half of the cells with such scores were wrong (`results/audit/README.md`).
+EVEN_ODDS = _CAUTION / (1 + _CAUTION)
 # A rate of zero would make all scores zero, and they could not be ranked.
 _SMALLEST_RATE = 1e-3
 _LARGEST_RATE = 0.9

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table as RichTable
 
-from lemll.audit import TagAudit, audit_tags, issue_frame, noise_frame
+from lemll.audit import EVEN_ODDS, TagAudit, audit_tags, issue_frame, noise_frame
 from lemll.cli._console import make_console
 from lemll.cli._decisions import apply_decisions
 from lemll.cli._tables import (
@@ -109,7 +109,7 @@ def audit(
     say_notes(table)
     # Rows without ids have their numbers, from 0, as in the column `row` and in Python.
     row_ids = found.ids or tuple(map(str, range(len(found.Y))))
-    prints = row_fingerprints(table, spec, labels_count=found.ids is None)
+    prints = row_fingerprints(table, spec)
     stem = f"{data.stem}-{'audit' if decisions is None else 'corrected'}"
     output = Path(f"{stem}.csv") if output is None else output
     _check_target(output, "-o", [data] if decisions is None else [data, decisions])
@@ -152,7 +152,11 @@ def audit(
     console.print(
         f"wrote {output}: the {len(issues)} most doubtful tags ({counts.get('wrong', 0)} given, "
         f"{counts.get('missing', 0)} not given); "
-        + ("the scores only rank them" if fast else f"{likely} are more likely wrong than right"),
+        + (
+            "the scores only rank them"
+            if fast
+            else f"{likely} are more likely wrong than right (score above {EVEN_ODDS:.2f})"
+        ),
         soft_wrap=True,
     )
     console.print(f"open {page} to accept or reject them", soft_wrap=True)

@@ -48,6 +48,7 @@ from lemll.cli.datasets import Missing, Nominal, load_named
 from lemll.datasets import Dataset
 from lemll.exceptions import LemllError
 from lemll.experiments import csv_text
+from lemll.model_selection import equal_row_groups
 from lemll.models import assess, label_shares, stratified_splits
 from lemll.predictors import LEMLL, LEMLLCV, SearchProgress
 from lemll.report import draw_label_movement, draw_scores, score_surface
@@ -149,7 +150,9 @@ def tune(
         movement = _label_movement(model, split.X, split.Y, clock)
         _write(output, model, movement, measures[0])
         _write_held_out(output, split.rows, scores, list(split.names))
-    found = assess(split.Y_new, scores, scores > 0, label_shares(split.Y))
+    shares = label_shares(split.Y)
+    groups = equal_row_groups(split.X_new, 1)
+    found = assess(split.Y_new, scores, scores > 0, shares, groups=groups)
     if as_json:
         print_json(
             {

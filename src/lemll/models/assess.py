@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lemll._types import Array, BoolArray, FloatArray, Settings
+from lemll._types import Array, BoolArray, FloatArray, IndexArray, Settings
 from lemll.metrics import METRICS
 from lemll.models.curves import LabelReport, report_labels
 from lemll.models.intervals import difference_interval, interval, row_influences
@@ -149,6 +149,7 @@ def assess(
     shares: FloatArray,
     *,
     probabilities: FloatArray | None = None,
+    groups: IndexArray | None = None,
 ) -> Assessment:
     """Measure predictions of rows that no choice has seen.
 
@@ -164,6 +165,9 @@ def assess(
         Frequencies of the labels in the training rows: the baseline.
     probabilities : ndarray of shape (n_rows, n_labels), optional
         Probabilities of the labels, for the log loss and the calibration.
+    groups : ndarray of int of shape (n_rows,), optional
+        Numbers of rows that are one draw together, for the intervals: copies of a row tell nothing
+        new. By default each row is a draw.
 
     Returns
     -------
@@ -195,6 +199,9 @@ def assess(
             continue  # for example, no row has both a relevant and another label
         influences = row_influences(name, Y, ours)
         beyond = influences - row_influences(name, Y, theirs)
+        if groups is not None:
+            influences = np.bincount(groups, influences).astype(np.float64)
+            beyond = np.bincount(groups, beyond).astype(np.float64)
         found.append(
             Score(
                 name,

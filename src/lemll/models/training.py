@@ -420,4 +420,5 @@ def _assessed(
         probabilities=(
             np.asarray(learner.predict_proba(X)) if hasattr(learner, "predict_proba") else None
         ),
+        groups=equal_row_groups(X, 1),
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -18,6 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from lemll._labels import (
+    SMALLEST_WEIGHT,
     LabelCoding,
     check_same_rows,
     code_labels,
@@ -50,8 +52,11 @@ __all__ = [
     "WeighsRows",
     "best_thresholds",
     "partial_refusal",
+    "plain_method_names",
     "refuse_confidences",
 ]
+
+_Class = TypeVar("_Class", bound=type)
 
 _FOLDS = 5
 # Predictions are made in parts whose scores have at most this size.
@@ -105,6 +110,18 @@ class ScalesColumns:
         return X if self._scaling is None else self._scaling(X)
 
 
+def plain_method_names(base: _Class) -> _Class:
+    """Let Python's errors name the public methods of a base class without the base class.
+
+    A user who calls ``LEMLL().predict()`` has never heard of the class that defines `predict`.
+    """
+    for name, method in vars(base).items():
+        if inspect.isfunction(method) and not name.startswith("_"):
+            method.__qualname__ = name
+    return base
+
+
+@plain_method_names
 class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of multi-label classifiers that compute one score per label.
 
@@ -154,9 +171,12 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     # Why `fit` has no weights of rows, unless the learner has them.
     _NO_ROW_WEIGHTS = "the method is not defined for weights of rows"
 
-    def _refuse(self, arguments: Mapping[str, object]) -> None:
-        """Refuse unknown arguments of `fit`, with the name of the class that the user called."""
-        for name in arguments:
+    def _refuse(self, third: tuple[object, ...], arguments: Mapping[str, object]) -> None:
+        """Refuse unknown arguments of `fit`, with the name of the class that the user called.
+
+        A third argument without a name is `sample_weight`, as in the classifiers of scikit-learn.
+        """
+        for name in (*(["sample_weight"] if third else []), *arguments):
             why = "leave it out"
             if name == "sample_weight":
                 why = (
@@ -364,6 +384,7 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return tags
 
 
+@plain_method_names
 class MultilabelClassifier(LabelScorer):
     """Base of multi-label classifiers whose scores are above 0 for relevant labels.
 
@@ -382,7 +403,12 @@ class MultilabelClassifier(LabelScorer):
         raise partial_refusal(self, weight)
 
     def fit(
-        self, X: MatrixLike, y: MatrixLike, *, label_weight: MatrixLike = None, **others: object
+        self,
+        X: MatrixLike,
+        y: MatrixLike,
+        *third: object,
+        label_weight: MatrixLike = None,
+        **others: object,
     ) -> Self:
         """Learn to predict labels.
 
@@ -397,7 +423,7 @@ class MultilabelClassifier(LabelScorer):
         label_weight : array-like or sparse matrix of shape (n_samples, n_labels), optional
             How sure each cell of y is, from 0 (not observed) to 1 (certain, the default). Where it
             is 0, y may hold any value.
-        **others : object
+        *third, **others : object
             Refused. `sample_weight` is an argument of learners that can use it.
 
         Returns
@@ -405,7 +431,7 @@ class MultilabelClassifier(LabelScorer):
         self
             The fitted classifier.
         """
-        self._refuse(others)
+        self._refuse(third, others)
         return self._fit_labels(X, y, label_weight, None)
 
     @all_or_nothing
@@ -488,10 +514,12 @@ def _random_folds(groups: IndexArray) -> Iterator[tuple[IndexArray, IndexArray]]
         yield np.flatnonzero(~out), np.flatnonzero(out)
 
 
+@plain_method_names
 class WeighsRows(MultilabelClassifier):
     """Base of classifiers that accept weights of rows."""
 
-    def fit(
+    # The base takes further arguments only to refuse them with its own words.
+    def fit(  # type: ignore[override]
         self,
         X: MatrixLike,
         y: MatrixLike,
@@ -524,7 +552,7 @@ class WeighsRows(MultilabelClassifier):
         self
             The fitted classifier.
         """
-        self._refuse(others)
+        self._refuse((), others)
         return self._fit_labels(X, y, label_weight, sample_weight)
 
 
@@ -535,6 +563,13 @@ def _check_row_weight(sample_weight: MatrixLike, X: Features) -> FloatArray | No
     of_rows = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not of_rows.any():
         raise ValueError("sample_weight must be above 0 in at least one row, got only zeros.")
+    # The squares of other weights leave the range of floating-point numbers, or lose their digits.
+    odd = (of_rows > 0) & ((of_rows < SMALLEST_WEIGHT) | (of_rows > 1 / SMALLEST_WEIGHT))
+    if odd.any():
+        raise ValueError(
+            f"sample_weight must be 0, or from {SMALLEST_WEIGHT:g} to {1 / SMALLEST_WEIGHT:g}, got "
+            f"{of_rows[odd][0]:g}; divide the weights by their mean."
+        )
     return None if (of_rows == 1).all() else of_rows
 
 

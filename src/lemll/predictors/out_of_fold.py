@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from lemll._types import Features, FloatArray, LabelArray, RandomState
 from lemll._validation import UNOBSERVED
 from lemll.predictors.blend.members import (
     BlendTask,
+    ForestMember,
     Learned,
     Member,
     Scorer,
@@ -24,6 +25,8 @@ __all__ = ["OutOfFold", "default_lemll", "out_of_fold_scores"]
 
 # A kernel matrix of more rows takes minutes; with more rows LEMLL is linear.
 _LARGEST_KERNEL = 5000
+# A leaf of one row repeats its label, wrong or right.
+_LEAF = 2
 
 
 def default_lemll(n_samples: int) -> LEMLL:
@@ -76,19 +79,23 @@ class OutOfFold(NamedTuple):
 
 
 class _QuickBlend(TagPredictor):
-    """TagPredictor without the search of LEMLL, with one forest, and without final fits."""
+    """TagPredictor without the search of LEMLL, with equal weights, and without final fits."""
 
     _STEPS = 1
 
     def _members(self, partial: bool) -> dict[str, Member]:
         members = super()._members(partial)
-        # With unknown cells there are no trees that did not see a row; see TagPredictor.
-        forest = "extra trees" if partial else "random forest"
-        return {
-            "logistic": members["logistic"],
-            "LEMLL": _PlainLemllMember(),
-            forest: members[forest],
-        }
+        for name, member in members.items():
+            if isinstance(member, ForestMember):
+                members[name] = replace(member, min_samples_leaf=_LEAF)
+        return {**members, "LEMLL": _PlainLemllMember()}
+
+    def _weigh(
+        self, log_odds: dict[str, FloatArray], Y: LabelArray, weight: FloatArray | None
+    ) -> dict[str, float]:
+        # The loss of the given labels is mostly that of right ones. It does not tell which member
+        # is surprised by the wrong ones, and often gives a member nearly all of the weight.
+        return dict.fromkeys(log_odds, 1 / len(log_odds))
 
     def _blend(self, learned: dict[str, Learned], Y: LabelArray, weight: FloatArray | None) -> None:
         super()._blend(learned, Y, weight)
@@ -118,9 +125,10 @@ def out_of_fold_scores(
 ) -> OutOfFold:
     """Estimate the probability of each label in each row, without the labels of the row.
 
-    Three members score every row with a model that did not see it: logistic regressions with a
-    searched penalty, LEMLL with its default weights, and a random forest. They are calibrated and
-    blended as in `TagPredictor`, by log loss.
+    Four members score every row with a model that did not see it: logistic regressions with a
+    searched penalty, LEMLL with its default weights, a random forest (not with unknown cells) and
+    extra trees, whose leaves have at least two rows. They are calibrated as in `TagPredictor`, and
+    their log-odds have equal weights.
 
     Parameters
     ----------
@@ -131,9 +139,9 @@ def out_of_fold_scores(
     cv : int, default=5
         Number of folds.
     n_estimators : int, default=150
-        Number of trees of the forest.
+        Number of trees of each forest.
     n_jobs : int, optional
-        Number of threads of the forest, as in joblib.
+        Number of threads of the forests, as in joblib.
     random_state : int, RandomState or None, default=0
         Seed of the trees.
     callback : callable, optional

@@ -118,7 +118,7 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
     members : sequence of str, optional
         The members to blend, of "logistic", "random forest", "extra trees" and "LEMLL". Members
         that are named are neither left out when the time is used up, nor dropped because of a small
-        weight. By default all of them.
+        weight: each has a share of about 3 % at least. By default all of them.
     thresholds : {"zero", "f1", "hamming"}, optional
         A label is predicted if its log-odds are above its threshold. "zero" uses 0 for all labels:
         a probability of one half. "f1" and "hamming" choose one threshold per label: the one with
@@ -183,7 +183,9 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
 
     Unknown cells of y and weights are used by all members; the forests then have one forest per
     label, and there is no random forest. If a label has the same value in all rows, this value is
-    always predicted.
+    always predicted. The default folds of scikit-learn refuse NaN in y: pass ``cv=KFold(5)`` to
+    `cross_val_score` and `GridSearchCV`, or ``Y.astype(object)``. In place of `cross_val_predict`,
+    use `out_of_fold_proba_`.
 
     Examples
     --------
@@ -330,15 +332,10 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
         self._calibrations = {
             name: fit_calibration(found.scores, Y, weight) for name, found in learned.items()
         }
-        loss: BlendLoss = "ranking" if self.optimize in _RANKINGS and Y.shape[1] > 1 else "log"
         log_odds = {
             name: self._calibrations[name].log_odds(found.scores) for name, found in learned.items()
         }
-        weights = _weights(log_odds, Y, weight, loss)
-        # Members that the user names are kept.
-        least = _SMALLEST_SHARE * sum(weights.values()) if self.members is None else 0.0
-        kept = {name for name, w in weights.items() if w >= least}
-        weights = _weights({name: log_odds[name] for name in kept}, Y, weight, loss)
+        weights = self._weigh(log_odds, Y, weight)
         blend = sum(w * log_odds[name] for name, w in weights.items())
         self._calibration = fit_calibration(np.asarray(blend), Y, weight)
         final = self._with_constants(self._calibration.log_odds(np.asarray(blend)))
@@ -347,6 +344,19 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
         self._weights = {name: weights.get(name, 0.0) for name in learned}
         self.contributions_ = {name: w / total for name, w in self._weights.items()}
         self.chosen_ = {name: found.chosen for name, found in learned.items()}
+
+    def _weigh(
+        self, log_odds: dict[str, FloatArray], Y: LabelArray, weight: FloatArray | None
+    ) -> dict[str, float]:
+        """Return the weights of the members that pay."""
+        loss: BlendLoss = "ranking" if self.optimize in _RANKINGS and Y.shape[1] > 1 else "log"
+        weights = _weights(log_odds, Y, weight, loss)
+        least = _SMALLEST_SHARE * sum(weights.values())
+        if self.members is not None:
+            # Members that the user names are kept.
+            return {name: max(w, least) for name, w in weights.items()}
+        kept = {name for name, w in weights.items() if w >= least}
+        return _weights({name: log_odds[name] for name in kept}, Y, weight, loss)
 
     def _as_given(self, values: FloatArray) -> FloatArray:
         """Return values of the training rows in the order in which rows and labels were given."""

@@ -277,12 +277,15 @@ class ForestMember:
         Number of threads.
     seed : int
         Seed of the trees.
+    min_samples_leaf : int
+        Smallest number of rows in a leaf.
     """
 
     trees: Trees
     n_estimators: int
     n_jobs: int | None
     seed: int
+    min_samples_leaf: int = 1
 
     def learn(self, task: BlendTask) -> Learned:
         """Score the rows by forests of the other folds, or by the trees that did not see them."""
@@ -291,13 +294,7 @@ class ForestMember:
         n_trees = min(affordable, self._trees_in_time(task))
         cut_short = n_trees < affordable
         # Trees that all labels share need all labels.
-        model = MultilabelForest(
-            n_trees,
-            trees=self.trees,
-            per_label=task.has_partial_rows,
-            n_jobs=self.n_jobs,
-            random_state=self.seed,
-        )
+        model = self._forest(task, n_trees)
         if self.trees == "random" and not task.has_partial_rows:
             task.fit(model, task.X, everything)
             shares = model.oob_proba_
@@ -320,18 +317,23 @@ class ForestMember:
             return _Bounded(recipe._score)
         return _Bounded(task.fit(clone(recipe), task.X, np.arange(len(task.Y))))
 
+    def _forest(self, task: BlendTask, n_trees: int) -> MultilabelForest:
+        """Return the forest, not fitted."""
+        return MultilabelForest(
+            n_trees,
+            trees=self.trees,
+            per_label=task.has_partial_rows,
+            min_samples_leaf=self.min_samples_leaf,
+            n_jobs=self.n_jobs,
+            random_state=self.seed,
+        )
+
     def _trees_in_time(self, task: BlendTask) -> int:
         """Estimate from a few trees how many can be fitted in half of the time that is left."""
         left = task.seconds_left()
         if np.isinf(left):
             return self.n_estimators
-        model = MultilabelForest(
-            _TRIAL_TREES,
-            trees=self.trees,
-            per_label=task.has_partial_rows,
-            n_jobs=self.n_jobs,
-            random_state=self.seed,
-        )
+        model = self._forest(task, _TRIAL_TREES)
         begin = time.perf_counter()
         task.fit(model, task.X, task.folds[0][0])
         per_tree = (time.perf_counter() - begin) / _TRIAL_TREES

@@ -8,7 +8,7 @@ from sklearn.utils import Tags, get_tags
 
 from lemll._labels import LabelCoding
 from lemll._types import FloatArray, MatrixLike
-from lemll.predictors._base import MultilabelClassifier
+from lemll.predictors._base import MultilabelClassifier, plain_method_names
 
 __all__ = ["SURE", "ProbabilityClassifier", "TiesAreRelevant", "class_probabilities", "log_odds"]
 
@@ -45,6 +45,7 @@ class TiesAreRelevant(MultilabelClassifier):
         return tags
 
 
+@plain_method_names
 class ProbabilityClassifier(MultilabelClassifier):
     """Base of classifiers whose scores are log-odds. `_score` must return finite numbers."""
 

@@ -28,7 +28,7 @@ from lemll._validation import all_or_nothing, check_n_jobs, check_number, check_
 from lemll._warnings import warn_caller
 from lemll.fitting import check_scale, inverse_variance, usual_scale
 from lemll.model_selection import IterativeStratifiedKFold, equal_row_groups
-from lemll.predictors._base import partial_refusal
+from lemll.predictors._base import partial_refusal, plain_method_names
 from lemll.predictors.calibrated import CalibratedProbabilities
 from lemll.predictors.search.folds import Fold, Space, measures_of
 from lemll.predictors.search.grid import (
@@ -52,6 +52,7 @@ _FINALISTS = 10
 _ROWS_FOR_THREADS = 3000
 
 
+@plain_method_names
 class PathCV(CalibratedProbabilities):
     """Base of classifiers that choose their parameters by cross-validation.
 
@@ -102,8 +103,8 @@ class PathCV(CalibratedProbabilities):
         self,
         X: MatrixLike,
         y: MatrixLike,
+        *third: object,
         groups: MatrixLike = None,
-        *,
         label_weight: MatrixLike = None,
         **others: object,
     ) -> Self:
@@ -125,7 +126,7 @@ class PathCV(CalibratedProbabilities):
         label_weight : array-like or sparse matrix of shape (n_samples, n_labels), optional
             How sure each cell of y is, from 0 (not observed) to 1 (certain, the default). Where it
             is 0, y may hold any value.
-        **others : object
+        *third, **others : object
             Refused.
 
         Returns
@@ -133,7 +134,7 @@ class PathCV(CalibratedProbabilities):
         self
             The fitted classifier.
         """
-        self._refuse(others)
+        self._refuse(third, others)
         return self._choose(X, y, groups, label_weight)
 
     @all_or_nothing
