@@ -35,7 +35,8 @@ def main(arguments: list[str]) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MAX_BYTES, _MAX_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     warnings.simplefilter("ignore")
-    from lemll.datasets import read_dataset, read_label_xml
+    from lemll.datasets import read_dataset
+    from lemll.datasets._columns import read_label_xml
     from lemll.exceptions import LemllError
 
     if name == "hdf5":
@@ -103,7 +104,8 @@ def _fork_instead_of_starting() -> None:
     It runs the same code and reports in the same way.
     """
     try:
-        from lemll.datasets.matlab import hdf5, hdf5_child
+        from lemll.datasets import hdf5_child
+        from lemll.datasets import matlab as hdf5
     except ImportError:  # a source tree that reads in one process
         return
 

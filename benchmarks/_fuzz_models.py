@@ -212,8 +212,7 @@ def mutate_model(seed: Seed, chance: random.Random) -> bytes:
 
 def seal(parts: dict[str, bytes], method: int) -> bytes:
     """Return a model file of these parts, with valid checksums if its metadata can be read."""
-    from lemll.models.archive import checksum_of
-    from lemll.models.files import _checksum
+    from lemll.models.files import _checksum, checksum_of
 
     try:
         metadata = json.loads(parts["metadata.json"])

@@ -84,7 +84,8 @@ def _reader(path: str, options: dict[str, Any]) -> Callable[[], object]:
         import lemll
 
         return lambda: lemll.load(path)
-    from lemll.datasets import read_dataset, read_label_xml
+    from lemll.datasets import read_dataset
+    from lemll.datasets._columns import read_label_xml
 
     return lambda: read_label_xml(path) if ".xml" in path else read_dataset(path, **options)
 

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.datasets import make_multilabel_classification
 
 from lemll.datasets import load_dataset
-from lemll.fitting import fit_scaling
+from lemll.fitting.scaling import fit_scaling
 from lemll.topology import nearest_neighbors
 
 # Labels with fewer tags, or with fewer rows without them, are left out.

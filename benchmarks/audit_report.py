@@ -14,7 +14,7 @@ import pandas as pd
 
 from benchmarks.audit_noise import NOISES, Noise
 from benchmarks.audit_run import CELLS, THEIRS
-from lemll.experiments import csv_text, write_output
+from lemll._files import csv_text, write_output
 
 FOLDER = Path(__file__).parents[1] / "results" / "audit"
 KEY = ("set", "noise", "amount", "seed")

@@ -25,9 +25,9 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from benchmarks.audit_noise import NOISES, Noise, add_noise, load_clean
 from lemll import BinaryRelevance, MultilabelForest
+from lemll._files import write_output
 from lemll.audit import audit_tags, noise_frame
-from lemll.experiments import write_output
-from lemll.fitting import fit_scaling
+from lemll.fitting.scaling import fit_scaling
 from lemll.model_selection import IterativeStratifiedKFold
 
 CELLS = Path("lemll-results/audit")

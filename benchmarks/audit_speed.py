@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.audit_noise import Noise, add_noise, load_clean
 from benchmarks.audit_run import default_logistic
 from lemll.audit import audit_tags
-from lemll.fitting import fit_scaling
+from lemll.fitting.scaling import fit_scaling
 
 OUTPUT = Path(__file__).parents[1] / "results" / "audit" / "speed.csv"
 

@@ -21,7 +21,7 @@ from scipy.spatial.distance import cdist
 from benchmarks._extended import truth_of
 from benchmarks._measure import write_json
 from lemll import LEMLL
-from lemll.objective import smallest_objective
+from lemll.solvers.certificate import smallest_objective
 from lemll.topology import reconstruction_weights
 
 SLACK = 1e-9

@@ -19,7 +19,7 @@ from benchmarks._measure import data_dir, run, write_json
 from lemll import LEMLL, MSVRClassifier
 from lemll.datasets import load_dataset
 from lemll.metrics import average_precision, get_scorer
-from lemll.solvers import kernel_bytes
+from lemll.solvers.joint import kernel_bytes
 
 ALPHAS = [4.0**k for k in range(-3, 4)]
 N_SPLITS = 5

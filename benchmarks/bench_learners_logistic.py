@@ -27,7 +27,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import ClassifierChain
 from sklearn.utils import check_random_state
 ours, random = ECC(None, 30), check_random_state(0)
-from lemll.predictors.logistic.chains import by_content
+from lemll.rivals.ecc import by_content
 drawn = []
 for _ in range(30):
     order = by_content(Y)[random.permutation(Y.shape[1])]

@@ -14,9 +14,9 @@ from typing import Any
 
 from benchmarks._measure import write_json
 from benchmarks.bench_engine import CELLS, make_protocol
-from lemll.experiments.execution.runner import run
-from lemll.experiments.stores.store import Store
-from lemll.report.comparison import write_comparison
+from lemll.lab.report import write_comparison
+from lemll.lab.runner import run
+from lemll.lab.store import Store
 
 LARGEST_BYTES = 5e6
 LONGEST_SECONDS = 2.0

@@ -36,7 +36,7 @@ from benchmarks._tuning import (
     tuned_measures,
 )
 from lemll import LEMLLCV, MSVRCV
-from lemll.experiments import published_prediction
+from lemll.lab import published_prediction
 
 NAMES = ("yeast", "scene", "medical", "cal500", "enron", "bibtex")
 N_SPLITS = {"bibtex": 1}

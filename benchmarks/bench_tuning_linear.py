@@ -22,7 +22,7 @@ from benchmarks._tuning import (
     tuned_measures,
 )
 from lemll import LEMLLCV
-from lemll.experiments import published_prediction
+from lemll.lab import published_prediction
 
 NAMES = ("yeast", "scene", "cal500", "medical", "enron")
 N_SPLITS = 10

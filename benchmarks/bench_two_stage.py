@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from benchmarks._measure import OUTPUT, data_dir, write_json
-from lemll.experiments import (
+from lemll.lab import (
     ComparisonTable,
     MethodSpec,
     Protocol,

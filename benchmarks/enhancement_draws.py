@@ -23,12 +23,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks._measure import data_dir
+from lemll._files import csv_text, write_texts
 from lemll.datasets import binarize_distribution
-from lemll.experiments import Protocol, csv_text, load_source, write_texts
+from lemll.lab import Protocol, load_source
+from lemll.lab.studies.enhancement import N_RATED, calibrated, enhancement_protocol
 from lemll.metrics import chebyshev
-from lemll.paper.enhancement import enhancement_protocol
-from lemll.paper.enhancement_cells import N_RATED
-from lemll.paper.enhancement_oracle import calibrated
 
 FOLDER = Path(__file__).parents[1] / "results" / "enhancement"
 FILE = "draws.csv"

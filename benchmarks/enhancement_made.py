@@ -25,8 +25,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks._measure import data_dir
 from benchmarks.enhancement_draws import FOLDER, METHODS, distances, show
 from lemll.datasets import binarize_distribution, load_dataset
-from lemll.paper.enhancement import enhancement_protocol
-from lemll.paper.enhancement_cells import N_RATED
+from lemll.lab.studies.enhancement import N_RATED, enhancement_protocol
 
 GENERATED = "generated"
 DATA = ("emotions", "flags", "yeast", "scene", "enron", "medical", GENERATED)

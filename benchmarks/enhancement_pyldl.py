@@ -29,12 +29,13 @@ from benchmarks._measure import OUTPUT, data_dir, side_python
 from benchmarks.bench_enhancers import REQUIREMENTS
 from lemll.datasets import binarize_distribution, load_dataset
 from lemll.enhancers import BaseEnhancer
-from lemll.paper.enhancement import enhancement_protocol, measure_fitted
-from lemll.paper.enhancement_cells import (
+from lemll.lab.studies.enhancement import (
     OTHERS_FILE,
     EnhancementKey,
     FailedFit,
     MeasuredRegime,
+    enhancement_protocol,
+    measure_fitted,
     read_enhancement,
     read_failed,
     write_enhancement,

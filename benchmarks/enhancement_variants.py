@@ -23,7 +23,7 @@ from benchmarks._measure import data_dir
 from benchmarks.enhancement_draws import FOLDER, METHODS, WITHIN, distances
 from lemll.datasets import binarize_distribution, load_dataset
 from lemll.enhancers import BlendEnhancer
-from lemll.enhancers._rated import (
+from lemll.enhancers.calibrate import (
     PRIOR_SCALE,
     _divergences,
     _fit,
@@ -33,9 +33,9 @@ from lemll.enhancers._rated import (
     _shares,
     _unseen,
 )
+from lemll.lab.studies.enhancement import enhancement_protocol
+from lemll.lab.studies.enhancement_report import DEVELOPED_ON
 from lemll.metrics import chebyshev
-from lemll.paper.enhancement import enhancement_protocol
-from lemll.paper.enhancement_report import DEVELOPED_ON
 
 FIRST_SEED = 3000
 

@@ -9,8 +9,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import findings_pictures
 
 import lemll
-from lemll.demo import draw_demo_pictures
-from lemll.experiments import list_methods
+from lemll.lab import list_methods
+from lemll.lab.demo_pictures import draw_demo_pictures
 
 project = "lemll"
 copyright = "2026, the lemll developers"

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lemll.comparison.conclusions import conclude, overlap_ratio
 from lemll.datasets import Dataset, load_digit_tags, write_dataset
-from lemll.experiments import ComparisonTable, Protocol, Splits, Store, run
+from lemll.lab import ComparisonTable, Protocol, Splits, Store, run
+from lemll.lab.significance import conclude, overlap_ratio
 
 folder = Path(tempfile.mkdtemp())
 digits = load_digit_tags()

@@ -11,14 +11,9 @@ This example compares enhancers on data whose true distribution is known.
 import matplotlib.pyplot as plt
 
 from lemll.datasets import binarize_distribution, make_artificial_surface
-from lemll.enhancers import (
-    FCMEnhancer,
-    GLLEEnhancer,
-    LEMLLEnhancer,
-    LogicalEnhancer,
-    UniformEnhancer,
-)
+from lemll.enhancers import LEMLLEnhancer, LogicalEnhancer, UniformEnhancer
 from lemll.metrics import chebyshev
+from lemll.rivals import FCMEnhancer, GLLEEnhancer
 
 surface = make_artificial_surface(step=0.08)
 logical = binarize_distribution(surface.D, 0.5)

@@ -12,78 +12,35 @@ import lemll
 ROOT = Path(lemll.__file__).parent
 
 # A room may import the rooms listed for it, itself, and the ground floor.
-GROUND = {
-    "__init__",
-    "_budget",
-    "_formulas",
-    "_labels",
-    "_plain_files",
-    "_sparse",
-    "_types",
-    "_validation",
-    "_warnings",
-    "exceptions",
-}
+GROUND = {"__init__", "_files", "_labels", "_sparse", "_types", "_validation", "exceptions"}
+FIT = {"fitting", "solvers", "topology"}
+LEARN = {*FIT, "enhancers", "predictors", "metrics", "model_selection"}
+PRODUCT = {*LEARN, "audit", "datasets", "models", "report", "tables"}
 ALLOWED: dict[str, set[str]] = {
-    "datasets": {"tables"},
+    "tables": set(),
     "metrics": set(),
     "model_selection": set(),
-    "topology": set(),
-    "objective": {"topology"},
-    "solvers": {"objective", "topology"},
-    "fitting": {"solvers", "objective", "topology"},
-    "enhancers": {"fitting", "solvers", "objective", "topology"},
-    "predictors": {
-        "fitting",
-        "enhancers",
-        "solvers",
-        "objective",
-        "topology",
-        "metrics",
-        "model_selection",
-    },
-    "audit": {"predictors", "fitting", "topology", "model_selection"},
-    "tables": set(),
-    "models": {"tables", "predictors", "topology", "metrics", "model_selection"},
-    "experiments": {
-        "predictors",
-        "enhancers",
-        "topology",
-        "datasets",
-        "metrics",
-        "model_selection",
-    },
-    "comparison": {"experiments", "datasets", "metrics"},
-    "paper": {"comparison", "experiments", "enhancers", "fitting", "datasets", "metrics"},
-    "report": {"audit", "comparison", "models", "tables", "experiments", "datasets", "metrics"},
-    "demo": {
-        "report",
-        "comparison",
-        "experiments",
-        "predictors",
-        "enhancers",
-        "datasets",
-        "metrics",
-    },
     "testing": set(),
-    "dask": {"solvers", "topology", "fitting"},
+    "datasets": {"tables"},
+    "topology": set(),
+    "solvers": {"topology"},
+    "fitting": {"solvers", "topology"},
+    "enhancers": FIT,
+    "predictors": LEARN,
+    "audit": LEARN,
+    "models": {*LEARN, "tables"},
+    "report": {"audit", "metrics", "models", "tables"},
+    "dask": FIT,
+    "cli": PRODUCT,
     "__main__": {"cli"},
-    "cli": {
-        "audit",
-        "demo",
-        "models",
-        "tables",
-        "report",
-        "paper",
-        "comparison",
-        "experiments",
-        "predictors",
-        "enhancers",
-        "datasets",
-        "metrics",
-        "model_selection",
-    },
+    # The outer rings: methods of others, and the laboratory.
+    "rivals": LEARN,
+    "lab": {*PRODUCT, "cli", "rivals"},
 }
+# Their modules may import modules of the product; all others meet at the doors.
+RINGS = {"cli", "lab", "rivals"}
+# Rooms without a door: what they hold is no interface for users.
+CELLARS = {"fitting", "report"}
 
 
 def imported_modules(path: Path) -> set[str]:
@@ -120,13 +77,22 @@ def test_rooms_meet_at_their_doors():
     for path in ROOT.rglob("*.py"):
         for module in imported_modules(path):
             parts = module.split(".")
-            if parts[0] == "lemll" and len(parts) > 2 and parts[1] in rooms:
-                assert parts[1] == room_of(path), f"{path} imports {module}"
+            if parts[0] == "lemll" and len(parts) > 2 and parts[1] in rooms - CELLARS:
+                assert room_of(path) in {parts[1], *RINGS}, f"{path} imports {module}"
+
+
+def test_the_product_imports_neither_rivals_nor_the_laboratory():
+    for path in ROOT.rglob("*.py"):
+        if room_of(path) not in {"rivals", "lab"}:
+            found = {
+                m for m in imported_modules(path) if m.startswith(("lemll.rivals", "lemll.lab"))
+            }
+            assert not found, path
 
 
 def test_solvers_and_topology_know_no_estimators():
     for path in ROOT.rglob("*.py"):
-        if room_of(path) in {"solvers", "topology", "objective"}:
+        if room_of(path) in {"solvers", "topology"}:
             assert "BaseEstimator" not in path.read_text(encoding="utf-8"), path
 
 

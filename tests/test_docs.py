@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lemll.experiments import Protocol
-from lemll.experiments.protocols import methods
+from lemll.lab import Protocol, methods
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -49,7 +48,7 @@ def mentions(page: str, word: str) -> list[str]:
 def walk(command_line: str):
     """Follow a command line down to its command; every name and option on the way must exist."""
     typer = pytest.importorskip("typer")
-    from lemll.cli.app import app
+    from lemll.cli.app import Later, app
 
     command, words = typer.main.get_command(app), shlex.split(command_line)[1:]
     left: list[str] = []
@@ -68,6 +67,7 @@ def walk(command_line: str):
         elif hasattr(command, "commands"):
             assert word in command.commands, f"{command_line}: no command {word}"
             command, left = command.commands[word], []
+            command = command.loaded() if isinstance(command, Later) else command
         else:
             left.append(word)
     return command, left

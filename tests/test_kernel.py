@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lemll.objective import features
-from lemll.objective.features import CentredKernel
+from lemll.solvers import equation9 as features
+from lemll.solvers.equation9 import CentredKernel
 
 
 def random_kernel(seed=0, n=12, d=4):

@@ -8,15 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from lemll.objective import (
-    LemllPoint,
-    duality_gap,
-    lemll_gradient,
-    lemll_objective,
-    row_norms,
-    tube_loss,
-    tube_weights,
-)
+from lemll.solvers.certificate import row_norms, tube_loss, tube_weights
+from lemll.solvers.equation9 import LemllPoint, duality_gap, lemll_gradient, lemll_objective
 
 PARAMETERS = {"alpha": 0.5, "beta": 0.25, "gamma": 2.0, "epsilon": 0.1}
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from lemll import CLR, ECC, LEMLL, LEMLLCV, MSVRCV, RELIAB, BinaryRelevance
+from lemll import LEMLL, LEMLLCV, MSVRCV, BinaryRelevance
+from lemll.rivals import CLR, ECC, RELIAB
 
 X, Y = np.arange(12.0).reshape(6, 2), np.tile([[1, 0, 1], [0, 1, 1]], (3, 1))
 

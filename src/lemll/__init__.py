@@ -9,45 +9,27 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lemll.models import load, save
     from lemll.predictors import (
-        CLR,
-        ECC,
         LEMLL,
         LEMLLCV,
-        ML2,
-        MLFE,
         MSVR,
         MSVRCV,
-        RELIAB,
         BinaryRelevance,
-        LabelChain,
-        LabelPropagation,
-        MLkNN,
         MSVRClassifier,
         MultilabelForest,
         TagPredictor,
-        TwoStage,
     )
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
-    "CLR",
-    "ECC",
     "LEMLL",
     "LEMLLCV",
-    "ML2",
-    "MLFE",
     "MSVR",
     "MSVRCV",
-    "RELIAB",
     "BinaryRelevance",
-    "LabelChain",
-    "LabelPropagation",
-    "MLkNN",
     "MSVRClassifier",
     "MultilabelForest",
     "TagPredictor",
-    "TwoStage",
     "__version__",
     "load",
     "save",

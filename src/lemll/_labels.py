@@ -13,17 +13,8 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from lemll._types import (
-    Array,
-    Features,
-    FloatArray,
-    LabelArray,
-    MatrixLike,
-    Settings,
-    SettingsView,
-)
-from lemll._validation import UNOBSERVED, check_logical_labels, is_sparse, read_degrees
-from lemll._warnings import warn_caller
+from lemll._types import Array, Features, FloatArray, LabelArray, MatrixLike, Settings, SettingsView
+from lemll._validation import UNOBSERVED, check_logical_labels, is_sparse, read_degrees, warn_caller
 from lemll.exceptions import import_extra
 
 __all__ = [

@@ -11,13 +11,16 @@ import functools
 import math
 import numbers
 import os
+import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from lemll._types import Array, Features, FloatArray, LabelArray, MatrixLike
 from lemll.exceptions import NotEnoughMemoryError
@@ -37,7 +40,76 @@ __all__ = [
     "check_whole",
     "is_sparse",
     "read_degrees",
+    "warn_caller",
+    "warn_gap",
+    "warn_rounded_kernel",
 ]
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Issue a warning that points at the innermost line outside lemll.
+
+    Parameters
+    ----------
+    message : str
+        What happened, what was requested, and what to do.
+    category : type of Warning
+        The class of the warning.
+    """
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("lemll."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def warn_gap(name: str, solution: Any, tol: float, *, scale: str) -> None:
+    """Warn about a solution whose certified gap is larger than requested.
+
+    Parameters
+    ----------
+    name : str
+        Name of the method.
+    solution : object
+        A solution of a solver, with `n_iter`, `optimality` and `status`.
+    tol : float
+        The requested gap.
+    scale : str
+        What the user should bring closer to 1 if rounding stopped the solver.
+    """
+    remedy = (
+        "raise max_iter"
+        if solution.status == "max_iter"
+        else f"rounding forbids more; raise tol, or bring {scale} closer to 1"
+    )
+    warn_caller(
+        f"{name} stopped after {solution.n_iter} iterations with a certified relative gap of "
+        f"{solution.optimality:.2e}, wanted tol={tol:.2e}; {remedy}.",
+        ConvergenceWarning,
+    )
+
+
+def warn_rounded_kernel(name: str, *, claimed: float, optimality: float, tol: float) -> None:
+    """Warn about a certificate that holds only for the rounded kernel values.
+
+    Parameters
+    ----------
+    name : str
+        Name of the method.
+    claimed : float
+        The certified gap for the computed kernel values.
+    optimality : float
+        The gap with their rounding errors included.
+    tol : float
+        The requested gap.
+    """
+    warn_caller(
+        f"{name} has a certified relative gap of {claimed:.2e} for the kernel's values as they "
+        f"were calculated, but their rounding raises it to about {optimality:.2e}, wanted "
+        f"tol={tol:.2e}; "
+        "centre and rescale the features (sklearn.preprocessing.StandardScaler), or raise alpha.",
+        ConvergenceWarning,
+    )
+
 
 # The value of a cell of Y that nobody observed.
 UNOBSERVED = -1

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 
-from lemll.audit.context import ContextModel, context_log_odds, fit_context, tag_evidence
+from lemll.audit.scores import ContextModel, context_log_odds, fit_context, tag_evidence
 
 
 @pytest.fixture

@@ -10,9 +10,6 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from lemll import BinaryRelevance, MultilabelForest
 from lemll.audit import (
-    COLUMNS,
-    EVEN_ODDS,
-    NoiseRates,
     audit_tags,
     estimate_noise,
     find_label_issues,
@@ -20,10 +17,11 @@ from lemll.audit import (
     issue_frame,
     tag_quality,
 )
-from lemll.audit.quality import error_probability
+from lemll.audit.auditing import COLUMNS
+from lemll.audit.scores import EVEN_ODDS, NoiseRates, error_probability
 from lemll.datasets import load_digit_tags
 from lemll.model_selection import IterativeStratifiedKFold
-from lemll.predictors.out_of_fold import _QuickBlend
+from lemll.predictors.tag_predictor import _QuickBlend
 from lemll.topology import nearest_neighbors
 
 

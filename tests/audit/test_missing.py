@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lemll._validation import UNOBSERVED
-from lemll.audit.missing import missing_log_odds
+from lemll.audit.scores import missing_log_odds
 
 
 @pytest.fixture(name="cells")

@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from lemll.audit.noise import NoiseRates, label_noise, noise_rates, prior_odds
-from lemll.audit.quality import error_probability, row_quality, strangeness
+from lemll.audit.scores import (
+    NoiseRates,
+    error_probability,
+    label_noise,
+    noise_rates,
+    prior_odds,
+    row_quality,
+    strangeness,
+)
 
 
 def noisy_problem(missing, added, n=4000, seed=0):

@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from lemll.audit import read_tags
-from lemll.audit.tags import read_probabilities
+from lemll.audit.tags import read_probabilities, read_tags
 
 INDICATOR = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 0], [1, 1, 0]], dtype=np.int8)
 CLASSES = [[0, 2], [], [1], [1, 0]]

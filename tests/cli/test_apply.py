@@ -11,7 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from lemll.cli.app import app
-from lemll.tables import LabelSpec, read_table, row_fingerprints, split_table
+from lemll.tables import LabelSpec, read_table, split_table
+from lemll.tables.edit import row_fingerprints
 
 TEXT = (
     'row;note;x;tags\r\n"05";"a ""quote""";1,50;"sky; sea"\r\n5;"two\r\nlines";2,50;Rain;sky\r\n'

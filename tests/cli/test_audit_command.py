@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from lemll.cli.app import app
 from lemll.exceptions import LemllError
-from lemll.tables import LabelSpec, read_table, row_fingerprints
+from lemll.tables import LabelSpec, read_table
+from lemll.tables.edit import row_fingerprints
 
 TAGS = np.array(["night", "sea", "=sky"])
 

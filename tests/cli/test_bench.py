@@ -17,10 +17,9 @@ from lemll import MSVRClassifier
 from lemll.cli.app import app
 from lemll.datasets import load_digit_tags
 from lemll.exceptions import ProtocolError, StoreError
-from lemll.experiments import Method, register
-from lemll.experiments.protocols import methods
-from lemll.experiments.protocols.protocol import Protocol
-from lemll.experiments.stores.store import Store
+from lemll.lab import Method, methods, register
+from lemll.lab.protocol import Protocol
+from lemll.lab.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -216,6 +215,6 @@ def test_a_protocol_that_is_not_there_is_named_before_its_store(files, command):
 
 
 def test_progress_is_shown_in_lines_where_there_is_no_terminal(files, monkeypatch):
-    monkeypatch.setattr("lemll.cli._run._SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("lemll.lab.cli.bench._SECONDS_BETWEEN_LINES", 0.0)
     assert re.search(r"1 of 2 cells, 0 failed(, \d:\d\d:\d\d left)?\n", bench("run", "quick.toml"))
     assert "2 of 2 cells, 0 failed" in bench("run", "quick.toml", "--store", "again")

@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 
 from lemll.cli.app import app
 from lemll.exceptions import ProtocolError
-from lemll.experiments import Protocol, import_from_folder
-from lemll.experiments.execution.execute import run_cell
-from lemll.experiments.protocols import code, imports, methods
+from lemll.lab import Protocol, code, methods
+from lemll.lab import code as imports
+from lemll.lab.code import import_from_folder
+from lemll.lab.execute import run_cell
 
 LEMLL = str(Path(sys.executable).with_name("lemll"))
 METHODS = """
@@ -22,7 +23,7 @@ from pathlib import Path
 
 from lemll import BinaryRelevance
 from lemll.enhancers import LogicalEnhancer
-from lemll.experiments import Method, register
+from lemll.lab import Method, register
 
 (Path(__file__).parent / "ran").touch()
 
@@ -148,7 +149,7 @@ def test_a_wrong_class_is_the_error_of_its_writer(tmp_path, name):
     text, make, message = WRONG[name]
     file = folder(tmp_path, name)
     (tmp_path / f"own_methods_{name}.py").write_text(
-        "from lemll import BinaryRelevance\nfrom lemll.experiments import Method, register\n"
+        "from lemll import BinaryRelevance\nfrom lemll.lab import Method, register\n"
         f"{text}\nregister(Method('Mine {name}', 'learner', {make}))\n",
         encoding="utf-8",
     )
@@ -181,7 +182,7 @@ def test_an_error_in_a_method_is_the_error_of_its_writer(tmp_path):
 def test_a_method_that_returns_another_shape_fails_and_is_named(tmp_path):
     file = folder(tmp_path, "p")
     (tmp_path / "own_methods_p.py").write_text(
-        "from lemll import BinaryRelevance\nfrom lemll.experiments import Method, register\n"
+        "from lemll import BinaryRelevance\nfrom lemll.lab import Method, register\n"
         "class Mine(BinaryRelevance):\n"
         "    def predict(self, X):\n        return super().predict(X)[:, 0]\n"
         "register(Method('Mine p', 'learner', Mine))\n",

@@ -13,11 +13,12 @@ import pytest
 from rich.table import Table
 from typer.testing import CliRunner
 
-from lemll.cli import _console, _run
+from lemll._files import safe_cell
+from lemll.cli import console as _console
 from lemll.cli.app import app
 from lemll.datasets import Dataset, write_npz
-from lemll.experiments.execution.runner import RunProgress
-from lemll.experiments.stores.export import safe_cell
+from lemll.lab.cli import bench as _run
+from lemll.lab.runner import RunProgress
 
 pytestmark = pytest.mark.slow
 

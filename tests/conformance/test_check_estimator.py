@@ -10,28 +10,20 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from lemll import (
-    CLR,
-    ECC,
     LEMLL,
     LEMLLCV,
-    ML2,
-    MLFE,
     MSVR,
     MSVRCV,
-    RELIAB,
     BinaryRelevance,
-    LabelChain,
-    LabelPropagation,
-    MLkNN,
     MSVRClassifier,
     MultilabelForest,
     TagPredictor,
-    TwoStage,
     enhancers,
     predictors,
 )
 from lemll.enhancers import ENHANCERS, LEMLLEnhancer
 from lemll.predictors import PREDICTORS
+from lemll.rivals import CLR, ECC, ML2, MLFE, RELIAB, LabelChain, LabelPropagation, MLkNN, TwoStage
 
 pytestmark = pytest.mark.slow
 

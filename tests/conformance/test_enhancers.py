@@ -6,14 +6,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from lemll.enhancers import (
-    ENHANCERS,
-    BaseEnhancer,
-    FCMEnhancer,
-    KMEnhancer,
-    LabelPropagationEnhancer,
-    MLFEEnhancer,
-)
+from lemll.enhancers import ENHANCERS, BaseEnhancer
+from lemll.rivals import FCMEnhancer, KMEnhancer, LabelPropagationEnhancer, MLFEEnhancer
 from lemll.testing import ENHANCER_CHECKS, check_enhancer
 
 VARIANTS = [

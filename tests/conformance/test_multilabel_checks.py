@@ -9,25 +9,27 @@ from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.multiclass import OneVsRestClassifier
 
 from lemll import (
-    CLR,
-    ECC,
     LEMLL,
     LEMLLCV,
-    ML2,
-    MLFE,
     MSVRCV,
-    RELIAB,
     BinaryRelevance,
-    LabelChain,
-    LabelPropagation,
-    MLkNN,
     MSVRClassifier,
     MultilabelForest,
     TagPredictor,
+)
+from lemll.predictors import PREDICTORS
+from lemll.rivals import (
+    CLR,
+    ECC,
+    ML2,
+    MLFE,
+    RELIAB,
+    KMEnhancer,
+    LabelChain,
+    LabelPropagation,
+    MLkNN,
     TwoStage,
 )
-from lemll.enhancers import KMEnhancer
-from lemll.predictors import PREDICTORS
 from lemll.testing import MULTILABEL_CHECKS, check_multilabel_estimator
 
 CLASSIFIERS = [

@@ -15,7 +15,8 @@ from pathlib import Path
 import dask.array as da
 import distributed
 
-from lemll.dask import LEMLL, team
+from lemll import dask as team
+from lemll.dask import LEMLL
 from lemll.datasets import load_digit_tags
 from lemll.exceptions import LemllError
 

@@ -19,7 +19,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 import lemll
-from lemll.dask import LEMLL, team
+from lemll import dask as team
+from lemll.dask import LEMLL
 from lemll.datasets import load_digit_tags
 from lemll.exceptions import LemllError
 from lemll.topology import reconstruction_weights

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from lemll.datasets import Dataset, read_arff, read_label_xml, write_arff
+from lemll.datasets import Dataset, read_arff, write_arff
+from lemll.datasets._columns import read_label_xml
 from lemll.exceptions import DatasetFormatError
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 from scipy.io import loadmat
 
-from lemll.datasets.binarize import binarize_distribution
+from lemll.datasets.describe import binarize_distribution
 
 
 def slow(D, threshold):

@@ -16,7 +16,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from lemll.datasets import read_arff, read_dataset, read_label_xml, read_npz, read_table
+from lemll.datasets import read_arff, read_dataset, read_npz, read_table
+from lemll.datasets._columns import read_label_xml
 from lemll.exceptions import DatasetFormatError
 
 pytestmark = pytest.mark.slow
@@ -112,7 +113,7 @@ def test_dense_features_of_arff_rows_are_counted():
 
 
 def test_label_names_are_counted(monkeypatch):
-    from lemll import _budget
+    from lemll import _files as _budget
 
     monkeypatch.setattr(_budget, "_FLOOR_BYTES", 1000)
     monkeypatch.setattr(_budget, "_MAX_RATIO", 1)

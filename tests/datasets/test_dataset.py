@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 from lemll.datasets import Dataset, read_svmlight
-from lemll.datasets._names import NumberedNames
+from lemll.datasets._columns import NumberedNames
 from lemll.exceptions import DatasetFormatError, LemllError
 
 X = np.array([[1.0, 2.0], [3.0, 4.0]])

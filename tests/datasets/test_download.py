@@ -19,16 +19,11 @@ import pytest
 import trustme
 from scipy import io as scipy_io
 
-from lemll._plain_files import take_lock
+from lemll._files import take_lock
 from lemll.datasets import download as downloads
 from lemll.datasets import registry
 from lemll.datasets.download import UpstreamFile, download
-from lemll.exceptions import (
-    ChecksumError,
-    DatasetNotFoundError,
-    DownloadError,
-    MissingExtraError,
-)
+from lemll.exceptions import ChecksumError, DatasetNotFoundError, DownloadError, MissingExtraError
 
 pytestmark = pytest.mark.slow
 

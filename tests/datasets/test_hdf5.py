@@ -214,7 +214,7 @@ def described(**changes) -> str:
     ],
 )
 def test_a_death_of_the_library_is_an_error_of_ours(tmp_path, monkeypatch, code, message):
-    from lemll.datasets.matlab import hdf5 as _hdf5
+    from lemll.datasets import matlab as _hdf5
 
     (tmp_path / "child.py").write_text(code)
     monkeypatch.setattr(_hdf5, "_CHILD", tmp_path / "child.py")

@@ -28,7 +28,7 @@ DTYPES = ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8", "bool"]
 
 
 def load(data: bytes, *wanted: str):
-    from lemll.datasets.matlab.version5 import read_mat5
+    from lemll.datasets.matlab import read_mat5
 
     return read_mat5(io.BufferedReader(io.BytesIO(data)), wanted, lambda *_, **__: None)
 

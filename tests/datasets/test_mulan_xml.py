@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lemll.datasets import read_label_xml
+from lemll.datasets._columns import read_label_xml
 from lemll.exceptions import DatasetFormatError
 
 BOMB = b"""<!DOCTYPE labels [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>

@@ -11,9 +11,8 @@ import pyarrow.parquet
 import pytest
 from scipy import sparse
 
-from lemll.datasets._compressed import compressed_matrix
-from lemll.tables.pages import unpacked_sizes
-from lemll.tables.thrift import CompactReader
+from lemll.datasets._streams import compressed_matrix
+from lemll.tables.parquet import CompactReader, unpacked_sizes
 
 
 @pytest.mark.parametrize(

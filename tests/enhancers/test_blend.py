@@ -12,9 +12,8 @@ from sklearn.exceptions import NotFittedError
 
 from lemll.datasets import binarize_distribution, make_artificial
 from lemll.enhancers import BlendEnhancer, LabelGraphEnhancer, LEMLLEnhancer, blend
-from lemll.enhancers._propagation import propagate_labels
-from lemll.enhancers._rated import _losses, _Rung, _shares, blend_sources, unit_source
-from lemll.enhancers._sources import label_sources
+from lemll.enhancers.calibrate import _losses, _Rung, _shares, blend_sources, unit_source
+from lemll.enhancers.sources import label_sources, propagate_labels
 from lemll.metrics import chebyshev, kl_divergence
 
 

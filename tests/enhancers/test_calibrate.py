@@ -11,13 +11,13 @@ from lemll.datasets import binarize_distribution, make_artificial
 from lemll.enhancers import (
     ENHANCERS,
     BlendEnhancer,
-    KMEnhancer,
     LabelGraphEnhancer,
     LEMLLEnhancer,
     UniformEnhancer,
-    normalize,
 )
+from lemll.fitting.scaling import normalize
 from lemll.metrics import chebyshev
+from lemll.rivals import KMEnhancer
 
 
 @pytest.fixture(scope="module")

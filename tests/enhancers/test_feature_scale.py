@@ -11,12 +11,12 @@ from sklearn.base import clone
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from lemll import enhancers
-from lemll.enhancers import (
+from lemll.enhancers import LEMLLEnhancer
+from lemll.rivals import (
     FCMEnhancer,
     GLLEEnhancer,
     KMEnhancer,
     LabelPropagationEnhancer,
-    LEMLLEnhancer,
     ML2Enhancer,
     MLFEEnhancer,
 )

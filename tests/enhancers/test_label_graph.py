@@ -7,13 +7,8 @@ import pytest
 from scipy import sparse
 
 from lemll.datasets import binarize_distribution, load_dataset, make_artificial
-from lemll.enhancers import (
-    LabelGraphEnhancer,
-    LEMLLEnhancer,
-    LogicalEnhancer,
-    UniformEnhancer,
-    absent_labels,
-)
+from lemll.enhancers import LabelGraphEnhancer, LEMLLEnhancer, LogicalEnhancer, UniformEnhancer
+from lemll.enhancers.base import absent_labels
 from lemll.metrics import chebyshev
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from lemll import LEMLL
 from lemll.datasets import binarize_distribution, make_artificial
-from lemll.enhancers import LEMLLEnhancer, normalize
+from lemll.enhancers import LEMLLEnhancer
+from lemll.fitting.scaling import normalize
 from lemll.metrics import chebyshev
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from lemll.datasets import binarize_distribution, load_dataset
-from lemll.enhancers import LESCEnhancer
-from lemll.enhancers.lesc import principal_rows
 from lemll.metrics import METRICS
-from lemll.solvers import solve_low_rank
+from lemll.rivals import LESCEnhancer
+from lemll.rivals.lesc import principal_rows
+from lemll.solvers.low_rank import solve_low_rank
 
 
 @pytest.fixture(name="data")

@@ -8,10 +8,10 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from lemll.datasets import binarize_distribution, make_artificial
-from lemll.enhancers import GLLEEnhancer, ML2Enhancer, MLFEEnhancer
 from lemll.metrics import chebyshev
+from lemll.rivals import GLLEEnhancer, ML2Enhancer, MLFEEnhancer
+from lemll.rivals.sparse_coding import admm_codes, lasso_codes
 from lemll.topology import nearest_neighbors, reconstruction_weights
-from lemll.topology.sparse_coding import admm_codes, lasso_codes
 
 # The oldest libraries are tested without it.
 cp = pytest.importorskip("cvxpy")
@@ -90,7 +90,7 @@ def glle_objective(X, Y, enhancer, B, b):
 
 @pytest.mark.parametrize("block", [128, 7])
 def test_glle_is_at_its_minimum(data, block, monkeypatch):
-    monkeypatch.setattr("lemll.enhancers.glle.BLOCK", block)
+    monkeypatch.setattr("lemll.rivals.glle.BLOCK", block)
     X, Y = data
     enhancer = GLLEEnhancer(0.3, n_neighbors=5, ridge=0.2).fit(X, Y)
     B, b = enhancer.dual_coef_, enhancer.intercept_

@@ -7,15 +7,15 @@ import pytest
 from scipy import sparse
 
 from lemll import LEMLL, MSVR
-from lemll.enhancers import (
+from lemll.enhancers import LEMLLEnhancer
+from lemll.fitting.kernels import inverse_variance
+from lemll.rivals import (
     FCMEnhancer,
     GLLEEnhancer,
     KMEnhancer,
     LabelPropagationEnhancer,
-    LEMLLEnhancer,
     MLFEEnhancer,
 )
-from lemll.fitting.kernels import inverse_variance
 
 
 def problem(seed=0, n=50):

@@ -8,12 +8,8 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from lemll.datasets import binarize_distribution, make_artificial
-from lemll.enhancers import (
-    FCMEnhancer,
-    KMEnhancer,
-    LabelPropagationEnhancer,
-    UniformEnhancer,
-)
+from lemll.enhancers import UniformEnhancer
+from lemll.rivals import FCMEnhancer, KMEnhancer, LabelPropagationEnhancer
 
 
 @pytest.fixture(scope="module")

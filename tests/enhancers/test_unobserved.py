@@ -10,7 +10,7 @@ from scipy import sparse
 from lemll import LEMLL
 from lemll.datasets import load_digit_tags
 from lemll.enhancers import ENHANCERS, LEMLLEnhancer
-from lemll.enhancers._base import PARTIAL_ENHANCERS
+from lemll.enhancers.base import PARTIAL_ENHANCERS
 
 
 @pytest.fixture(name="data", scope="module")

@@ -9,12 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from lemll.cli.app import app
-from lemll.comparison import published_field
 from lemll.exceptions import StoreError
-from lemll.experiments import Store, run
-from lemll.metrics import METRICS
-from lemll.paper import collect, make_best_report, repeat
-from lemll.paper.prediction_cells import (
+from lemll.lab import Store, published_field, run
+from lemll.lab.studies.best import make_best_report
+from lemll.lab.studies.prediction import (
     CellKey,
     MeasuredCell,
     planned_cells,
@@ -22,6 +20,8 @@ from lemll.paper.prediction_cells import (
     read_protocols,
     write_cells,
 )
+from lemll.lab.studies.prediction_runs import collect, repeat
+from lemll.metrics import METRICS
 
 PLAN = """
 experiment = "prediction"

@@ -7,15 +7,11 @@ import pytest
 
 from lemll.datasets import binarize_distribution
 from lemll.enhancers import LEMLLEnhancer
-from lemll.experiments import Protocol, Store, run
-from lemll.experiments.protocols.sources import load_source
+from lemll.lab import Protocol, Store, run
+from lemll.lab.cells import load_source
+from lemll.lab.studies.calibration import CalibratedCell, calibrated_cells, summarise_calibration
+from lemll.lab.studies.reconstruction import make_reconstruction_report
 from lemll.metrics import chebyshev
-from lemll.paper.calibration import (
-    CalibratedCell,
-    calibrated_cells,
-    summarise_calibration,
-)
-from lemll.paper.reconstruction_report import make_reconstruction_report
 
 pytestmark = pytest.mark.slow
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import lemll
-from lemll import CLR, LEMLL, ML2, MLkNN, MSVRClassifier
-from lemll.enhancers import KMEnhancer
-from lemll.experiments.protocols import code
+from lemll import LEMLL, MSVRClassifier
+from lemll.lab import code
+from lemll.rivals import CLR, ML2, KMEnhancer, MLkNN
 
 pytestmark = pytest.mark.slow
 
@@ -104,7 +104,7 @@ def test_comments_docstrings_and_layout_do_not_count(tree, before):
 def test_parameters_that_are_estimators_count(tree):
     from sklearn.linear_model import LogisticRegression
 
-    from lemll import TwoStage
+    from lemll.rivals import TwoStage
 
     pair = TwoStage(KMEnhancer(), LogisticRegression())
     before = code.code_version(pair)

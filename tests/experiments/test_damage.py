@@ -18,13 +18,13 @@ from engine_methods import make_protocol
 from typer.testing import CliRunner
 
 from lemll.cli.app import app
-from lemll.comparison.tables import ComparisonTable
-from lemll.comparison.verification import verify
 from lemll.exceptions import StoreError
-from lemll.experiments.execution.runner import run
-from lemll.experiments.protocols.protocol import Protocol
-from lemll.experiments.stores import records as _records
-from lemll.experiments.stores.store import Store
+from lemll.lab import records as _records
+from lemll.lab.protocol import Protocol
+from lemll.lab.runner import run
+from lemll.lab.store import Store
+from lemll.lab.tables import ComparisonTable
+from lemll.lab.verification import verify
 
 pytestmark = pytest.mark.slow
 

@@ -10,14 +10,15 @@ import time
 import pytest
 from engine_methods import make_protocol
 
-from lemll.comparison.tables import ComparisonTable
 from lemll.exceptions import LemllError
-from lemll.experiments.execution import dask as _dask
-from lemll.experiments.execution.dask import DaskCells, dask_client
-from lemll.experiments.execution.runner import run
-from lemll.experiments.protocols.methods import MethodSpec
-from lemll.experiments.protocols.protocol import Protocol, Splits
-from lemll.experiments.stores.store import Store
+from lemll.lab import workers as _dask
+from lemll.lab.cells import Splits
+from lemll.lab.methods import MethodSpec
+from lemll.lab.protocol import Protocol
+from lemll.lab.runner import run
+from lemll.lab.store import Store
+from lemll.lab.tables import ComparisonTable
+from lemll.lab.workers import DaskCells, dask_client
 
 pytestmark = pytest.mark.slow
 
@@ -115,7 +116,7 @@ def test_data_are_sent_once_and_again_if_they_were_lost(client, tmp_path, log, m
     assert end.done == end.total > 6
     assert len(sent) == len({id(data) for data in sent}) == 1
     cells = DaskCells(client)
-    monkeypatch.setattr("lemll.experiments.execution.runner.DaskCells", lambda _: cells)
+    monkeypatch.setattr("lemll.lab.runner.DaskCells", lambda _: cells)
     lost = []
 
     def lose(progress):

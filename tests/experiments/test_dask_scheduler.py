@@ -18,10 +18,10 @@ import trustme
 from engine_methods import make_protocol
 
 from lemll.exceptions import LemllError
-from lemll.experiments.execution import dask as _dask
-from lemll.experiments.execution.dask import dask_client
-from lemll.experiments.execution.runner import run
-from lemll.experiments.stores.store import Store
+from lemll.lab import workers as _dask
+from lemll.lab.runner import run
+from lemll.lab.store import Store
+from lemll.lab.workers import dask_client
 
 pytestmark = pytest.mark.slow
 

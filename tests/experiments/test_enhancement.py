@@ -13,20 +13,13 @@ from typer.testing import CliRunner
 
 from lemll.cli.app import app
 from lemll.datasets import binarize_distribution, make_artificial
-from lemll.enhancers import (
-    BlendEnhancer,
-    KMEnhancer,
-    LEMLLEnhancer,
-    LogicalEnhancer,
-)
+from lemll.enhancers import BlendEnhancer, LEMLLEnhancer, LogicalEnhancer
 from lemll.exceptions import ProtocolError, StoreError
-from lemll.experiments import get_method, load_source
-from lemll.experiments.protocols.methods import PAPER_GRID
-from lemll.metrics import chebyshev, clark
-from lemll.paper import make_enhancement_report, run_enhancement
-from lemll.paper.enhancement import enhancement_protocol, measure_fitted
-from lemll.paper.enhancement_cells import (
+from lemll.lab import get_method, load_source
+from lemll.lab.methods import PAPER_GRID
+from lemll.lab.studies.enhancement import (
     FAILED_FILE,
+    GRIDS,
     N_DRAWS,
     ORACLE_GRID,
     ORACLE_SCALE,
@@ -34,15 +27,22 @@ from lemll.paper.enhancement_cells import (
     EnhancementKey,
     FailedFit,
     MeasuredRegime,
+    best_of_grid,
+    calibrated,
+    enhancement_protocol,
+    measure_fitted,
+    published_grid,
     rated_regime,
     read_enhancement,
     read_failed,
     regimes,
+    run_enhancement,
     write_enhancement,
     write_failed,
 )
-from lemll.paper.enhancement_oracle import GRIDS, best_of_grid, calibrated, published_grid
-from lemll.paper.enhancement_sections import regret_lines
+from lemll.lab.studies.enhancement_report import make_enhancement_report, regret_lines
+from lemll.metrics import chebyshev, clark
+from lemll.rivals import KMEnhancer
 
 PLAN = """
 experiment = "reconstruction"

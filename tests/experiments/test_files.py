@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lemll._plain_files import is_locked, take_lock
-from lemll.experiments.stores.files import read_plain, write_output, write_texts, write_whole
+from lemll._files import is_locked, read_plain, take_lock, write_output, write_texts, write_whole
 
 
 def test_a_file_is_read_up_to_its_limit(tmp_path):

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from lemll.datasets import make_artificial
-from lemll.enhancers import ENHANCERS, LEMLLEnhancer, ML2Enhancer, MLFEEnhancer
-from lemll.experiments import Protocol, Store, run
-from lemll.experiments.execution.reuse import Graphs
+from lemll.enhancers import ENHANCERS, LEMLLEnhancer
+from lemll.lab import Protocol, Store, run
+from lemll.lab.searches import Graphs
+from lemll.rivals import ML2Enhancer, MLFEEnhancer
 
 
 @pytest.mark.parametrize("enhancer", ENHANCERS, ids=lambda enhancer: enhancer.__name__)

@@ -10,13 +10,24 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from lemll.comparison import ComparisonTable, verify
 from lemll.datasets import Dataset, load_digit_tags, write_npz
 from lemll.exceptions import ProtocolError
-from lemll.experiments import Hide, Method, Protocol, Splits, Store, Tuning, register, run, run_cell
-from lemll.experiments.execution import models
-from lemll.experiments.protocols.methods import MethodSpec
-from lemll.experiments.protocols.sources import make_source
+from lemll.lab import (
+    ComparisonTable,
+    Hide,
+    Method,
+    Protocol,
+    Splits,
+    Store,
+    Tuning,
+    models,
+    register,
+    run,
+    run_cell,
+    verify,
+)
+from lemll.lab.cells import make_source
+from lemll.lab.methods import MethodSpec
 
 SEEN: list[tuple[np.ndarray, np.ndarray]] = []
 

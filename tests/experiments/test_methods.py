@@ -6,12 +6,12 @@ import pytest
 from engine_methods import Logged
 from sklearn.base import is_classifier
 
-from lemll.comparison.tables import ComparisonTable
-from lemll.experiments import Method, get_method, list_methods, register
-from lemll.experiments.execution.runner import run
-from lemll.experiments.protocols import methods
-from lemll.experiments.protocols.protocol import Protocol, Splits
-from lemll.experiments.stores.store import Store
+from lemll.lab import Method, get_method, list_methods, methods, register
+from lemll.lab.cells import Splits
+from lemll.lab.protocol import Protocol
+from lemll.lab.runner import run
+from lemll.lab.store import Store
+from lemll.lab.tables import ComparisonTable
 
 PAPER = (1 / 64, 1 / 16, 1 / 4, 1, 4, 16, 64)
 

@@ -5,23 +5,28 @@ from __future__ import annotations
 import pytest
 from engine_methods import Logged
 
-from lemll.comparison.tables import ComparisonTable
-from lemll.experiments import (
+from lemll.lab import (
     Method,
     Splits,
     Store,
     Tuning,
     list_methods,
-    paper_prediction,
+    methods,
     published_prediction,
     register,
     run,
 )
-from lemll.experiments.protocols import methods
-from lemll.experiments.protocols.protocol import Protocol
-from lemll.paper.prediction import PAPER_METHODS, QUICK_PREDICTION, agreement, significances
-from lemll.paper.prediction_report import _all_ranks, _of_the_paper, make_prediction_report
-from lemll.paper.ranks import block_ranks
+from lemll.lab.protocol import Protocol
+from lemll.lab.studies.prediction import (
+    PAPER_METHODS,
+    QUICK_PREDICTION,
+    agreement,
+    paper_prediction,
+    significances,
+)
+from lemll.lab.studies.prediction_report import _all_ranks, _of_the_paper, make_prediction_report
+from lemll.lab.studies.ranks import block_ranks
+from lemll.lab.tables import ComparisonTable
 
 METRICS = ("hamming_loss", "ranking_loss", "one_error", "coverage", "average_precision")
 COLUMNS = ("LEMLL", "MLFE", "MSVR")

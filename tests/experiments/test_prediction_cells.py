@@ -9,9 +9,8 @@ from typer.testing import CliRunner
 
 from lemll.cli.app import app
 from lemll.exceptions import ProtocolError, StoreError
-from lemll.experiments import Store, run
-from lemll.paper import choices, collect, make_cells_report, repeat
-from lemll.paper.prediction_cells import (
+from lemll.lab import Store, run
+from lemll.lab.studies.prediction import (
     CellKey,
     cells_table,
     planned_cells,
@@ -19,6 +18,8 @@ from lemll.paper.prediction_cells import (
     read_protocols,
     write_cells,
 )
+from lemll.lab.studies.prediction_report import make_cells_report
+from lemll.lab.studies.prediction_runs import choices, collect, repeat
 
 FIRST = """
 experiment = "prediction"

@@ -14,16 +14,13 @@ from engine_methods import Logged, make_protocol
 
 from lemll.datasets import Dataset, write_dataset
 from lemll.exceptions import ProtocolError
-from lemll.experiments import Method, list_methods, register
-from lemll.experiments.execution.runner import run
-from lemll.experiments.protocols import code, methods
-from lemll.experiments.protocols.choices import CHOICES
-from lemll.experiments.protocols.code import code_version
-from lemll.experiments.protocols.methods import MethodSpec
-from lemll.experiments.protocols.parse import parse_protocol
-from lemll.experiments.protocols.protocol import Protocol, Splits, Tuning
-from lemll.experiments.protocols.sources import Source, data_sha256, load_source
-from lemll.experiments.stores.store import Store
+from lemll.lab import Method, code, list_methods, methods, register
+from lemll.lab.cells import Source, Splits, Tuning, data_sha256, load_source
+from lemll.lab.code import code_version
+from lemll.lab.methods import CHOICES, MethodSpec
+from lemll.lab.protocol import Protocol, parse_protocol
+from lemll.lab.runner import run
+from lemll.lab.store import Store
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "protocols").glob("*.toml"))
 
@@ -205,7 +202,7 @@ def test_ids_depend_on_all_that_the_result_does_and_on_nothing_else(monkeypatch)
 @pytest.mark.slow
 def test_ids_are_the_same_in_another_process():
     program = (
-        "from lemll.experiments.protocols.protocol import Protocol;"
+        "from lemll.lab.protocol import Protocol;"
         "p = Protocol(name='s', experiment='prediction', datasets=('digit-tags',), "
         "methods=('LEMLL',)); print(next(p.cells()).id)"
     )

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from lemll.comparison.tables import ComparisonTable
 from lemll.datasets import binarize_distribution, list_datasets, load_dataset
-from lemll.enhancers import FCMEnhancer, KMEnhancer, LabelPropagationEnhancer
-from lemll.experiments import get_method, paper_reconstruction, published_reconstruction
-from lemll.metrics import METRICS
-from lemll.paper.reconstruction import (
+from lemll.lab import get_method, published_reconstruction
+from lemll.lab.studies.ranks import block_ranks
+from lemll.lab.studies.reconstruction import (
     BASELINES,
     PAPER_METHODS,
     TOLERANCES,
     agreement,
-    block_ranks,
+    paper_reconstruction,
 )
+from lemll.lab.tables import ComparisonTable
+from lemll.metrics import METRICS
+from lemll.rivals import FCMEnhancer, KMEnhancer, LabelPropagationEnhancer
 from lemll.topology import reconstruction_weights
 
 pytestmark = pytest.mark.slow

@@ -17,17 +17,17 @@ import numpy as np
 import pytest
 from engine_methods import expected_token, make_protocol
 
-from lemll.comparison.tables import ComparisonTable
+from lemll import _files
 from lemll.datasets import Dataset, load_digit_tags, write_npz
 from lemll.exceptions import StoreError
-from lemll.experiments import list_methods
-from lemll.experiments.execution import execute as _execute
-from lemll.experiments.execution.runner import run
-from lemll.experiments.protocols.methods import MethodSpec
-from lemll.experiments.protocols.protocol import Protocol, Splits, Tuning
-from lemll.experiments.protocols.settings import Setting
-from lemll.experiments.stores import files as _files
-from lemll.experiments.stores.store import Store
+from lemll.lab import execute as _execute
+from lemll.lab import list_methods
+from lemll.lab.cells import Setting, Splits, Tuning
+from lemll.lab.methods import MethodSpec
+from lemll.lab.protocol import Protocol
+from lemll.lab.runner import run
+from lemll.lab.store import Store
+from lemll.lab.tables import ComparisonTable
 from lemll.metrics import chebyshev
 from lemll.predictors import BinaryRelevance
 
@@ -91,7 +91,7 @@ def test_a_second_run_does_nothing(tmp_path, log):
 def test_two_runners_on_one_store_do_every_cell_once(tmp_path, log):
     code = (
         "import sys; from engine_methods import make_protocol; "
-        "from lemll.experiments import Store, run; "
+        "from lemll.lab import Store, run; "
         "end = run(make_protocol(12, seconds=0.05), Store(sys.argv[1]), backend='sequential'); "
         "assert end.done == 24, end"
     )
@@ -276,7 +276,7 @@ def test_a_folder_that_became_read_only_stops_the_run(tmp_path):
 def test_workers_end_with_a_runner_that_is_killed(tmp_path, log):
     code = (
         "import sys; from engine_methods import make_protocol; "
-        "from lemll.experiments import Store, run; "
+        "from lemll.lab import Store, run; "
         "run(make_protocol(2, seconds=600), Store(sys.argv[1]))"
     )
     runner = subprocess.Popen([sys.executable, "-c", code, tmp_path / "store"], env=with_helpers())
@@ -298,8 +298,7 @@ def test_workers_end_with_a_runner_that_is_killed(tmp_path, log):
 
 
 def test_an_estimator_that_cannot_be_sent_to_a_worker_fails_its_cell(tmp_path):
-    from lemll.experiments import Method, register
-    from lemll.experiments.protocols import methods
+    from lemll.lab import Method, methods, register
 
     protocol = make_protocol(1)
     kept = dict(methods._METHODS)
@@ -353,7 +352,7 @@ def test_a_callback_that_raises_ends_the_run(tmp_path):
 
 def test_a_data_file_changed_under_a_run_fails_its_cells(tmp_path):
     from lemll.datasets import Dataset, write_dataset
-    from lemll.experiments.protocols import sources as _sources
+    from lemll.lab import cells as _sources
 
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(40, 3)), rng.integers(0, 2, (40, 4))
@@ -455,7 +454,7 @@ def test_numbers_that_json_does_not_know_are_stored_all_the_same(tmp_path, monke
 
 def test_a_reconstruction_is_what_the_enhancer_recovers(tmp_path):
     from lemll.datasets import binarize_distribution, make_artificial
-    from lemll.experiments import get_method
+    from lemll.lab import get_method
 
     protocol = Protocol(
         name="p",

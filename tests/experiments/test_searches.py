@@ -11,18 +11,26 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 
-from lemll import LEMLL, LEMLLCV, ML2, MSVRCV, RELIAB, MSVRClassifier
-from lemll.comparison import ComparisonTable, verify
-from lemll.comparison.outputs import sound_outputs
+from lemll import LEMLL, LEMLLCV, MSVRCV, MSVRClassifier
 from lemll.datasets import load_digit_tags
-from lemll.enhancers import ML2Enhancer
 from lemll.exceptions import ProtocolError, StoreError
-from lemll.experiments import MethodSpec, Protocol, Splits, Store, Tuning, run, run_cell
-from lemll.experiments.execution import models as _models
-from lemll.experiments.execution.reuse import FirstStages
-from lemll.experiments.execution.searches import best_by_metric, make_search
+from lemll.lab import (
+    ComparisonTable,
+    MethodSpec,
+    Protocol,
+    Splits,
+    Store,
+    Tuning,
+    run,
+    run_cell,
+    verify,
+)
+from lemll.lab import models as _models
+from lemll.lab.report import write_comparison
+from lemll.lab.searches import FirstStages, best_by_metric, make_search
+from lemll.lab.tables import sound_outputs
 from lemll.metrics import get_scorer
-from lemll.report import write_comparison
+from lemll.rivals import ML2, RELIAB, ML2Enhancer
 
 
 def test_lemll_and_msvr_are_tuned_on_their_paths_with_the_same_result():

@@ -7,11 +7,10 @@ import pytest
 from sklearn.model_selection import KFold, ParameterGrid
 
 from lemll.datasets import load_digit_tags
-from lemll.experiments import Protocol, Splits, Store, Tuning, get_method, run
-from lemll.experiments.execution.searches import make_search
-from lemll.experiments.execution.shared_grid import SharedGridSearch
+from lemll.lab import Protocol, Splits, Store, Tuning, get_method, run
+from lemll.lab.searches import SharedGridSearch, make_search
 from lemll.metrics import get_scorer
-from lemll.predictors import RELIAB
+from lemll.rivals import RELIAB
 
 GRID = {"beta": (0.01, 1.0), "ridge": (0.1, 1.0), "tau": (0.1, 0.3, 0.5)}
 FOLDS = KFold(3, shuffle=True, random_state=0)

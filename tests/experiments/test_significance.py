@@ -10,16 +10,10 @@ import pytest
 import scikit_posthocs
 from scipy import stats
 
-from lemll.comparison.pairwise import holm, wilcoxon_holm
-from lemll.comparison.significance import (
-    cliques,
-    critical_difference,
-    friedman_test,
-    nemenyi_pvalues,
-)
-from lemll.comparison.statistics import paired_t_test
-from lemll.experiments import published_prediction
+from lemll.lab import published_prediction
+from lemll.lab.significance import cliques, critical_difference, friedman_test, nemenyi_pvalues
 from lemll.metrics import METRICS
+from lemll.models.pairwise import holm, paired_t_test, wilcoxon_holm
 
 METHODS = ("LEMLL", "MLFE", "ML2", "RELIAB", "MSVR", "ML-kNN", "CLR", "ECC")
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from engine_methods import make_protocol
 
+from lemll import _files
 from lemll.exceptions import MissingExtraError, StoreError
-from lemll.experiments.execution.runner import run
-from lemll.experiments.protocols import code
-from lemll.experiments.stores import files as _files
-from lemll.experiments.stores.store import Store
+from lemll.lab import code
+from lemll.lab.runner import run
+from lemll.lab.store import Store
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_arrays_that_were_changed_are_not_given_out(store):
 
 
 def test_a_record_of_a_later_format_is_not_guessed_at(store, monkeypatch):
-    monkeypatch.setattr("lemll.experiments.stores.records._FORMAT", 2)
+    monkeypatch.setattr("lemll.lab.records._FORMAT", 2)
     with pytest.raises(StoreError, match="another version of lemll, in an unknown format"):
         store.read(files(store, ".json")[0].stem)
 
@@ -153,7 +153,7 @@ def test_what_is_claimed_is_running(protocol, store):
 @pytest.mark.slow
 def test_a_killed_holder_leaves_no_claim(store):
     code = (
-        "import os, signal, sys; from lemll.experiments.stores.store import Store; "
+        "import os, signal, sys; from lemll.lab.store import Store; "
         "assert Store(sys.argv[1]).claim('c' * 64); os.kill(os.getpid(), signal.SIGKILL)"
     )
     ended = subprocess.run([sys.executable, "-c", code, store.folder], check=False)

@@ -12,14 +12,12 @@ import numpy as np
 import pytest
 from engine_methods import make_protocol
 
-from lemll.comparison import published_prediction
-from lemll.comparison.latex import escape
-from lemll.comparison.tables import ComparisonTable
-from lemll.comparison.verification import verify
-from lemll.experiments.execution.runner import run
-from lemll.experiments.protocols import code
-from lemll.experiments.stores.records import encode
-from lemll.experiments.stores.store import Store
+from lemll.lab import code, published_prediction
+from lemll.lab.records import encode
+from lemll.lab.runner import run
+from lemll.lab.store import Store
+from lemll.lab.tables import ComparisonTable, escape
+from lemll.lab.verification import verify
 
 NASTY = r"a_b & 50% {x} #1 ~ ^ \ $ | [z]"
 

@@ -10,9 +10,8 @@ from typer.testing import CliRunner
 
 from lemll.cli.app import app
 from lemll.exceptions import StoreError
-from lemll.experiments import Store, run
-from lemll.paper import collect, make_unobserved_report, repeat
-from lemll.paper.prediction_cells import (
+from lemll.lab import Store, run
+from lemll.lab.studies.prediction import (
     CellKey,
     MeasuredCell,
     planned_cells,
@@ -20,6 +19,8 @@ from lemll.paper.prediction_cells import (
     read_protocols,
     write_cells,
 )
+from lemll.lab.studies.prediction_runs import collect, repeat
+from lemll.lab.studies.unobserved import make_unobserved_report
 
 PLAN = """
 experiment = "prediction"

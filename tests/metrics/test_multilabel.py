@@ -14,13 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn import metrics as skm
 
-from lemll.metrics import (
-    average_precision,
-    coverage,
-    hamming_loss,
-    one_error,
-    ranking_loss,
-)
+from lemll.metrics import average_precision, coverage, hamming_loss, one_error, ranking_loss
 
 RANKING = {
     "ranking_loss": ranking_loss,
@@ -359,7 +353,7 @@ def test_blocks_do_not_show_and_callers_arrays_stay(monkeypatch, ties):
     Y.flags.writeable = scores.flags.writeable = False
     whole = [f(Y, scores, ties=ties, average=False) for f in RANKING.values()]
     for entries in (1, 36, 100):
-        monkeypatch.setattr("lemll.metrics.ranks._BLOCK_ENTRIES", entries)
+        monkeypatch.setattr("lemll.metrics.multilabel._BLOCK_ENTRIES", entries)
         blocks = [f(Y, scores, ties=ties, average=False) for f in RANKING.values()]
         assert_array_equal(blocks, whole)
     assert_array_equal(Y, Y_before)

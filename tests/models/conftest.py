@@ -11,8 +11,7 @@ import pytest
 
 from lemll import BinaryRelevance
 from lemll.models import fit_table
-from lemll.models.archive import checksum_of
-from lemll.models.files import _checksum
+from lemll.models.files import _checksum, checksum_of
 from lemll.tables import LabelSpec, Table
 
 TAGS = ("night", "sea", "sky")

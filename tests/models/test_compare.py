@@ -11,11 +11,12 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from lemll.cli.app import app
-from lemll.comparison import best_of_splits, holm
 from lemll.exceptions import LemllError
-from lemll.models import FREQUENCY, LearnerScores, assess, compare_learners
-from lemll.models.curves import THRESHOLDS
-from lemll.report import judge_learners, write_learners
+from lemll.models import LearnerScores, assess, compare_learners
+from lemll.models.assess import THRESHOLDS
+from lemll.models.compare import FREQUENCY
+from lemll.models.pairwise import best_of_splits, holm
+from lemll.report.learners import judge_learners, write_learners
 from lemll.tables import LabelSpec, Table
 
 QUICK = ("LEMLL", "BinaryRelevance")

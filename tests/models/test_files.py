@@ -27,7 +27,7 @@ from lemll.enhancers import LEMLLEnhancer
 from lemll.exceptions import ModelFileError
 from lemll.models import TableModel, fit_table, read_metadata
 from lemll.models.trusted import TRUSTED
-from lemll.predictors.blend.members import _row_maps
+from lemll.predictors.blend import _row_maps
 from lemll.tables import Table, read_table
 
 LEARNERS = [
@@ -284,8 +284,8 @@ def test_a_model_gives_the_same_bytes_twice_and_in_every_process(tmp_path):
 
 
 def test_what_shrinks_very_much_is_stored_and_can_be_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("lemll.models.archive._ALWAYS", 1000)
-    monkeypatch.setattr("lemll.models.archive._EXPANSION", 2)
+    monkeypatch.setattr("lemll.models.files._ALWAYS", 1000)
+    monkeypatch.setattr("lemll.models.files._EXPANSION", 2)
     digits = load_digit_tags()
     model = BinaryRelevance().fit(digits.X[:99], digits.Y[:99])
     model.coef_ = np.zeros((8, 10**5))
@@ -296,7 +296,7 @@ def test_what_shrinks_very_much_is_stored_and_can_be_read(tmp_path, monkeypatch)
 def test_what_cannot_be_read_does_not_replace_the_old_file(model, tmp_path, monkeypatch):
     path = tmp_path / "m.lemll"
     path.write_bytes(b"old")
-    monkeypatch.setattr("lemll.models.archive._MOST_PARTS", 3)
+    monkeypatch.setattr("lemll.models.files._MOST_PARTS", 3)
     with pytest.raises(ModelFileError, match="parts, and at most 3 are read; use fewer trees"):
         lemll.save(model, path)
     assert path.read_bytes() == b"old"

@@ -14,8 +14,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures
 
 import lemll
-from lemll import BinaryRelevance, MLkNN, MultilabelForest
+from lemll import BinaryRelevance, MultilabelForest
 from lemll.exceptions import ModelFileError
+from lemll.rivals import MLkNN
 
 RNG = np.random.RandomState(0)
 X = RNG.rand(30, 4).round(1)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from lemll.metrics import METRICS
-from lemll.models import MEASURES, assess, label_shares
+from lemll.models import assess
+from lemll.models.assess import MEASURES, label_shares
 from lemll.models.intervals import interval, row_influences
 
 

@@ -9,14 +9,8 @@ import pytest
 from lemll import BinaryRelevance, MultilabelForest, TagPredictor
 from lemll.exceptions import LemllError
 from lemll.metrics import average_precision, micro_f1
-from lemll.models import (
-    assess,
-    compare_learners,
-    fit_table,
-    label_shares,
-    make_learner,
-    training,
-)
+from lemll.models import assess, compare_learners, fit_table, make_learner, training
+from lemll.models.assess import label_shares
 from lemll.tables import LabelSpec, Table, TableEncoder, inspect_columns
 
 

@@ -8,12 +8,13 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from lemll import CLR, ECC, LEMLL, LEMLLCV, BinaryRelevance, MLkNN, MSVRClassifier
+from lemll import LEMLL, LEMLLCV, BinaryRelevance, MSVRClassifier
 from lemll._labels import DEGREE_LEARNERS
 from lemll.datasets import load_digit_tags
-from lemll.enhancers import ENHANCERS, KMEnhancer, LEMLLEnhancer
+from lemll.enhancers import ENHANCERS, LEMLLEnhancer
 from lemll.metrics import average_precision
 from lemll.predictors import PREDICTORS
+from lemll.rivals import CLR, ECC, KMEnhancer, MLkNN
 from lemll.solvers import solve_joint
 from lemll.topology import reconstruction_weights
 

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from lemll import LEMLL, MSVR, MSVRClassifier
-from lemll.fitting.kernel_values import cosine, polynomial
+from lemll.fitting.kernels import cosine, polynomial
 from lemll.topology import reconstruction_weights
 
 

@@ -8,17 +8,9 @@ import pytest
 from scipy import sparse
 from sklearn.model_selection import KFold
 
-from lemll import (
-    ECC,
-    LEMLL,
-    LEMLLCV,
-    MSVRCV,
-    BinaryRelevance,
-    LabelPropagation,
-    MLkNN,
-    MSVRClassifier,
-)
+from lemll import LEMLL, LEMLLCV, MSVRCV, BinaryRelevance, MSVRClassifier
 from lemll.enhancers import LEMLLEnhancer
+from lemll.rivals import ECC, LabelPropagation, MLkNN
 
 # Some rows of the random masks have no observed label; one test is about the note on them.
 pytestmark = pytest.mark.filterwarnings("ignore:.* does not learn from:UserWarning")

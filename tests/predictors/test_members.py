@@ -14,7 +14,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from lemll import CLR, ECC, BinaryRelevance, LabelChain
+from lemll import BinaryRelevance
+from lemll.rivals import CLR, ECC, LabelChain
 from lemll.solvers import solve_logistic
 
 
@@ -211,7 +212,7 @@ def test_a_cache_serves_all_ways_to_vote(estimator, tmp_path, monkeypatch):
     first = CLR(estimator, memory=str(tmp_path), **variants[0]).fit(X, Y)
     np.testing.assert_array_equal(first.decision_function(X), expected[0])
     for kind in ("LinearPairs", "MemberPairs"):
-        monkeypatch.setattr(f"lemll.predictors.clr.{kind}.fit", None)
+        monkeypatch.setattr(f"lemll.rivals.clr.{kind}.fit", None)
     for way, scores in zip(variants[1:], expected[1:], strict=True):
         model = CLR(estimator, memory=str(tmp_path), **way).fit(X, Y)
         np.testing.assert_array_equal(model.decision_function(X), scores)
@@ -220,7 +221,7 @@ def test_a_cache_serves_all_ways_to_vote(estimator, tmp_path, monkeypatch):
 
 
 def test_pairs_in_chunks_are_the_same(monkeypatch):
-    from lemll.predictors.logistic import pairs
+    from lemll.rivals import clr as pairs
 
     X, Y = data(n_labels=6)
     whole = CLR(voting="soft", tol=1e-8).fit(X, Y).decision_function(X)
@@ -256,7 +257,7 @@ def test_weka_refuses_features_that_cannot_be_squared(make):
 
 
 def test_an_ensemble_keeps_its_samples_in_bytes(monkeypatch):
-    from lemll.predictors.logistic import chains
+    from lemll.rivals import ecc as chains
 
     given = []
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lemll import MLkNN
 from lemll.datasets import load_dataset
 from lemll.metrics import average_precision, coverage, hamming_loss, one_error, ranking_loss
-from lemll.predictors.mlknn import nearest_training_rows
+from lemll.rivals import MLkNN
+from lemll.rivals.mlknn import nearest_training_rows
 
 
 def test_six_points_by_hand():

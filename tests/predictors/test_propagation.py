@@ -10,10 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
-from lemll import LabelPropagation
 from lemll.datasets import load_digit_tags
 from lemll.metrics import average_precision
-from lemll.solvers import solve_smoothing
+from lemll.rivals import LabelPropagation
+from lemll.rivals.propagation import solve_smoothing
 
 
 def problem(n_samples=40, n_labels=3, seed=0):

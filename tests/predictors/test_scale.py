@@ -16,10 +16,12 @@ from lemll.exceptions import NotEnoughMemoryError
 from lemll.fitting.approximations import approximate
 from lemll.fitting.equation9 import fit_bytes
 from lemll.fitting.kernels import choose_kernel
-from lemll.objective import LemllPoint, blocks, duality_gap, duality_gap_by_blocks
-from lemll.predictors import _base
-from lemll.solvers import solver_bytes
-from lemll.topology import ReconstructionOperator, reconstruction_weights
+from lemll.predictors import base as _base
+from lemll.solvers import equation9 as blocks
+from lemll.solvers.equation9 import LemllPoint, duality_gap, duality_gap_by_blocks
+from lemll.solvers.joint import solver_bytes
+from lemll.topology import reconstruction_weights
+from lemll.topology.graphs import ReconstructionOperator
 
 
 def data(n=150, d=6, n_labels=5, seed=0):

@@ -7,10 +7,11 @@ import pytest
 from scipy import sparse
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from lemll import LEMLL, LEMLLCV, MSVR, MSVRCV, MLkNN, MSVRClassifier
+from lemll import LEMLL, LEMLLCV, MSVR, MSVRCV, MSVRClassifier
 from lemll.metrics import average_precision
-from lemll.predictors.search.folds import Fold, FoldPath, Space, measures_of
-from lemll.predictors.search.halving import LIMITS, halve_and_walk, rounds_of_few_rows
+from lemll.predictors.folds import Fold, FoldPath, Space, measures_of
+from lemll.predictors.search import LIMITS, halve_and_walk, rounds_of_few_rows
+from lemll.rivals import MLkNN
 from lemll.solvers import GridPoint
 
 LEARNERS = [LEMLL(), LEMLL(kernel="rbf"), MSVRClassifier(), MSVRClassifier(kernel="rbf"), MLkNN()]

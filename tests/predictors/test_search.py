@@ -17,9 +17,9 @@ from sklearn.preprocessing import StandardScaler, normalize
 
 from lemll import LEMLL, LEMLLCV, MSVRCV
 from lemll.datasets import load_digit_tags
-from lemll.predictors.search import path_cv, trials
-from lemll.predictors.search.folds import Space
-from lemll.predictors.search.grid import coarse_to_fine, one_standard_error
+from lemll.predictors import folds as trials
+from lemll.predictors import search as path_cv
+from lemll.predictors.folds import Space, coarse_to_fine, one_standard_error
 from lemll.solvers import GridPoint
 
 AXIS = (1 / 16, 1.0, 16.0)

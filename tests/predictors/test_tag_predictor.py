@@ -13,11 +13,15 @@ from scipy.special import expit
 from lemll import TagPredictor
 from lemll.datasets import load_digit_tags
 from lemll.metrics import average_precision
-from lemll.predictors.blend.calibration import fit_calibration
-from lemll.predictors.blend.members import ForestMember, LemllMember, LogisticMember
-from lemll.predictors.blend.order import content_order
-from lemll.predictors.blend.thresholds import expected_f1_threshold
-from lemll.predictors.blend.weights import blend_weights
+from lemll.predictors.blend import (
+    ForestMember,
+    LemllMember,
+    LogisticMember,
+    blend_weights,
+    content_order,
+    expected_f1_threshold,
+)
+from lemll.predictors.calibrated import fit_calibration
 
 FAST = {"n_estimators": 30, "cv": 3}
 

@@ -11,7 +11,7 @@ from sklearn.metrics import f1_score
 
 from lemll import LEMLL
 from lemll.datasets import load_digit_tags
-from lemll.predictors._base import best_thresholds
+from lemll.predictors.base import best_thresholds
 from lemll.topology import reconstruction_weights
 
 

@@ -14,19 +14,20 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.svm import LinearSVR
 
-from lemll import ML2, MLFE, MSVR, RELIAB, TwoStage
+from lemll import MSVR
 from lemll.datasets import load_digit_tags
-from lemll.enhancers import (
-    ENHANCERS,
+from lemll.enhancers import ENHANCERS, LEMLLEnhancer, LogicalEnhancer, UniformEnhancer
+from lemll.rivals import (
+    ML2,
+    MLFE,
+    RELIAB,
     KMEnhancer,
     LabelPropagationEnhancer,
-    LEMLLEnhancer,
-    LogicalEnhancer,
     ML2Enhancer,
     MLFEEnhancer,
-    UniformEnhancer,
+    TwoStage,
 )
-from lemll.solvers import solve_sign_msvr
+from lemll.rivals.sign_msvr import solve_sign_msvr
 
 
 def random_labels(seed=0, n=60, d=5, n_labels=4):

@@ -14,30 +14,33 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
 from lemll import (
-    CLR,
-    ECC,
     LEMLL,
     LEMLLCV,
-    ML2,
-    MLFE,
     MSVR,
     MSVRCV,
-    RELIAB,
     BinaryRelevance,
-    LabelChain,
-    LabelPropagation,
-    MLkNN,
     MSVRClassifier,
     MultilabelForest,
     TagPredictor,
-    TwoStage,
 )
 from lemll.datasets import load_digit_tags
-from lemll.enhancers import KMEnhancer, LEMLLEnhancer
+from lemll.enhancers import LEMLLEnhancer
 from lemll.metrics import average_precision
 from lemll.model_selection import IterativeStratifiedKFold
 from lemll.predictors import PREDICTORS
-from lemll.predictors._base import PARTIAL_LEARNERS
+from lemll.predictors.base import PARTIAL_LEARNERS
+from lemll.rivals import (
+    CLR,
+    ECC,
+    ML2,
+    MLFE,
+    RELIAB,
+    KMEnhancer,
+    LabelChain,
+    LabelPropagation,
+    MLkNN,
+    TwoStage,
+)
 
 # Some rows of the random masks have no observed label, and some labels only relevant cells; two
 # tests are about the notes on them.

@@ -9,12 +9,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from lemll.demo import make_demo
-from lemll.experiments import Protocol, Splits
-from lemll.experiments.protocols.code import environment
-from lemll.experiments.protocols.methods import MethodSpec
-from lemll.experiments.protocols.sources import Source
-from lemll.experiments.stores.store import Record, Store
+from lemll.lab import Protocol, Splits
+from lemll.lab.cells import Source
+from lemll.lab.code import environment
+from lemll.lab.demo import make_demo
+from lemll.lab.methods import MethodSpec
+from lemll.lab.records import Record
+from lemll.lab.store import Store
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 DRIVER = shutil.which("chromedriver")

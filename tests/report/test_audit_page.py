@@ -8,8 +8,10 @@ import time
 import numpy as np
 import pytest
 
-from lemll.audit import NoiseRates, TagAudit, correct, issue_frame, read_decisions, read_tags
-from lemll.report import AuditRows, write_audit
+from lemll.audit import TagAudit, correct, issue_frame, read_decisions
+from lemll.audit.scores import NoiseRates
+from lemll.audit.tags import read_tags
+from lemll.report.audit import AuditRows, write_audit
 
 HOSTILE = [
     "<script>window.hit=1</script>",

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from lemll.report.comparison import write_comparison
+from lemll.lab.report import write_comparison
 
 pytestmark = pytest.mark.slow
 METHODS = ["LEMLL", "MSVR", "BR"]

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from lemll.comparison.tables import ComparisonTable
-from lemll.paper.prediction import printed_prediction
-from lemll.report._diagrams import _round_ticks, time_scatter
-from lemll.report.comparison import write_comparison, write_table
+from lemll.lab.report import write_comparison, write_table
+from lemll.lab.studies.prediction import printed_prediction
+from lemll.lab.tables import ComparisonTable
+from lemll.report.diagrams import _round_ticks, time_scatter
 
 METHODS = ["LEMLL", "MSVR", "BR"]
 HOSTILE = [

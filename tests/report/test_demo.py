@@ -9,13 +9,11 @@ from html import unescape
 import numpy as np
 import pytest
 
-from lemll.comparison.statistics import paired_t_test
 from lemll.datasets import read_npz
-from lemll.demo import page as demo
-from lemll.demo.comparison import demo_protocol
-from lemll.demo.data import demo_sets
 from lemll.exceptions import MissingExtraError
-from lemll.experiments import Store
+from lemll.lab import Store, demo
+from lemll.lab.demo import demo_protocol, demo_sets
+from lemll.models.pairwise import paired_t_test
 from lemll.report.page import Link, Picture, Section, TableData, write_page
 
 pytestmark = pytest.mark.slow

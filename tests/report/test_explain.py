@@ -9,11 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lemll import BinaryRelevance, MLkNN
-from lemll.comparison import best_of_splits
-from lemll.models import THRESHOLDS, Explanation, Feature, explain_table, fit_table
-from lemll.report import write_explanation
-from lemll.report._diagrams import value_dots
+from lemll import BinaryRelevance
+from lemll.models import Explanation, explain_table, fit_table
+from lemll.models.assess import THRESHOLDS
+from lemll.models.explain import Feature
+from lemll.models.pairwise import best_of_splits
+from lemll.report.diagrams import value_dots
+from lemll.report.explain import write_explanation
+from lemll.rivals import MLkNN
 from lemll.tables import LabelSpec, Table
 
 webdriver = pytest.importorskip("selenium.webdriver")

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lemll.solvers import boxqp, boxqp_hessian, solve_box_qp
-from lemll.solvers.boxqp import kkt_residual
+from lemll.rivals import boxqp
+from lemll.rivals import boxqp as boxqp_hessian
+from lemll.rivals.boxqp import kkt_residual, solve_box_qp
 from lemll.topology import reconstruction_weights
 
 

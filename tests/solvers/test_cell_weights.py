@@ -6,8 +6,15 @@ import cvxpy
 import numpy as np
 import pytest
 
-from lemll.objective import LemllPoint, duality_gap, lemll_gradient, lemll_objective
-from lemll.solvers import CentredKernel, GridPoint, JointProblem, solve_joint, solve_path
+from lemll.solvers import GridPoint, solve_joint, solve_path
+from lemll.solvers.equation9 import (
+    CentredKernel,
+    LemllPoint,
+    duality_gap,
+    lemll_gradient,
+    lemll_objective,
+)
+from lemll.solvers.joint import JointProblem
 
 KINDS = ("hidden", "confidence", "heavy")
 

@@ -6,18 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lemll.objective import (
-    GapParts,
-    LemllPoint,
-    duality_gap,
-    lemll_gradient,
-    lemll_objective,
-    row_norms,
-    smallest_objective,
-    tube_weights,
-)
 from lemll.solvers import solve_joint
-from lemll.topology import ReconstructionOperator
+from lemll.solvers.certificate import GapParts, row_norms, smallest_objective, tube_weights
+from lemll.solvers.equation9 import LemllPoint, duality_gap, lemll_gradient, lemll_objective
+from lemll.topology.graphs import ReconstructionOperator
 
 ONES = {"alpha": 1.0, "beta": 1.0, "gamma": 1.0, "epsilon": 0.1}
 TIGHT = {"tol": 1e-13, "max_iter": 20_000}
@@ -163,7 +155,7 @@ def test_blocks_of_rows_change_nothing(make_problem, monkeypatch):
     X, Y, W = make_problem(1)
     point = solve_joint(X, Y, W, **ONES, max_iter=2).point
     whole = duality_gap(X, Y, W, point, **ONES)
-    monkeypatch.setattr("lemll.objective.features.CERTIFICATE_BLOCK_BYTES", 8 * 4 * 7)
+    monkeypatch.setattr("lemll.solvers.equation9.CERTIFICATE_BLOCK_BYTES", 8 * 4 * 7)
     np.testing.assert_allclose(duality_gap(X, Y, W, point, **ONES), whole, rtol=1e-12)
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lemll.objective import LemllPoint, duality_gap
 from lemll.solvers import solve_joint
 from lemll.solvers.distributed import BlocksLostError, LocalTeam, RowBlock, solve_blocks
+from lemll.solvers.equation9 import LemllPoint, duality_gap
 from lemll.topology import reconstruction_weights
 
 WEIGHTS = {"alpha": 0.5, "beta": 1.0, "gamma": 2.0, "epsilon": 0.1}
@@ -130,7 +130,7 @@ def test_a_team_that_always_fails_ends():
 
 
 def test_too_many_features_are_refused(monkeypatch):
-    from lemll.solvers.distributed import problem
+    from lemll.solvers import distributed as problem
 
     monkeypatch.setattr(problem, "MAX_FEATURES", 4)
     X, Y = make_data()

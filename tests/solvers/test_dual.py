@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from lemll.objective import GapParts, LemllPoint, duality_gap, lemll_objective
-from lemll.objective.features import CentredKernel
-from lemll.solvers import JointProblem, solve_joint
-from lemll.solvers.joint.point import Point, Weights, tight_gap
-from lemll.solvers.joint.search import Preconditioner
+from lemll.solvers import solve_joint
+from lemll.solvers.certificate import GapParts
+from lemll.solvers.equation9 import CentredKernel, LemllPoint, duality_gap, lemll_objective
+from lemll.solvers.joint import JointProblem
+from lemll.solvers.search import Point, Preconditioner, Weights, tight_gap
 
 CORNERS = [Weights(1.0, 1.0, 1.0, 0.1), Weights(1 / 64, 1 / 64, 64.0, 0.1), Weights(64, 1, 0, 0.0)]
 FORMS = {"n > d": (4, lambda X: X), "n < d": (60, lambda X: X), "kernel": (4, None)}

@@ -7,8 +7,7 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from lemll.solvers import solve_fuzzy_means
-from lemll.solvers.fuzzy_means import _distances_to_means
+from lemll.rivals.fcm import _distances_to_means, solve_fuzzy_means
 
 
 def _start(n_samples, n_clusters, seed=0):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lemll.objective import duality_gap, lemll_objective
 from lemll.solvers import solve_joint, solve_reference
-from lemll.solvers.joint.problem import JointProblem
+from lemll.solvers.equation9 import duality_gap, lemll_objective
+from lemll.solvers.joint import JointProblem
 from lemll.solvers.reference import MsvrBlock
 
 ONES = {"alpha": 1.0, "beta": 1.0, "gamma": 1.0, "epsilon": 0.1}
@@ -505,7 +505,7 @@ def test_weights_just_below_the_limit_do_not_overflow(make_problem):
 
 def test_a_certificate_found_in_the_search_alone_is_not_believed(make_problem, monkeypatch):
     problem = make_problem(1)
-    monkeypatch.setattr("lemll.solvers.joint.point.Point.certified_gap", lambda self, enough: 0.0)
+    monkeypatch.setattr("lemll.solvers.search.Point.certified_gap", lambda self, enough: 0.0)
     solution = solve_joint(*problem, **CORNER, tol=1e-12)
     assert solution.status == "stalled"
     assert not solution.converged
@@ -517,7 +517,7 @@ def test_a_certificate_found_in_the_search_alone_is_not_believed(make_problem, m
 def test_it_needs_no_dense_matrix_where_none_would_fit(kind, make_problem, monkeypatch):
     X, Y, W = make_problem(20)
     plain = solve_joint(X, Y, W, **ONES, **TIGHT)
-    monkeypatch.setattr("lemll.solvers.linear.models.MAX_DENSE_ORDER", 2)
+    monkeypatch.setattr("lemll.solvers.linear.MAX_DENSE_ORDER", 2)
     frugal = solve_joint(X if kind == "dense" else sparse.csr_array(X), Y, W, **ONES, **TIGHT)
     assert (plain.n_linear_solves, frugal.n_linear_solves) == (1, 0)
     assert_same(frugal, plain)

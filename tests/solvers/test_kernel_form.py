@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
-from lemll.objective import duality_gap, lemll_objective
-from lemll.solvers import CentredKernel, JointProblem, solve_joint, solve_msvr
-from lemll.solvers.linear.features import KernelFeatures
+from lemll.solvers import solve_joint, solve_msvr
+from lemll.solvers.equation9 import CentredKernel, duality_gap, lemll_objective
+from lemll.solvers.joint import JointProblem
+from lemll.solvers.linear import KernelFeatures
 
 ONES = {"alpha": 1.0, "beta": 1.0, "gamma": 1.0, "epsilon": 0.1}
 TIGHT = {"tol": 1e-13, "max_iter": 20_000}

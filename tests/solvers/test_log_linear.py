@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from lemll.solvers import solve_log_linear
+from lemll.solvers.log_linear import solve_log_linear
 
 
 def problem(seed, n_rows=7, n_labels=5, n_coefficients=4):

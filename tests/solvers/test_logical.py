@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lemll.objective import duality_gap
-from lemll.solvers import GridPoint, LogicalPath, solve_joint, solve_logical
+from lemll.solvers import GridPoint, LogicalPath, solve_joint
+from lemll.solvers.equation9 import duality_gap
+from lemll.solvers.joint import solve_logical
 
 ONES = {"alpha": 1.0, "beta": 1.0, "gamma": 1.0, "epsilon": 0.1}
 
@@ -94,9 +95,9 @@ def test_a_path_of_nothing_but_constant_labels(labelled, arrays_of):
 def test_a_path_prepared_once_goes_on_with_more_points(labelled, monkeypatch):
     X, Y, W = labelled
     path = LogicalPath(X, Y, W)
-    monkeypatch.setattr("lemll.solvers.linear.models.SPECTRUM_PAYS", len(GRID))
+    monkeypatch.setattr("lemll.solvers.linear.SPECTRUM_PAYS", len(GRID))
     first = [step.solution.coef for step in path.solve(GRID)]
     # A second decomposition would fail.
-    monkeypatch.setattr("lemll.solvers.linear.models.eigh", None)
+    monkeypatch.setattr("lemll.solvers.linear.eigh", None)
     again = [step.solution.coef for step in path.solve(GRID)]
     np.testing.assert_array_equal(first, again)

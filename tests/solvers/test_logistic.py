@@ -8,7 +8,8 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from lemll.solvers import solve_logistic, solve_logistic_subsets
+from lemll.solvers import solve_logistic
+from lemll.solvers.logistic_subsets import solve_logistic_subsets
 
 
 def problems(n_samples=80, n_features=6, n_problems=5, seed=0):
@@ -122,7 +123,7 @@ def test_exact_steps_find_the_same_as_conjugate_gradients(monkeypatch):
     allowed = np.eye(5, 3, dtype=bool)
     by_cg = solve_logistic(X, Y, C=1e4, extra=extra, allowed=allowed, tol=1e-9)
     # No step by conjugate gradients is cheap enough now.
-    from lemll.solvers.logistic import newton
+    from lemll.solvers import logistic as newton
 
     def costly(*given, **options):
         found, _ = conjugate_gradients(*given, **options)
@@ -138,7 +139,7 @@ def test_exact_steps_find_the_same_as_conjugate_gradients(monkeypatch):
 def test_blocks_and_threads_change_nothing(monkeypatch):
     X, Y = problems(n_problems=40)
     whole = solve_logistic(X, Y, tol=1e-8)
-    from lemll.solvers.logistic import solve
+    from lemll.solvers import logistic as solve
 
     monkeypatch.setattr(solve, "BLOCK_BYTES", 1)
     monkeypatch.setattr(solve, "LEAST_PROBLEMS", 7)
@@ -191,7 +192,7 @@ def subsets(Y, sizes, seed=0):
     ("name", "value"), [("KERNEL_BYTES", 1 << 29), ("KERNEL_BYTES", 0), ("SHARED_COST", 0)]
 )
 def test_subsets_equal_scikit_learn(form, name, value, monkeypatch):
-    from lemll.solvers.logistic import subsets as module
+    from lemll.solvers import logistic_subsets as module
 
     # With the kernel of all rows, without it, and by products with all rows.
     monkeypatch.setattr(module, name, value)
@@ -212,7 +213,7 @@ def test_subsets_equal_scikit_learn(form, name, value, monkeypatch):
 
 @pytest.mark.parametrize("cost", [0, 33], ids=["all rows", "stacks"])
 def test_weights_of_subsets_repeat_rows(cost, monkeypatch):
-    from lemll.solvers.logistic import subsets as module
+    from lemll.solvers import logistic_subsets as module
 
     monkeypatch.setattr(module, "SHARED_COST", cost)
     X, Y = problems(n_features=12)
@@ -251,7 +252,7 @@ def test_subsets_that_are_separable_stay_finite(n_features):
 
 @pytest.mark.parametrize("cost", [0, np.inf], ids=["all rows", "stacks"])
 def test_subsets_far_from_the_origin_lose_nothing_by_rounding(cost, monkeypatch):
-    from lemll.solvers.logistic import subsets as module
+    from lemll.solvers import logistic_subsets as module
 
     monkeypatch.setattr(module, "SHARED_COST", cost)
     X, Y = problems()

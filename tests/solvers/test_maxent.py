@@ -8,8 +8,9 @@ from scipy import sparse
 from scipy.optimize import approx_fprime
 from scipy.special import softmax
 
-from lemll.solvers import CentredKernel, MaxentBasis, maxent, solve_maxent
-from lemll.solvers.maxent import empirical_loss
+from lemll.rivals import maxent
+from lemll.rivals.maxent import MaxentBasis, empirical_loss, solve_maxent
+from lemll.solvers.equation9 import CentredKernel
 
 
 def random_problem(seed=0, n=50, d=4, n_labels=3):

@@ -10,16 +10,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lemll.solvers import (
-    CentredKernel,
-    GridPoint,
-    JointProblem,
-    kernel_bytes,
-    solve_joint,
-    solve_path,
-    solver_bytes,
-)
-from lemll.solvers.linear.features import CentredFeatures
+from lemll.solvers import GridPoint, solve_joint, solve_path
+from lemll.solvers.equation9 import CentredKernel
+from lemll.solvers.joint import JointProblem, kernel_bytes, solver_bytes
+from lemll.solvers.linear import CentredFeatures
 
 ONES = {"alpha": 1.0, "beta": 1.0, "gamma": 1.0, "epsilon": 0.1}
 
@@ -69,7 +63,7 @@ def test_the_estimate_is_above_the_peak_but_not_far(X, n_labels):
 
 
 def test_sparse_features_wider_than_long_are_not_made_dense(monkeypatch):
-    monkeypatch.setattr("lemll.solvers.linear.features.BLOCK_BYTES", 1 << 20)
+    monkeypatch.setattr("lemll.solvers.linear.BLOCK_BYTES", 1 << 20)
     X = thin(100, 50_000, 0.002)
     dense = 8 * X.shape[0] * X.shape[1]
     assert peak_of_a_solve(X, 2) < dense / 3
@@ -80,7 +74,7 @@ def test_sparse_features_wider_than_long_are_not_made_dense(monkeypatch):
 def test_blocks_of_columns_and_of_rows_change_nothing(form, precision, make_problem, monkeypatch):
     X, _, _ = make_problem(3, d=50)
     X[:, 3] += 100
-    monkeypatch.setattr("lemll.solvers.linear.features.BLOCK_BYTES", 8 * 30 * 7)
+    monkeypatch.setattr("lemll.solvers.linear.BLOCK_BYTES", 8 * 30 * 7)
     features = CentredFeatures(form(X), precision)
     centred = X - X.mean(axis=0)
     atol = 1e-11 if precision == "float64" else 1e-2

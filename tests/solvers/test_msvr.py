@@ -10,8 +10,7 @@ import pytest
 from scipy import sparse
 
 from lemll.solvers import solve_msvr
-from lemll.solvers.linear.features import CentredFeatures
-from lemll.solvers.linear.models import FeatureModel, SampleModel
+from lemll.solvers.linear import CentredFeatures, FeatureModel, SampleModel
 from lemll.solvers.reference import MsvrBlock
 
 
@@ -248,7 +247,7 @@ def test_both_models_find_the_same(model, weighted, monkeypatch):
     problem = draw(9, shape=(20, 12), epsilon=0.2)
     weights = problem.weights if weighted else None
     expected = solve(problem, weights)
-    monkeypatch.setattr("lemll.solvers.msvr.point.model_for", model)
+    monkeypatch.setattr("lemll.solvers.msvr_search.model_for", model)
     found = solve(problem, weights)
     np.testing.assert_allclose(found.coef, expected.coef, rtol=1e-8, atol=1e-9)
 
@@ -256,7 +255,7 @@ def test_both_models_find_the_same(model, weighted, monkeypatch):
 def test_a_diagonal_preconditioner_will_do(monkeypatch):
     problem = draw(10, shape=(30, 8), epsilon=0.1)
     expected = solve(problem, problem.weights)
-    monkeypatch.setattr("lemll.solvers.linear.models.MAX_DENSE_ORDER", 1)
+    monkeypatch.setattr("lemll.solvers.linear.MAX_DENSE_ORDER", 1)
     for X in (problem.X, sparse.csr_array(problem.X)):
         found = solve(problem, problem.weights, X)
         assert found.converged

@@ -7,7 +7,9 @@ import pytest
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
-from lemll.solvers import CentredKernel, solve_msvr, solve_msvr_path
+from lemll.solvers import solve_msvr
+from lemll.solvers.equation9 import CentredKernel
+from lemll.solvers.msvr import solve_msvr_path
 
 ALPHAS = [1.0, 1 / 64, 64.0, 4.0]
 FORMS = {
@@ -23,7 +25,7 @@ FORMS = {
 def test_every_alpha_is_the_optimum_that_a_solve_of_its_own_finds(
     form, spectrum_pays, make_problem, monkeypatch
 ):
-    monkeypatch.setattr("lemll.solvers.linear.models.SPECTRUM_PAYS", spectrum_pays)
+    monkeypatch.setattr("lemll.solvers.linear.SPECTRUM_PAYS", spectrum_pays)
     d, features = FORMS[form]
     X, Y, _ = make_problem(0, d=d)
     steps = list(solve_msvr_path(features(X), Y, ALPHAS, epsilon=0.2))

@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
-from lemll.solvers import CentredKernel, solve_msvr, solve_msvr_path, solve_sign_msvr
+from lemll.rivals.sign_msvr import solve_sign_msvr
+from lemll.solvers import solve_msvr
+from lemll.solvers.equation9 import CentredKernel
+from lemll.solvers.msvr import solve_msvr_path
 
 
 class Drawn(NamedTuple):

@@ -11,12 +11,12 @@ import pytest
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
-from lemll.objective import duality_gap
-from lemll.solvers import CentredKernel, GridPoint, JointProblem, solve_joint, solve_path
-from lemll.solvers.joint.path import path_order
-from lemll.solvers.linear import models
-from lemll.solvers.linear.features import LARGE_GRAM
-from lemll.solvers.linear.models import SPECTRUM_PAYS, Cholesky, Spectrum
+from lemll.solvers import GridPoint, solve_joint, solve_path
+from lemll.solvers import linear as models
+from lemll.solvers.equation9 import CentredKernel, duality_gap
+from lemll.solvers.joint import JointProblem
+from lemll.solvers.linear import LARGE_GRAM, SPECTRUM_PAYS, Cholesky, Spectrum
+from lemll.solvers.path import path_order
 
 GRID = [GridPoint(*point) for point in itertools.product((1 / 64, 1.0, 64.0), repeat=3)]
 

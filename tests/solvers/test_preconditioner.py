@@ -8,12 +8,10 @@ import scipy.linalg
 import scipy.optimize
 from scipy import sparse
 
-from lemll.objective import row_norms, tube_loss
-from lemll.objective.certificate import exact_step
 from lemll.solvers import solve_joint
-from lemll.solvers.joint.point import Operators
-from lemll.solvers.joint.search import ChebyshevSeries
-from lemll.solvers.linear.features import CentredFeatures
+from lemll.solvers.certificate import exact_step, row_norms, tube_loss
+from lemll.solvers.linear import CentredFeatures
+from lemll.solvers.search import ChebyshevSeries, Operators
 
 
 def label_hessian(W, beta, gamma):
@@ -49,8 +47,8 @@ def test_a_bound_that_is_too_low_is_found_out_and_raised(make_problem, monkeypat
     X, Y, W = make_problem(2, n=40)
     parameters = {"alpha": 1.0, "beta": 1.0, "gamma": 64.0, "tol": 1e-8}
     plain = solve_joint(X, Y, W, **parameters)
-    monkeypatch.setattr("lemll.solvers.joint.point.LANCZOS_STEPS", 1)
-    monkeypatch.setattr("lemll.solvers.joint.point.LANCZOS_MARGIN", 0.3)
+    monkeypatch.setattr("lemll.solvers.search.LANCZOS_STEPS", 1)
+    monkeypatch.setattr("lemll.solvers.search.LANCZOS_MARGIN", 0.3)
     misled = solve_joint(X, Y, W, **parameters)
     assert misled.converged
     assert misled.objective == pytest.approx(plain.objective, rel=2e-8)
@@ -63,7 +61,7 @@ def test_the_gram_matrix_is_single_only_where_that_is_enough(kind, make_problem,
     exact = centred.T @ centred
     features = CentredFeatures(X if kind == "dense" else sparse.csr_array(X), "float64")
     np.testing.assert_allclose(features.gram(1.0), exact, rtol=1e-12, atol=1e-12)
-    monkeypatch.setattr("lemll.solvers.linear.features.LARGE_GRAM", 0)
+    monkeypatch.setattr("lemll.solvers.linear.LARGE_GRAM", 0)
     np.testing.assert_allclose(features.gram(1e-9), exact, rtol=1e-12, atol=1e-12)
     single = features.gram(1.0)
     assert 0 < np.abs(single - exact).max() < 1e-4

@@ -9,8 +9,8 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 
-from lemll.objective import LemllPoint, lemll_gradient, lemll_objective
 from lemll.solvers import solve_reference
+from lemll.solvers.equation9 import LemllPoint, lemll_gradient, lemll_objective
 from lemll.solvers.reference import MsvrBlock
 
 ONES = {"alpha": 1.0, "beta": 1.0, "gamma": 1.0, "epsilon": 0.1}

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lemll.solvers import CentredKernel, solve_msvr, solve_sign_msvr
+from lemll.rivals.sign_msvr import solve_sign_msvr
+from lemll.solvers import solve_msvr
+from lemll.solvers.equation9 import CentredKernel
 
 
 def random_problem(seed, n=40, d=5, m=3):

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-import lemll.solvers.joint.span as span_module
-from lemll.objective import LemllPoint, lemll_objective
-from lemll.solvers import JointProblem
-from lemll.solvers.joint.point import Point, Weights
-from lemll.solvers.joint.span import SolutionSpan
+import lemll.solvers.path as span_module
+from lemll.solvers.equation9 import LemllPoint, lemll_objective
+from lemll.solvers.joint import JointProblem
+from lemll.solvers.path import SolutionSpan
+from lemll.solvers.search import Point, Weights
 
 WEIGHTS = Weights(0.5, 0.7, 2.0, 0.1)
 

@@ -12,7 +12,8 @@ from sklearn.pipeline import make_pipeline
 
 from lemll import BinaryRelevance
 from lemll.exceptions import LemllError
-from lemll.tables import Table, TableEncoder, inspect_column, inspect_columns, survey
+from lemll.tables import Table, TableEncoder, inspect_columns
+from lemll.tables.columns import inspect_column, survey
 
 N = 60
 WORDS = ["sea", "sky", "sand", "boat", "people", "tower", "dog"]

@@ -13,7 +13,8 @@ import pyarrow.parquet
 import pytest
 
 from lemll.exceptions import LemllError
-from lemll.tables import LabelSpec, TableEncoder, inspect_column, read_table, split_table
+from lemll.tables import LabelSpec, TableEncoder, read_table, split_table
+from lemll.tables.columns import inspect_column
 
 ROOT = Path(__file__).parents[2]
 

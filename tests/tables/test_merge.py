@@ -14,7 +14,8 @@ from lemll import load
 from lemll.audit import find_tag_issues
 from lemll.cli.app import app
 from lemll.exceptions import LemllError
-from lemll.tables import LabelSpec, Table, read_table, split_table, tags_alike, truth_of
+from lemll.tables import LabelSpec, Table, read_table, split_table
+from lemll.tables.labels import tags_alike, truth_of
 
 MERGED = LabelSpec(tags="tags", merge="case")
 TAGS = ["politics;Sport", "Politics;sport", "politics", "POLITICS;été", "Été"]

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from lemll.exceptions import LemllError
-from lemll.tables import LabelSpec, Table, split_table, truth_of
+from lemll.tables import LabelSpec, Table, split_table
+from lemll.tables.labels import truth_of
 
 
 def table(**columns):

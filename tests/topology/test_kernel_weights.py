@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lemll.topology import kernel, kernel_reconstruction_weights, reconstruction_weights
+from lemll.topology import graphs as kernel
+from lemll.topology import reconstruction_weights
+from lemll.topology.graphs import kernel_reconstruction_weights
 
 
 @pytest.mark.parametrize("reg_policy", ["always", "auto"])

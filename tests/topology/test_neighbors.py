@@ -13,8 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from lemll.topology import nearest_neighbors
 from lemll.topology import neighbors as neighbors_module
-from lemll.topology.neighbors import worker_threads
-from lemll.topology.rows import BLOCK_BYTES, Rows, check_features
+from lemll.topology.neighbors import BLOCK_BYTES, Rows, check_features, worker_threads
 
 
 def oracle(X, K):
@@ -86,8 +85,8 @@ def test_agrees_with_the_oracle(kind, n, d, K, seed):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_agrees_with_the_oracle_over_many_tiles(kind, monkeypatch):
-    monkeypatch.setattr("lemll.topology.rows.MIN_BLOCK_ROWS", 40)
-    monkeypatch.setattr("lemll.topology.rows.MAX_BLOCK_ROWS", 64)
+    monkeypatch.setattr("lemll.topology.neighbors.MIN_BLOCK_ROWS", 40)
+    monkeypatch.setattr("lemll.topology.neighbors.MAX_BLOCK_ROWS", 64)
     X = KINDS[kind](np.random.default_rng(7), 333, 9)
     check_both(X, 10, oracle(X, 10))
 
@@ -189,8 +188,8 @@ def test_agrees_with_scikit_learn_on_digits():
 
 @pytest.mark.parametrize("kind", ["normal", "binary", "twins", "tenths", "sparse"])
 def test_same_for_one_and_two_threads(kind, monkeypatch):
-    monkeypatch.setattr("lemll.topology.rows.MIN_BLOCK_ROWS", 128)
-    monkeypatch.setattr("lemll.topology.rows.MAX_BLOCK_ROWS", 128)
+    monkeypatch.setattr("lemll.topology.neighbors.MIN_BLOCK_ROWS", 128)
+    monkeypatch.setattr("lemll.topology.neighbors.MAX_BLOCK_ROWS", 128)
     X = KINDS[kind](np.random.default_rng(0), 1500, 30)
     found = []
     for threads in (1, 2):

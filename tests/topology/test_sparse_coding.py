@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.linear_model import Lasso
 
-from lemll.topology.sparse_coding import admm_codes, lasso_codes
+from lemll.rivals.sparse_coding import admm_codes, lasso_codes
 
 
 def rows(n_rows, n_features, seed=0):

@@ -10,14 +10,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from lemll.topology import (
-    ReconstructionOperator,
-    check_graph,
-    local_weights,
-    nearest_neighbors,
-    reconstruction_weights,
-)
-from lemll.topology.weights import ill_conditioned, local_grams, solve_for_ones
+from lemll.topology import local_weights, nearest_neighbors, reconstruction_weights
+from lemll.topology.graphs import ReconstructionOperator
+from lemll.topology.weights import check_graph, ill_conditioned, local_grams, solve_for_ones
 
 
 def normal(n, d, seed=0):

@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lemll._formulas import without_guard
+from lemll._files import without_guard
 from lemll._labels import row_index
 from lemll._types import BoolArray, IndexArray, LabelArray, MatrixLike
-from lemll._validation import UNOBSERVED, check_number
-from lemll._warnings import warn_caller
+from lemll._validation import UNOBSERVED, check_number, warn_caller
 from lemll.audit.tags import TagMatrix, read_tags
 from lemll.exceptions import LemllError, import_extra
 

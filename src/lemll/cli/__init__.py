@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import sysconfig
 import threading
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NoReturn, TextIO
 
 from lemll import __version__
@@ -48,7 +51,7 @@ def main() -> None:
     except Exception as error:
         if debug:
             raise
-        from lemll.cli._console import safe_text
+        from lemll.cli.console import safe_text
 
         if isinstance(error, OSError) and error.strerror and error.filename is not None:
             # The text of such an error has a number, and no advice.
@@ -60,9 +63,7 @@ def main() -> None:
             )
         if isinstance(error, (LemllError, ValueError, OSError)):
             sys.exit(safe_text(f"lemll: {error}"))
-        from lemll.experiments import place_in_own_code
-
-        if where := place_in_own_code(error):
+        if where := _place_outside(error):
             sys.exit(
                 safe_text(f"lemll: {type(error).__name__}: {error} ({where}); mend your module")
             )
@@ -103,9 +104,18 @@ def _in_first_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
+def _place_outside(error: BaseException) -> str:
+    """Return the file and line of the user's own code that an error came from, or nothing."""
+    installed = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"), sys.prefix, "<")
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames or frames[-1].filename.startswith(installed):
+        return ""
+    return f"{frames[-1].filename}, line {frames[-1].lineno}"
+
+
 def _show_warnings_as_notes(debug: bool) -> None:
     """Print each different warning once, and where it comes from only with ``--debug``."""
-    from lemll.cli._console import safe_text
+    from lemll.cli.console import safe_text
 
     said: set[str] = set()
 

@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from lemll.cli._console import make_console
-from lemll.cli._tables import (
+from lemll.cli.console import make_console
+from lemll.cli.tables import (
     AsJson,
     Data,
     Decimal,
@@ -34,9 +34,11 @@ from lemll.cli._tables import (
     say_labels,
 )
 from lemll.exceptions import LemllError
-from lemll.metrics import METRICS
-from lemll.models import LEARNERS, LearnerScores, compare_learners
-from lemll.report import LearnerVerdict, judge_learners, template_environment, write_learners
+from lemll.metrics.table import METRICS
+from lemll.models.compare import LearnerScores, compare_learners
+from lemll.models.training import LEARNERS
+from lemll.report.learners import LearnerVerdict, judge_learners, write_learners
+from lemll.report.page import template_environment
 
 __all__ = ["compare"]
 

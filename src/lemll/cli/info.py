@@ -11,19 +11,15 @@ import typer
 from rich.console import Console
 
 from lemll._types import Settings
-from lemll.cli._console import make_console
-from lemll.cli._tables import (
-    AsJson,
-    Decimal,
-    Delimiter,
-    Encoding,
-    Sheet,
-    print_json,
-    read_data,
-)
+from lemll.cli.console import make_console
+from lemll.cli.tables import AsJson, Decimal, Delimiter, Encoding, Sheet, print_json, read_data
 from lemll.exceptions import LemllError
-from lemll.models import SUFFIX, read_metadata
-from lemll.tables import LabelSpec, Survey, Table, is_missing, survey, tags_alike, written_cells
+from lemll.models.files import SUFFIX, read_metadata
+from lemll.tables.columns import Survey, survey
+from lemll.tables.edit import written_cells
+from lemll.tables.files import Table
+from lemll.tables.labels import LabelSpec, tags_alike
+from lemll.tables.text import is_missing
 
 __all__ = ["info"]
 

@@ -1,4 +1,4 @@
-"""``lemll fit``, ``predict`` and ``evaluate``: a model of a table, from file to file."""
+"""``lemll export``: write a model as ONNX, to serve it without Python."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from lemll.cli._console import make_console
-from lemll.cli._tables import (
+from lemll._files import csv_text, write_output
+from lemll.cli.console import make_console
+from lemll.cli.tables import (
     AsJson,
     Data,
     Decimal,
@@ -41,19 +42,16 @@ from lemll.cli._tables import (
     say_notes,
 )
 from lemll.exceptions import LemllError
-from lemll.experiments import csv_text, write_output
-from lemll.models import (
-    LEARNERS,
-    SUFFIX,
-    Predictions,
-    TableModel,
-    fit_table,
-    make_learner,
-    save,
-)
-from lemll.tables import Column, join_tags
+from lemll.models.explain import explain_table
+from lemll.models.files import SUFFIX, save
+from lemll.models.onnx import to_onnx
+from lemll.models.training import LEARNERS, Predictions, TableModel, fit_table, make_learner
+from lemll.report.explain import write_explanation
+from lemll.report.page import template_environment
+from lemll.tables.columns import Column
+from lemll.tables.edit import join_tags
 
-__all__ = ["evaluate", "fit", "predict"]
+__all__ = ["evaluate", "explain", "export", "fit", "predict"]
 
 _SHOWN_COLUMNS = 8
 
@@ -251,3 +249,70 @@ def _lines(fitted: TableModel, found: Predictions) -> Iterator[list[object]]:
             join_tags(names[chosen], sep, as_list=as_list),
             *(f"{value:.6f}" for value in values),
         ]
+
+
+def explain(
+    model: Model,
+    data: Data,
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path(
+        "explain.html"
+    ),
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    sheet: Sheet = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a page that explains a table and its model.
+
+    It shows how much each tag matters in each row, which features tell for a tag, which rows are
+    near, which tags occur together, and how calibrated the probabilities are.
+
+    Example: lemll explain photos.lemll photos.csv -o explain.html
+    """
+    template_environment()  # report a missing library now, not after the work
+    fitted = load_model(model)
+    reading = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
+    table = read_data(data, fitted.keep, reading)
+    with interruptible("nothing was written"):
+        found = explain_table(fitted, table, progress=say)
+        write_explanation(output, found)
+    if as_json:
+        print_json(
+            {
+                "page": str(output),
+                "rows": len(found.ids),
+                "telling": {
+                    name: [feature._asdict() for feature in features]
+                    for name, features in zip(found.label_names, found.telling, strict=True)
+                },
+                "sensitivity": {
+                    column: dict(zip(found.label_names, values.tolist(), strict=True))
+                    for column, values in zip(found.columns, found.sensitivity, strict=True)
+                },
+            }
+        )
+        return
+    make_console().print(f"open {output}", soft_wrap=True)
+
+
+def export(
+    model: Model,
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The ONNX file to write.")],
+) -> None:
+    """Write a linear or kernel model of a table of numbers as ONNX, with scaling and thresholds.
+
+    Example: lemll fit plants.csv --labels red,tall --learner LEMLL -m plants.lemll;
+    lemll export plants.lemll -o plants.onnx
+    """
+    fitted = load_model(model)
+    content = to_onnx(fitted, output)
+    columns = [c.name for c in fitted.pipeline[0].columns_ if c.kind != "ignored"]
+    console = make_console()
+    console.print(f"wrote {output}: {len(content)} bytes", soft_wrap=True)
+    console.print(f"input X, double, one row per example; columns: {', '.join(columns)}",
+                  soft_wrap=True)  # fmt: skip
+    console.print(f"outputs of shape (rows, labels); labels: {', '.join(fitted.label_names)}",
+                  soft_wrap=True)  # fmt: skip

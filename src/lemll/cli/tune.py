@@ -18,9 +18,10 @@ from rich.table import Table
 from sklearn.base import clone
 from sklearn.preprocessing import Normalizer
 
+from lemll._files import csv_text
 from lemll._types import Features, FloatArray, IndexArray, MatrixLike
-from lemll.cli._console import make_console
-from lemll.cli._tables import (
+from lemll.cli.console import make_console
+from lemll.cli.tables import (
     AsJson,
     Decimal,
     Delimiter,
@@ -36,6 +37,7 @@ from lemll.cli._tables import (
     interruptible,
     is_table,
     label_spec,
+    load_named,
     names_of,
     print_assessment,
     print_json,
@@ -44,15 +46,18 @@ from lemll.cli._tables import (
     say,
     say_labels,
 )
-from lemll.cli.datasets import Missing, Nominal, load_named
-from lemll.datasets import Dataset
+from lemll.datasets.dataset import Dataset
 from lemll.exceptions import LemllError
-from lemll.experiments import csv_text
 from lemll.model_selection import equal_row_groups
-from lemll.models import assess, label_shares, stratified_splits
-from lemll.predictors import LEMLL, LEMLLCV, SearchProgress
-from lemll.report import draw_label_movement, draw_scores, score_surface
-from lemll.tables import LabelledTable, TableEncoder, inspect_columns, split_table
+from lemll.models.assess import assess, label_shares
+from lemll.models.training import stratified_splits
+from lemll.predictors.folds import SearchProgress
+from lemll.predictors.lemll import LEMLL
+from lemll.predictors.lemll_cv import LEMLLCV
+from lemll.report.tuning import draw_label_movement, draw_scores, score_surface
+from lemll.tables.columns import inspect_columns
+from lemll.tables.encoder import TableEncoder
+from lemll.tables.labels import LabelledTable, split_table
 
 __all__ = ["tune"]
 
@@ -79,8 +84,6 @@ def tune(
     labels: LabelNames = None,
     ids: Id = None,
     ignore: Ignore = None,
-    nominal: Nominal = None,
-    missing: Missing = None,
     kernel: Annotated[str, typer.Option(help="auto, linear, rbf, poly, sigmoid, cosine.")] = "auto",
     scoring: Annotated[
         str, typer.Option(help="Measures, separated by commas; the first one decides.")
@@ -131,7 +134,7 @@ def tune(
         refuse_table_options(
             file, {"--tags": tags, "--id": ids, "--ignore": ignore, "--delimiter": delimiter}
         )
-        dataset = load_named(file, labels=labels, nominal=nominal, missing=missing)
+        dataset = load_named(file, labels=labels)
         split = _split_dataset(dataset, holdout)
     measures = [name.strip() for name in scoring.split(",")]
     model = LEMLLCV(

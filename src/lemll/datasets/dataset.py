@@ -17,7 +17,7 @@ from lemll._validation import (
     check_logical_labels,
     is_sparse,
 )
-from lemll.datasets._names import NumberedNames
+from lemll.datasets._columns import NumberedNames
 from lemll.exceptions import DatasetFormatError
 
 __all__ = ["Dataset"]

@@ -17,13 +17,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urljoin, urlsplit
 
-from lemll._plain_files import open_plain, take_lock
-from lemll.exceptions import (
-    ChecksumError,
-    DatasetNotFoundError,
-    DownloadError,
-    import_extra,
-)
+from lemll._files import open_plain, take_lock
+from lemll.exceptions import ChecksumError, DatasetNotFoundError, DownloadError, import_extra
 
 __all__ = ["UpstreamFile", "download"]
 

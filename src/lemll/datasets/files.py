@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from lemll.datasets._streams import plain_suffix
-from lemll.datasets.archive.files import read_npz, write_npz
-from lemll.datasets.arff.files import read_arff, write_arff
+from lemll.datasets.arff import read_arff, write_arff
 from lemll.datasets.dataset import Dataset
-from lemll.datasets.matlab.files import read_mat
+from lemll.datasets.matlab import read_mat
+from lemll.datasets.npz import read_npz, write_npz
 from lemll.datasets.svmlight import read_svmlight
-from lemll.datasets.tables.files import read_table, write_csv, write_parquet
+from lemll.datasets.tables import read_table, write_csv, write_parquet
 
 __all__ = ["find_reader", "looks_like_a_file", "read_dataset", "write_dataset"]
 

@@ -16,11 +16,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
-from lemll.datasets.arff.files import read_arff
+from lemll.datasets.arff import read_arff
 from lemll.datasets.dataset import Dataset
 from lemll.datasets.download import UpstreamFile, download
 from lemll.datasets.files import read_dataset
-from lemll.datasets.matlab.files import read_mat
+from lemll.datasets.matlab import read_mat
 from lemll.exceptions import DatasetNotFoundError, UnknownDatasetError
 
 __all__ = ["FIGURES", "DatasetInfo", "dataset_info", "list_datasets", "load_dataset", "local_path"]

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from lemll._budget import Budget
+from lemll._files import Budget
 from lemll._types import LabelArray
-from lemll.datasets._names import NumberedNames
-from lemll.datasets._numbers import to_number
+from lemll.datasets._columns import NumberedNames, to_number
 from lemll.datasets._streams import LineBlocks
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError

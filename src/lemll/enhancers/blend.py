@@ -9,12 +9,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from lemll._types import Features, FloatArray, LabelArray
 from lemll._validation import check_number, check_whole
-from lemll.enhancers._base import BaseEnhancer
-from lemll.enhancers._rated import unit_source
-from lemll.enhancers._sources import graph_source, label_sources
+from lemll.enhancers.base import BaseEnhancer
+from lemll.enhancers.calibrate import unit_source
 from lemll.enhancers.lemll import LEMLLEnhancer
-from lemll.enhancers.lesc import principal_rows, smooth_by_energy
-from lemll.fitting import Normalization
+from lemll.enhancers.sources import graph_source, label_sources, principal_rows, smooth_by_energy
+from lemll.fitting.scaling import Normalization
 
 __all__ = ["BlendEnhancer"]
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from lemll._types import Features, FloatArray, LabelArray
 from lemll._validation import check_number
-from lemll.enhancers._base import BaseEnhancer
-from lemll.enhancers._propagation import SMALLEST, Measure, propagate_labels
-from lemll.fitting import Normalization
+from lemll.enhancers.base import BaseEnhancer
+from lemll.enhancers.sources import SMALLEST, Measure, propagate_labels
+from lemll.fitting.scaling import Normalization
 
 __all__ = ["LabelGraphEnhancer"]
 

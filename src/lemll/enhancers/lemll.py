@@ -7,17 +7,12 @@ from typing import Self
 from sklearn.utils.validation import check_consistent_length
 
 from lemll._labels import code_degrees
-from lemll._types import (
-    Features,
-    FloatArray,
-    KernelLike,
-    LabelArray,
-    MatrixLike,
-    SparseMatrix,
-)
+from lemll._types import Features, FloatArray, KernelLike, LabelArray, MatrixLike, SparseMatrix
 from lemll._validation import all_or_nothing
-from lemll.enhancers._base import UNSEEN_EFFECT, BaseEnhancer
-from lemll.fitting import Normalization, fit_equation9, make_graph, model_outputs
+from lemll.enhancers.base import UNSEEN_EFFECT, BaseEnhancer
+from lemll.fitting.equation9 import fit_equation9, make_graph
+from lemll.fitting.kernels import model_outputs
+from lemll.fitting.scaling import Normalization
 
 __all__ = ["LEMLLEnhancer"]
 

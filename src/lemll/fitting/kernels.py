@@ -4,27 +4,144 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import comb
 from typing import Any
 
 import numpy as np
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import normalize
 
 from lemll._types import Array, Estimator, Features, FloatArray, MatrixLike
-from lemll._validation import check_finite, check_memory, check_number, check_whole, is_sparse
-from lemll._warnings import warn_gap, warn_rounded_kernel
-from lemll.fitting import kernel_values as formulas
-from lemll.objective import CentredKernel
-from lemll.solvers import kernel_bytes
+from lemll._validation import (
+    check_finite,
+    check_memory,
+    check_number,
+    check_whole,
+    is_sparse,
+    warn_gap,
+    warn_rounded_kernel,
+)
+from lemll.solvers import CentredKernel, kernel_bytes
 
 __all__ = [
     "KERNELS",
     "Kernel",
     "choose_kernel",
+    "cosine",
     "inverse_variance",
     "model_outputs",
+    "polynomial",
+    "radial",
     "row_parts",
     "settle_optimality",
+    "sigmoid",
     "store_model",
 ]
+
+# 1 / 25! is smaller than the rounding error of extended precision, so more terms have no effect.
+SERIES_TERMS = 25
+
+
+def radial(rows: Features, others: Features, centre: Array | None, *, gamma: float) -> Array:
+    """Return ``exp(-gamma |x - x'|^2)`` of every row with every other."""
+    rows, others = _about(rows, centre), _about(others, centre)
+    if rows.dtype != np.longdouble:
+        return np.asarray(rbf_kernel(rows, others, gamma=gamma))
+    # scikit-learn would round extended precision to float64.
+    squares = _squares(rows)[:, None] + _squares(others) - 2 * _products(rows, others)
+    return np.asarray(np.exp(-gamma * np.maximum(squares, 0)))
+
+
+def polynomial(
+    rows: Features,
+    others: Features,
+    centre: Array | None,
+    *,
+    gamma: float,
+    coef0: float,
+    degree: int,
+) -> Array:
+    """Return ``(gamma <x, x'> + coef0)^degree`` with the origin moved to `centre`, if given.
+
+    Let ``z = x - m``, ``s = gamma <m, m> + coef0``, ``a = gamma <m, z>`` and
+    ``q = gamma <z, z'>``. The base of the power is ``s + a + a' + q``. Moving the origin cancels
+    the constant part and the linear parts in ``a`` and ``a'``. The linear part in ``q`` remains,
+    together with the curved parts, which `_curved` computes without cancellation.
+    """
+    rows, others = _about(rows, centre), _about(others, centre)
+    q = gamma * _products(rows, others)
+    base = rows.dtype.type(coef0)
+    if centre is None:
+        # Sparse rows keep their origin, so m = 0 and the linear parts in a and a' vanish.
+        return np.asarray(degree * base ** (degree - 1) * q + _curved(q, base, degree))
+    m = centre.astype(rows.dtype)
+    base += gamma * (m @ m)
+    a, b = gamma * (rows @ m), gamma * (others @ m)
+    values = _curved(q + a[:, None] + b, base, degree)
+    values -= _curved(a, base, degree)[:, None]
+    values -= _curved(b, base, degree)
+    values += degree * base ** (degree - 1) * q
+    return values
+
+
+def _curved(t: Array, base: Any, degree: int) -> Array:
+    """Return ``(base + t)^degree - base^degree - degree base^(degree-1) t``.
+
+    For small t, the subtraction would lose digits, so a series is used that starts with t^2. For
+    other t, the subtraction does not lose digits.
+    """
+    small = np.abs(t) <= abs(base) / degree
+    curved = np.empty_like(t)
+    if not small.all():
+        large = t[~small]
+        line = base**degree + degree * base ** (degree - 1) * large
+        curved[~small] = (base + large) ** degree - line
+    if small.any():
+        near = t[small]
+        series = np.zeros_like(near)
+        # For |t| <= |base| / degree the k-th term falls like 1 / k!, so a few terms are enough.
+        # Horner's scheme, from the highest term down.
+        for k in range(min(degree, SERIES_TERMS), 1, -1):
+            series *= near
+            series += comb(degree, k) * base ** (degree - k)
+        curved[small] = series * near * near
+    return curved
+
+
+def sigmoid(rows: Features, others: Features, *, gamma: float, coef0: float) -> Array:
+    """Return ``tanh(gamma <x, x'> + coef0)`` of every row with every other."""
+    return np.asarray(np.tanh(gamma * _products(rows, others) + coef0))
+
+
+def cosine(rows: Features, others: Features, centre: Array | None) -> Array:
+    """Return the products of rows scaled to length 1, minus a mean of such rows if given."""
+    return _products(_about(unit_rows(rows), centre), _about(unit_rows(others), centre))
+
+
+def unit_rows(rows: Features) -> Features:
+    """Return rows divided by their lengths; rows of zeros do not change."""
+    if is_sparse(rows) and rows.dtype != np.longdouble:
+        return normalize(rows)
+    lengths = np.sqrt(_squares(rows))
+    lengths[lengths == 0] = 1
+    return (
+        rows.multiply(1 / lengths[:, None]).tocsr() if is_sparse(rows) else rows / lengths[:, None]
+    )
+
+
+def _about(rows: Features, centre: Array | None) -> Features:
+    return rows if centre is None else rows - centre
+
+
+def _products(rows: Features, others: Features) -> Array:
+    products = rows @ others.T
+    return np.asarray(products.toarray() if is_sparse(products) else products)
+
+
+def _squares(rows: Features) -> Array:
+    squares = rows.multiply(rows).sum(axis=1) if is_sparse(rows) else np.square(rows).sum(axis=1)
+    return np.asarray(squares).ravel()
+
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "precomputed")
 
@@ -59,7 +176,7 @@ class Kernel:
     function : callable or None
         A function of two arrays of rows, for "callable".
     centre : ndarray of shape (n_features,) or None
-        The row m that is the origin for "poly" and "cosine" (`lemll.fitting.kernel_values`), and
+        The row m that is the origin for "poly" and "cosine" (`polynomial`, `cosine`), and
         that "rbf" subtracts from all rows. It is the mean of the training rows; for "cosine", of
         the rows scaled to length 1. None for sparse rows, which must stay sparse.
     """
@@ -85,14 +202,14 @@ class Kernel:
         if self.name == "callable":
             return self._called(rows, others)
         if self.name == "rbf":
-            return formulas.radial(rows, others, self.centre, gamma=self.gamma)
+            return radial(rows, others, self.centre, gamma=self.gamma)
         if self.name == "cosine":
-            return formulas.cosine(rows, others, self.centre)
+            return cosine(rows, others, self.centre)
         # Overflow is checked in `of_training`.
         with np.errstate(over="ignore", invalid="ignore"):
             if self.name == "sigmoid":
-                return formulas.sigmoid(rows, others, gamma=self.gamma, coef0=self.coef0)
-            return formulas.polynomial(
+                return sigmoid(rows, others, gamma=self.gamma, coef0=self.coef0)
+            return polynomial(
                 rows, others, self.centre, gamma=self.gamma, coef0=self.coef0, degree=self.degree
             )
 
@@ -223,7 +340,7 @@ def choose_kernel(
         gamma = 1.0 if name == "precomputed" or function else inverse_variance(X, sample_weight)
     centre = None
     if name in ("rbf", "poly", "cosine") and not is_sparse(X):
-        rows = formulas.unit_rows(X) if name == "cosine" else X
+        rows = unit_rows(X) if name == "cosine" else X
         centre = rows.mean(axis=0, dtype=np.float64)
     return Kernel(
         name="callable" if function else str(name),

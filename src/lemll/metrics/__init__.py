@@ -58,12 +58,13 @@ tables of the paper contain the divergence KL(recovered || true). :data:`METRICS
 call it ``"kl_divergence_pred_true"``; ``"kl_divergence"`` is the other direction.
 """
 
-from __future__ import annotations
-
 from lemll.metrics.decisions import (
     LabelFigures,
+    brier_score,
+    calibration_error,
     example_f1,
     label_figures,
+    log_loss,
     macro_f1,
     macro_precision,
     macro_recall,
@@ -87,15 +88,8 @@ from lemll.metrics.multilabel import (
     one_error,
     ranking_loss,
 )
-from lemll.metrics.probabilities import brier_score, calibration_error, log_loss
 from lemll.metrics.ranked import label_auc, macro_auc, micro_auc, precision_at_k
-from lemll.metrics.scorers import (
-    MetricScorer,
-    get_scorer,
-    label_probabilities,
-    label_scores,
-    scorer_names,
-)
+from lemll.metrics.scorers import MetricScorer, get_scorer, scorer_names
 from lemll.metrics.table import METRICS, Metric
 
 __all__ = [
@@ -118,8 +112,6 @@ __all__ = [
     "kl_divergence",
     "label_auc",
     "label_figures",
-    "label_probabilities",
-    "label_scores",
     "log_loss",
     "macro_auc",
     "macro_f1",

@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 from lemll._types import BoolArray, FloatArray, MatrixLike
 from lemll._validation import check_whole
 from lemll.exceptions import UndefinedMetricError
-from lemll.metrics.ranks import check_scores, check_truth
+from lemll.metrics.multilabel import check_scores, check_truth
 
 __all__ = ["label_auc", "macro_auc", "micro_auc", "precision_at_k"]
 

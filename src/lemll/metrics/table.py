@@ -9,7 +9,10 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from lemll.metrics.decisions import (
+    brier_score,
+    calibration_error,
     example_f1,
+    log_loss,
     macro_f1,
     macro_precision,
     macro_recall,
@@ -33,7 +36,6 @@ from lemll.metrics.multilabel import (
     one_error,
     ranking_loss,
 )
-from lemll.metrics.probabilities import brier_score, calibration_error, log_loss
 from lemll.metrics.ranked import macro_auc, micro_auc, precision_at_k
 
 __all__ = ["METRICS", "Metric"]

@@ -5,43 +5,31 @@
 tables, and :func:`explain_table` explains them. :func:`save` and :func:`load` keep models in files.
 """
 
-from lemll.models.assess import MEASURES, Assessment, Score, assess, label_shares
+from lemll.models.assess import THRESHOLDS, Assessment, assess
 from lemll.models.compare import FREQUENCY, LearnerScores, compare_learners
-from lemll.models.curves import THRESHOLDS
-from lemll.models.explain import Explanation, Feature, explain_table
-from lemll.models.files import SUFFIX, load, read_metadata, save
+from lemll.models.explain import Explanation, explain_table
+from lemll.models.files import load, read_metadata, save
 from lemll.models.onnx import to_onnx
-from lemll.models.training import (
-    LEARNERS,
-    Predictions,
-    TableModel,
-    fit_table,
-    make_learner,
-    stratified_splits,
-)
+from lemll.models.pairwise import BestAgainst, best_of_splits
+from lemll.models.training import Predictions, TableModel, fit_table, make_learner
 
 __all__ = [
     "FREQUENCY",
-    "LEARNERS",
-    "MEASURES",
-    "SUFFIX",
     "THRESHOLDS",
     "Assessment",
+    "BestAgainst",
     "Explanation",
-    "Feature",
     "LearnerScores",
     "Predictions",
-    "Score",
     "TableModel",
     "assess",
+    "best_of_splits",
     "compare_learners",
     "explain_table",
     "fit_table",
-    "label_shares",
     "load",
     "make_learner",
     "read_metadata",
     "save",
-    "stratified_splits",
     "to_onnx",
 ]

@@ -22,7 +22,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree._tree import Tree
 
 from lemll._types import Array
-from lemll.predictors import GrownForest, LabelPropagation, MLkNN
+from lemll.predictors import GrownForest
 from lemll.tables import Column
 
 __all__ = ["check_content"]
@@ -184,11 +184,17 @@ def _check_jobs(model: BaseEstimator) -> None:
     )
 
 
-def _check_neighbours(model: MLkNN | LabelPropagation) -> None:
-    if hasattr(model, "X_fit_"):
-        # The numbers of the nearest rows are used to look up labels.
-        labels = model.Y_fit_ if isinstance(model, MLkNN) else model.numerical_labels_
-        _need(model.X_fit_.shape[0] == len(labels), "rows with the labels of others")
+def _check_model(model: BaseEstimator) -> None:
+    _check_jobs(model)
+    _check_neighbours(model)
+
+
+def _check_neighbours(model: BaseEstimator) -> None:
+    for name in ("Y_fit_", "numerical_labels_"):
+        labels = getattr(model, name, None)
+        if labels is not None and hasattr(model, "X_fit_"):
+            # The numbers of the nearest rows are used to look up labels.
+            _need(model.X_fit_.shape[0] == len(labels), "rows with the labels of others")
 
 
 def _check_column(column: Column) -> None:
@@ -211,8 +217,6 @@ _CHECKS: dict[type, Callable[[Any], None]] = {
     TfidfVectorizer: _check_words,
     OneHotEncoder: _check_one_hot,
     ColumnTransformer: _check_columns,
-    BaseEstimator: _check_jobs,
-    MLkNN: _check_neighbours,
-    LabelPropagation: _check_neighbours,
+    BaseEstimator: _check_model,
     Column: _check_column,
 }

@@ -21,14 +21,7 @@ from lemll.models.training import (
     table_pipeline,
 )
 from lemll.predictors import TagPredictor
-from lemll.tables import (
-    LabelledTable,
-    LabelSpec,
-    Table,
-    TableEncoder,
-    inspect_columns,
-    split_table,
-)
+from lemll.tables import LabelledTable, LabelSpec, Table, TableEncoder, inspect_columns, split_table
 
 __all__ = ["FREQUENCY", "LearnerScores", "compare_learners"]
 

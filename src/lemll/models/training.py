@@ -28,7 +28,6 @@ from lemll.predictors import (
     LEMLL,
     BinaryRelevance,
     BlendProgress,
-    MLkNN,
     MSVRClassifier,
     MultilabelForest,
     TagPredictor,
@@ -54,7 +53,6 @@ LEARNERS: Mapping[str, Callable[[], Estimator]] = {
     "MSVR": lambda: MSVRClassifier(scale="auto", probability=True),
     "BinaryRelevance": BinaryRelevance,
     "MultilabelForest": lambda: MultilabelForest(random_state=0),
-    "MLkNN": lambda: MLkNN(scale="auto"),
 }
 # One row in five is held out.
 _HELD_OUT = 5

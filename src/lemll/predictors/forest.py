@@ -13,18 +13,11 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree._tree import Tree
 from sklearn.utils import check_random_state
 
-from lemll._types import (
-    Features,
-    FloatArray,
-    IndexArray,
-    LabelArray,
-    RandomState,
-    Thresholds,
-)
+from lemll._types import Features, FloatArray, IndexArray, LabelArray, RandomState, Thresholds
 from lemll._validation import check_flag, check_magnitude, check_whole, is_sparse
 from lemll.model_selection import equal_row_groups
-from lemll.predictors._base import WeighsRows
-from lemll.predictors.logistic.probability import ProbabilityClassifier, log_odds
+from lemll.predictors.base import WeighsRows
+from lemll.predictors.calibrated import ProbabilityClassifier, log_odds
 
 __all__ = ["GrownForest", "MultilabelForest", "weighs_whole_rows"]
 

@@ -13,9 +13,11 @@ from lemll._types import (
     SparseMatrix,
     Thresholds,
 )
-from lemll.fitting import fit_equation9, model_outputs, normalize
-from lemll.predictors._base import ScalesColumns
-from lemll.predictors.degrees import DegreeClassifier
+from lemll.fitting.equation9 import fit_equation9
+from lemll.fitting.kernels import model_outputs
+from lemll.fitting.scaling import normalize
+from lemll.predictors.base import ScalesColumns
+from lemll.predictors.calibrated import DegreeClassifier
 
 __all__ = ["LEMLL"]
 

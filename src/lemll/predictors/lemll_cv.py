@@ -7,7 +7,7 @@ from typing import Any
 
 from lemll._types import Estimator, FloatArray, KernelLike, Settings, Thresholds
 from lemll.predictors.lemll import LEMLL
-from lemll.predictors.search.path_cv import PAPER_GRID, PathCV, check_axis
+from lemll.predictors.search import PAPER_GRID, PathCV, check_axis
 from lemll.solvers import GridPoint
 
 __all__ = ["LEMLLCV"]

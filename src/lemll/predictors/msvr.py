@@ -20,9 +20,10 @@ from lemll._types import (
     Thresholds,
 )
 from lemll._validation import all_or_nothing, check_number, check_whole
-from lemll.fitting import check_fits, choose_kernel, model_outputs, settle_optimality, store_model
-from lemll.predictors._base import ScalesColumns, WeighsRows
-from lemll.predictors.degrees import DegreeClassifier
+from lemll.fitting.equation9 import check_fits
+from lemll.fitting.kernels import choose_kernel, model_outputs, settle_optimality, store_model
+from lemll.predictors.base import ScalesColumns, WeighsRows
+from lemll.predictors.calibrated import DegreeClassifier
 from lemll.solvers import solve_msvr
 
 __all__ = ["MSVR", "MSVRClassifier"]

@@ -9,10 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from lemll._types import Settings
-from lemll.comparison import BestAgainst, best_of_splits
 from lemll.metrics import METRICS
-from lemll.models import FREQUENCY, LearnerScores
-from lemll.report._diagrams import value_dots
+from lemll.models import FREQUENCY, BestAgainst, LearnerScores, best_of_splits
+from lemll.report.diagrams import value_dots
 from lemll.report.page import Section, TableData, write_page
 
 __all__ = ["LearnerVerdict", "judge_learners", "write_learners"]

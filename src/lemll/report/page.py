@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lemll._files import write_output
 from lemll.exceptions import import_extra
-from lemll.experiments import write_output
-from lemll.report._diagrams import DotPlot, RankDiagram
+from lemll.report.diagrams import DotPlot, RankDiagram
 
 __all__ = ["Link", "Picture", "Section", "TableData", "template_environment", "write_html",
            "write_page"]  # fmt: skip

@@ -38,82 +38,38 @@ The certified relative gap of every solution is ``optimality``. It is ``(F - D) 
 where F is the objective and D is the value of a dual point, which is at most the minimum.
 """
 
-from lemll.objective import CentredKernel
-from lemll.solvers.boxqp import BoxQpSolution, solve_box_qp
 from lemll.solvers.distributed import BlocksLostError, RowBlock, solve_blocks
-from lemll.solvers.fuzzy_means import FuzzyMeans, solve_fuzzy_means
+from lemll.solvers.equation9 import CentredKernel, duality_gap
 from lemll.solvers.interface import LemllSolution, Progress, Status
-from lemll.solvers.joint import (
-    GridPoint,
-    JointProblem,
-    LogicalPath,
-    PathStep,
-    kernel_bytes,
-    solve_joint,
-    solve_logical,
-    solve_path,
-    solver_bytes,
-)
-from lemll.solvers.log_linear import LogLinearSolution, solve_log_linear
-from lemll.solvers.logistic import (
-    LogisticSolution,
-    SubsetsSolution,
-    solve_logistic,
-    solve_logistic_subsets,
-)
-from lemll.solvers.low_rank import LowRankSolution, solve_low_rank
-from lemll.solvers.maxent import MaxentBasis, MaxentSolution, solve_maxent
-from lemll.solvers.msvr import (
-    MsvrSolution,
-    SignMsvrSolution,
-    solve_msvr,
-    solve_msvr_path,
-    solve_sign_msvr,
-)
+from lemll.solvers.joint import kernel_bytes, solve_joint, solve_logical, solver_bytes
+from lemll.solvers.log_linear import solve_log_linear
+from lemll.solvers.logistic import LogisticSolution, solve_logistic
+from lemll.solvers.msvr import solve_msvr, solve_msvr_path
+from lemll.solvers.msvr_search import MsvrSolution
+from lemll.solvers.path import GridPoint, LogicalPath, solve_path
 from lemll.solvers.reference import solve_reference
-from lemll.solvers.refinement import RefinedSolution, solve_refined
-from lemll.solvers.smoothing import SmoothingSolution, solve_smoothing
 
 __all__ = [
     "BlocksLostError",
-    "BoxQpSolution",
     "CentredKernel",
-    "FuzzyMeans",
     "GridPoint",
-    "JointProblem",
     "LemllSolution",
-    "LogLinearSolution",
     "LogicalPath",
     "LogisticSolution",
-    "LowRankSolution",
-    "MaxentBasis",
-    "MaxentSolution",
     "MsvrSolution",
-    "PathStep",
     "Progress",
-    "RefinedSolution",
     "RowBlock",
-    "SignMsvrSolution",
-    "SmoothingSolution",
     "Status",
-    "SubsetsSolution",
+    "duality_gap",
     "kernel_bytes",
     "solve_blocks",
-    "solve_box_qp",
-    "solve_fuzzy_means",
     "solve_joint",
     "solve_log_linear",
     "solve_logical",
     "solve_logistic",
-    "solve_logistic_subsets",
-    "solve_low_rank",
-    "solve_maxent",
     "solve_msvr",
     "solve_msvr_path",
     "solve_path",
     "solve_reference",
-    "solve_refined",
-    "solve_sign_msvr",
-    "solve_smoothing",
     "solver_bytes",
 ]

@@ -11,7 +11,8 @@ from scipy import sparse
 
 from lemll._types import Array, Features, FloatArray, MatrixLike, SparseMatrix
 from lemll._validation import check_finite, is_sparse
-from lemll.objective import CentredKernel, DualityGap, LemllPoint
+from lemll.solvers.certificate import DualityGap
+from lemll.solvers.equation9 import CentredKernel, LemllPoint
 
 __all__ = [
     "Callback",

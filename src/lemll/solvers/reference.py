@@ -13,14 +13,8 @@ from scipy.linalg import cho_factor, cho_solve
 
 from lemll._types import Features, FloatArray, MatrixLike, SparseMatrix
 from lemll._validation import is_sparse
-from lemll.objective import (
-    LemllPoint,
-    duality_gap,
-    row_norms,
-    smallest_objective,
-    tube_loss,
-    tube_weights,
-)
+from lemll.solvers.certificate import row_norms, smallest_objective, tube_loss, tube_weights
+from lemll.solvers.equation9 import LemllPoint, duality_gap
 from lemll.solvers.interface import (
     Callback,
     LemllSolution,

@@ -10,13 +10,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lemll._formulas import without_guard
+from lemll._files import without_guard
 from lemll._labels import spelling_key
 from lemll._types import FloatArray
-from lemll.tables.cells import cell_text
 from lemll.tables.files import Table
 from lemll.tables.labels import PAIRS, LabelSpec, split_tags
-from lemll.tables.text import open_text
+from lemll.tables.text import cell_text, open_text
 
 __all__ = ["edit_label", "edit_tags", "edit_text", "join_tags", "row_fingerprints", "written_cells"]
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from lemll._budget import Budget
+from lemll._files import Budget
 from lemll.exceptions import DatasetFormatError, import_extra
-from lemll.tables.cells import CELL_BYTES, Cells, cell_text, empty_columns
+from lemll.tables.text import CELL_BYTES, Cells, cell_text, empty_columns
 
 __all__ = ["read_excel"]
 

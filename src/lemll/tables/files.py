@@ -7,15 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lemll._budget import Budget
-from lemll._formulas import without_guard
-from lemll._plain_files import check_plain
+from lemll._files import Budget, check_plain, without_guard
 from lemll._types import MatrixLike
 from lemll.exceptions import DatasetFormatError, import_extra
-from lemll.tables.cells import Cells, as_number, is_gap, settle_decimals
 from lemll.tables.excel import read_excel
 from lemll.tables.parquet import read_parquet
-from lemll.tables.text import read_text
+from lemll.tables.text import Cells, as_number, is_gap, read_text, settle_decimals
 
 __all__ = ["SUFFIXES", "Frame", "Table", "is_text", "read_table"]
 

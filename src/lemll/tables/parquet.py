@@ -3,19 +3,220 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from lemll._budget import NAME_BYTES, Budget
+from lemll._files import NAME_BYTES, Budget
 from lemll.exceptions import DatasetFormatError, import_extra
-from lemll.tables.cells import CELL_BYTES, Cells, cell_text, empty_columns
-from lemll.tables.pages import unpacked_sizes
+from lemll.tables.text import CELL_BYTES, Cells, cell_text, empty_columns
 
-__all__ = ["open_parquet", "read_parquet"]
+__all__ = ["CompactReader", "Unpacked", "Wanted", "open_parquet", "read_parquet", "unpacked_sizes"]
+
+# The fields of a struct to keep, with the fields to keep inside each of them; None for a number.
+Wanted = dict[int, "Wanted | None"]
+
+_BYTE, _DOUBLE, _TEXT, _LIST, _SET, _STRUCT = 3, 7, 8, 9, 10, 12
+_BOOLEANS = (1, 2)
+_NUMBERS = (4, 5, 6)
+_MAX_DEPTH = 12
+_NOTHING: Wanted = {}
+
+
+class CompactReader:
+    """Reads structs and keeps the wanted fields.
+
+    Parameters
+    ----------
+    data : bytes
+        Data in the compact protocol.
+
+    Attributes
+    ----------
+    place : int
+        Number of bytes read so far.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.place = 0
+
+    def struct(self, wanted: Wanted, depth: int = _MAX_DEPTH) -> dict[int, Any]:
+        """Read a struct; return its wanted fields: numbers, structs (dict) and lists of structs.
+
+        Raises
+        ------
+        ValueError
+            If the bytes are not a struct.
+        """
+        if depth == 0:
+            raise ValueError("its structs are nested too deeply")
+        found: dict[int, Any] = {}
+        field = 0
+        # A zero byte ends a struct. In other cases the high four bits are the step to the number of
+        # the field, or 0 if the number itself follows. The low four bits are the type.
+        while first := self._byte():
+            field = field + (first >> 4) if first >> 4 else self._number()
+            value = self._value(first & 15, wanted.get(field), depth)
+            if field in wanted:
+                found[field] = value
+        return found
+
+    def _value(self, kind: int, wanted: Wanted | None, depth: int) -> Any:
+        if kind in _NUMBERS:
+            return self._number()
+        if kind == _TEXT:
+            self._step(self._varint())
+        elif kind == _STRUCT:
+            return self.struct(wanted or _NOTHING, depth - 1)
+        elif kind in (_LIST, _SET):
+            return self._list(wanted, depth)
+        elif kind in (_BYTE, _DOUBLE):
+            self._step(1 if kind == _BYTE else 8)
+        elif kind not in _BOOLEANS:
+            raise ValueError(f"a field has the unknown type {kind}")
+        return None
+
+    def _list(self, wanted: Wanted | None, depth: int) -> list[Any]:
+        first = self._byte()
+        count, kind = first >> 4, first & 15
+        if count == 15:
+            count = self._varint()
+        if kind in _BOOLEANS:  # one byte each, although in a struct the type itself is the value
+            self._step(count)
+            return []
+        if depth == 0 or count > len(self._data):
+            raise ValueError("a list does not end")
+        values = (self._value(kind, wanted, depth - 1) for _ in range(count))
+        if wanted is None:
+            for _ in values:
+                pass
+            return []
+        return list(values)
+
+    def _byte(self) -> int:
+        self._step(1)
+        return self._data[self.place - 1]
+
+    def _step(self, size: int) -> None:
+        self.place += size
+        if self.place > len(self._data):
+            raise ValueError("it is cut short")
+
+    def _varint(self) -> int:
+        value = 0
+        for shift in range(0, 70, 7):
+            byte = self._byte()
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+        raise ValueError("a number does not end")
+
+    def _number(self) -> int:
+        """Read a number in zigzag coding, in which small negative numbers also need few bytes."""
+        value = self._varint()
+        return (value >> 1) ^ -(value & 1)
+
+
+# Numbers of the fields in FileMetaData, RowGroup, ColumnChunk and ColumnMetaData of parquet.thrift.
+_ROW_GROUPS, _COLUMNS, _COLUMN = 4, 1, 3
+_TOTAL_PACKED, _DATA_PLACE, _DICTIONARY_PLACE = 7, 9, 11
+_FOOTER: Wanted = {
+    _ROW_GROUPS: {
+        _COLUMNS: {_COLUMN: {_TOTAL_PACKED: None, _DATA_PLACE: None, _DICTIONARY_PLACE: None}}
+    }
+}
+# Numbers of the fields in PageHeader, in DataPageHeader (version 1) and in DataPageHeaderV2.
+_UNPACKED, _PACKED, _VERSION_1, _VERSION_2 = 2, 3, 5, 8
+_VALUES, _ENCODING_1, _ENCODING_2 = 1, 2, 4
+_HEAD: Wanted = {
+    _UNPACKED: None,
+    _PACKED: None,
+    _VERSION_1: {_VALUES: None, _ENCODING_1: None},
+    _VERSION_2: {_VALUES: None, _ENCODING_2: None},
+}
+_HEAD_BYTES = 2**12
+# A file ends with the length of the footer, 4 bytes, and the letters PAR1.
+_TAIL_BYTES = 8
+# Texts of this encoding repeat the beginning of the one before, so no header tells their size.
+_SHARED_BEGINNINGS = 7
+
+
+class Unpacked(NamedTuple):
+    """What the pages of a row group unpack to.
+
+    Attributes
+    ----------
+    size : int
+        Bytes of all pages.
+    values : int
+        Cells, and elements of lists in cells.
+    """
+
+    size: int
+    values: int
+
+
+def unpacked_sizes(raw: BinaryIO) -> Iterator[Unpacked]:
+    """Yield the total size of the unpacked pages of each row group.
+
+    Parameters
+    ----------
+    raw : binary file
+        The Parquet file. Its position changes.
+
+    Yields
+    ------
+    Unpacked
+        Number of bytes and of values.
+
+    Raises
+    ------
+    ValueError
+        If the footer or a page header is broken.
+    """
+    end = raw.seek(0, os.SEEK_END)
+    raw.seek(max(0, end - _TAIL_BYTES))
+    size = int.from_bytes(raw.read(4), "little")
+    if size > end - _TAIL_BYTES:
+        raise ValueError(f"its footer has {size} bytes, but the file has only {end}")
+    raw.seek(end - _TAIL_BYTES - size)
+    footer = CompactReader(raw.read(size)).struct(_FOOTER)
+    for group in footer.get(_ROW_GROUPS, ()):
+        chunks = [_chunk(column.get(_COLUMN), raw) for column in group.get(_COLUMNS, ())]
+        yield Unpacked(sum(one.size for one in chunks), sum(one.values for one in chunks))
+
+
+def _chunk(chunk: dict[int, int] | None, raw: BinaryIO) -> Unpacked:
+    if chunk is None or not {_TOTAL_PACKED, _DATA_PLACE} <= chunk.keys():
+        raise ValueError("the footer does not say where a column is")
+    place = chunk[_DATA_PLACE]
+    # The page of the dictionary, if there is one, comes before the pages of data.
+    if 0 < chunk.get(_DICTIONARY_PLACE, 0) < place:
+        place = chunk[_DICTIONARY_PLACE]
+    end = place + chunk[_TOTAL_PACKED]
+    size = values = 0
+    while place < end:
+        if place < 0:
+            raise ValueError("a column begins before the file")
+        raw.seek(place)
+        reader = CompactReader(raw.read(_HEAD_BYTES))
+        head = reader.struct(_HEAD)
+        packed, unpacked = head.get(_PACKED, -1), head.get(_UNPACKED, -1)
+        if min(packed, unpacked) < 0:
+            raise ValueError("the header of a page gives no sizes")
+        first, second = head.get(_VERSION_1, {}), head.get(_VERSION_2, {})
+        if _SHARED_BEGINNINGS in (first.get(_ENCODING_1), second.get(_ENCODING_2)):
+            raise ValueError("it has the encoding DELTA_BYTE_ARRAY; use PLAIN or a dictionary")
+        size += unpacked
+        values += max(0, first.get(_VALUES, 0), second.get(_VALUES, 0))
+        place += reader.place + packed
+    return Unpacked(size, values)
+
 
 _BATCH_CELLS = 2**20
 

@@ -16,7 +16,7 @@ from typing import Any
 from sklearn.base import clone
 
 from lemll._types import Estimator
-from lemll.testing import behaviour, enhancers, inputs
+from lemll.testing import enhancers, learners
 
 __all__ = [
     "ENHANCER_CHECKS",
@@ -28,36 +28,36 @@ __all__ = [
 Check = Callable[[Any], None]
 
 MULTILABEL_CHECKS: tuple[Check, ...] = (
-    behaviour.check_shapes_and_types,
-    behaviour.check_learns_something,
-    behaviour.check_constant_labels,
-    behaviour.check_all_labels_constant,
-    behaviour.check_rows_without_and_with_all_labels,
-    behaviour.check_one_label,
-    behaviour.check_more_labels_than_rows,
-    behaviour.check_label_permutation,
-    inputs.check_sparse_features,
-    inputs.check_unsorted_sparse_features,
-    inputs.check_sparse_labels,
-    inputs.check_label_types,
-    inputs.check_minus_plus_one_is_refused,
-    inputs.check_missing_and_infinite_are_refused,
-    inputs.check_unknown_cells,
-    inputs.check_unequal_lengths_are_refused,
-    inputs.check_wrong_number_of_features_is_refused,
-    behaviour.check_not_fitted,
-    behaviour.check_refit_forgets,
-    behaviour.check_failed_refit_keeps_the_model,
-    behaviour.check_deterministic,
-    behaviour.check_threads,
-    inputs.check_inputs_and_parameters_stay,
-    inputs.check_memory_layout,
-    inputs.check_float32,
-    behaviour.check_duplicated_rows,
-    behaviour.check_rows_are_independent,
-    inputs.check_frames,
-    behaviour.check_model_selection,
-    behaviour.check_no_warnings,
+    learners.check_shapes_and_types,
+    learners.check_learns_something,
+    learners.check_constant_labels,
+    learners.check_all_labels_constant,
+    learners.check_rows_without_and_with_all_labels,
+    learners.check_one_label,
+    learners.check_more_labels_than_rows,
+    learners.check_label_permutation,
+    learners.check_sparse_features,
+    learners.check_unsorted_sparse_features,
+    learners.check_sparse_labels,
+    learners.check_label_types,
+    learners.check_minus_plus_one_is_refused,
+    learners.check_missing_and_infinite_are_refused,
+    learners.check_unknown_cells,
+    learners.check_unequal_lengths_are_refused,
+    learners.check_wrong_number_of_features_is_refused,
+    learners.check_not_fitted,
+    learners.check_refit_forgets,
+    learners.check_failed_refit_keeps_the_model,
+    learners.check_deterministic,
+    learners.check_threads,
+    learners.check_inputs_and_parameters_stay,
+    learners.check_memory_layout,
+    learners.check_float32,
+    learners.check_duplicated_rows,
+    learners.check_rows_are_independent,
+    learners.check_frames,
+    learners.check_model_selection,
+    learners.check_no_warnings,
 )
 
 ENHANCER_CHECKS: tuple[Check, ...] = (
@@ -119,7 +119,7 @@ def check_enhancer(enhancer: Estimator) -> None:
 
     Examples
     --------
-    >>> from lemll.enhancers import KMEnhancer
+    >>> from lemll.rivals import KMEnhancer
     >>> from lemll.testing import check_enhancer
     >>> check_enhancer(KMEnhancer())
     """

@@ -6,21 +6,198 @@ import hashlib
 import os
 import tempfile
 import zipfile
+from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from lemll._plain_files import open_plain
-from lemll._types import Array, Features
-from lemll._validation import is_sparse
+from lemll._files import open_plain
+from lemll._types import Array, Features, FloatArray, IndexArray, SparseMatrix
+from lemll._validation import check_finite, is_sparse
 from lemll.exceptions import GraphFileError
-from lemll.topology.rows import check_features
+from lemll.topology.neighbors import check_features, check_n_neighbors
 from lemll.topology.search import find_neighbors
-from lemll.topology.weights import check_graph, graph_of, local_weights
+from lemll.topology.weights import check_graph, graph_of, local_weights, weights_of_grams
 
-__all__ = ["NeighborGraph", "load_graph", "neighbor_graph", "save_graph"]
+__all__ = [
+    "NeighborGraph",
+    "ReconstructionOperator",
+    "kernel_reconstruction_weights",
+    "load_graph",
+    "neighbor_graph",
+    "save_graph",
+]
+
+
+class ReconstructionOperator:
+    r"""The matrix :math:`M = (I - W)^T (I - W)` of Eq. 8, as an operator.
+
+    :math:`\mathrm{tr}(U^T M U) = \|U - W U\|_F^2` is the error if the weights that rebuild the
+    features are used to rebuild the numerical labels U. M itself is never formed, because it has
+    many more entries than W.
+
+    Parameters
+    ----------
+    W : csr_array of shape (n_samples, n_samples)
+        The weights, from `reconstruction_weights` or `check_graph`.
+    dtype : dtype, default=float64
+        Precision of the products.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n_samples, n_samples).
+    dtype : dtype
+        Precision of the products.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lemll.topology import reconstruction_weights
+    >>> from lemll.topology.graphs import ReconstructionOperator
+    >>> M = ReconstructionOperator(reconstruction_weights([[0.0], [1.0], [2.0]], n_neighbors=1))
+    >>> M @ np.ones(3)
+    array([0., 0., 0.])
+    >>> M.value(np.array([[0.0], [1.0], [3.0]]))
+    6.0
+    """
+
+    def __init__(self, W: SparseMatrix, dtype: npt.DTypeLike = np.float64) -> None:
+        self.shape: tuple[int, int] = W.shape
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        eye = sparse.eye_array(W.shape[0], format="csr")
+        self._residual: SparseMatrix = sparse.csr_array(eye - W, dtype=self.dtype)
+
+    @classmethod
+    def of(cls, W: SparseMatrix) -> ReconstructionOperator:
+        """Return the operator of the weights W, or W itself if it is already an operator."""
+        return W if isinstance(W, ReconstructionOperator) else cls(W)
+
+    def astype(self, dtype: npt.DTypeLike) -> ReconstructionOperator:
+        """Return the operator in another precision, or itself if the precision is the same."""
+        if self.dtype == np.dtype(dtype):
+            return self
+        other = object.__new__(ReconstructionOperator)
+        other.shape, other.dtype = self.shape, np.dtype(dtype)
+        other._residual = self._residual.astype(dtype)
+        return other
+
+    @cached_property
+    def _adjoint(self) -> Features:
+        # Store the transpose by rows, so that its product is as fast as that of the matrix.
+        return sparse.csr_array(self._residual.T)
+
+    def residual(self, U: FloatArray) -> Features:
+        """Return (I - W) U, the error of rebuilding U."""
+        return self._residual @ U
+
+    def adjoint(self, R: Any) -> Features:
+        """Return (I - W)' R."""
+        return self._adjoint @ R
+
+    def adjoint_rows(self, rows: slice, R: Any) -> Features:
+        """Return some rows of (I - W)' R."""
+        return self._adjoint[rows] @ R
+
+    def matmat(self, U: FloatArray) -> Features:
+        """Return M U."""
+        return self._adjoint @ (self._residual @ U)
+
+    __matmul__ = matmat
+
+    def value(self, U: FloatArray) -> float:
+        """Return tr(U' M U), the regulariser R_3 of Eq. 8."""
+        left = self.residual(U)
+        return float(np.vdot(left, left))
+
+    def diagonal(self) -> FloatArray:
+        """Return the diagonal of M, in float64."""
+        # M_jj is the squared length of column j of I - W, so M itself is not needed.
+        squares = np.square(self._residual.data, dtype=np.float64)
+        sums = np.bincount(self._residual.indices, weights=squares, minlength=self.shape[0])
+        return np.asarray(sums, dtype=np.float64)
+
+    def scaled_adjoint(self, scale: FloatArray) -> Features:
+        """Return diag(scale) (I - W)' as a CSR array."""
+        # Scale the stored values directly, which is faster than a product of sparse matrices.
+        adjoint = self._adjoint
+        repeated = np.repeat(scale.astype(self.dtype), np.diff(adjoint.indptr))
+        pattern = (adjoint.data * repeated, adjoint.indices, adjoint.indptr)
+        return sparse.csr_array(pattern, shape=self.shape)
+
+    def tocsr(self) -> Features:
+        """Return M itself as a CSR array. It has about K^2 entries per row."""
+        return sparse.csr_array(self._adjoint @ self._residual)
+
+
+# Distances are computed in blocks of this size.
+BLOCK_BYTES = 1 << 25
+
+
+def kernel_reconstruction_weights(
+    K: Any, n_neighbors: int = 10, *, reg: float = 1e-3, reg_policy: str = "always"
+) -> Features:
+    r"""Return the weights that rebuild every row from its K nearest rows in a feature space.
+
+    The result is the same as that of `reconstruction_weights` for features :math:`\varphi(x_i)`
+    with :math:`k_{ij} = \varphi(x_i)^T \varphi(x_j)`. It minimises Eq. 6. The squared distances
+    are :math:`k_{ii} + k_{jj} - 2 k_{ij}`, and the local Gram matrices are
+    :math:`G_{jk} = k_{ii} - k_{ij} - k_{ik} + k_{jk}`.
+
+    Parameters
+    ----------
+    K : array-like of shape (n_samples, n_samples)
+        Symmetric positive semi-definite kernel matrix.
+    n_neighbors : int, default=10
+        The number of neighbours, smaller than `n_samples`.
+    reg : float, default=1e-3
+        Regularisation of a local Gram matrix, relative to its trace; see `local_weights`.
+    reg_policy : {"auto", "always"}, default="always"
+        Regularise only singular local Gram matrices ("auto") or all of them ("always").
+
+    Returns
+    -------
+    csr_array of shape (n_samples, n_samples), float64
+        W, in the same form as from `reconstruction_weights`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lemll.topology.graphs import kernel_reconstruction_weights
+    >>> X = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 3.0], [1.0, 1.5]])
+    >>> kernel_reconstruction_weights(X @ X.T, n_neighbors=2).toarray()[3].round(3)
+    array([0.5, 0. , 0.5, 0. ])
+    """
+    K = K.toarray() if is_sparse(K) else np.asarray(K)
+    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+        raise ValueError(f"a kernel matrix must be square, got shape {K.shape}.")
+    check_finite(K, name="the kernel")
+    n_neighbors = check_n_neighbors(n_neighbors, len(K))
+    neighbors = _nearest(K, n_neighbors)
+    row = np.arange(len(K))[:, None]
+    to_row = K[row, neighbors]
+    # The features are not known, so G cannot be computed from differences as in `local_grams`.
+    grams = K.diagonal()[:, None, None] - to_row[:, :, None] - to_row[:, None, :]
+    grams = grams + K[neighbors[:, :, None], neighbors[:, None, :]]
+    return graph_of(neighbors, weights_of_grams(grams, reg=reg, reg_policy=reg_policy))
+
+
+def _nearest(K: FloatArray, n_neighbors: int) -> IndexArray:
+    """Return the nearest rows of each row, nearest first; ties go to the lower index."""
+    diagonal = K.diagonal()
+    nearest = np.empty((len(K), n_neighbors), np.intp)
+    step = max(1, BLOCK_BYTES // (8 * len(K)))
+    for start in range(0, len(K), step):
+        rows = np.arange(start, min(start + step, len(K)))
+        # Omit k_ii of the row itself: it is the same for all candidates.
+        distance = diagonal - 2 * K[rows]
+        distance[rows - start, rows] = np.inf
+        nearest[rows] = np.argsort(distance, axis=1, kind="stable")[:, :n_neighbors]
+    return nearest
+
 
 FORMAT = "lemll graph 1"
 _MEMBERS = ("format", "data", "indices", "indptr", "rows", "search", "recall", "checked_rows")

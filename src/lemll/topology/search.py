@@ -11,11 +11,16 @@ import numpy as np
 from scipy import sparse
 
 from lemll._types import Features, IndexArray
-from lemll._validation import is_sparse
-from lemll._warnings import warn_caller
+from lemll._validation import is_sparse, warn_caller
 from lemll.exceptions import import_extra
-from lemll.topology.neighbors import nearest_among_all, nearest_neighbors, worker_threads
-from lemll.topology.rows import Rows, check_features, check_n_neighbors
+from lemll.topology.neighbors import (
+    Rows,
+    check_features,
+    check_n_neighbors,
+    nearest_among_all,
+    nearest_neighbors,
+    worker_threads,
+)
 
 __all__ = ["SEARCHES", "FoundNeighbors", "find_neighbors", "neighbor_recall"]
 

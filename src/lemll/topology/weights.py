@@ -10,8 +10,7 @@ from scipy import sparse
 
 from lemll._types import Features, FloatArray, IndexArray, SparseMatrix
 from lemll._validation import check_finite, is_sparse
-from lemll.topology.neighbors import worker_threads
-from lemll.topology.rows import check_features
+from lemll.topology.neighbors import check_features, worker_threads
 from lemll.topology.search import find_neighbors
 
 __all__ = [
@@ -259,7 +258,7 @@ def check_graph(W: SparseMatrix, n_samples: int, *, sum_to_one: bool = True) -> 
 
     Examples
     --------
-    >>> from lemll.topology import check_graph
+    >>> from lemll.topology.weights import check_graph
     >>> check_graph([[0, 1], [1, 0]], n_samples=2).nnz
     2
     """

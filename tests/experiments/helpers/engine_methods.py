@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from lemll.experiments import Method, register
-from lemll.experiments.protocols.protocol import Cell, Protocol, Splits
+from lemll.lab import Method, register
+from lemll.lab.cells import Cell, Splits
+from lemll.lab.protocol import Protocol
 
 LOG = "LEMLL_TEST_LOG"
 ONCE = "LEMLL_TEST_ONCE"
@@ -87,7 +88,7 @@ _register()
 
 def make_protocol(n_splits: int = 24, **parameters: Any) -> Protocol:
     """Make a protocol of two methods and twice as many short cells as splits."""
-    from lemll.experiments.protocols.methods import MethodSpec
+    from lemll.lab.methods import MethodSpec
 
     return Protocol(
         name="logged",
@@ -100,7 +101,7 @@ def make_protocol(n_splits: int = 24, **parameters: Any) -> Protocol:
 
 def expected_token(cell: Cell) -> str:
     """Name the execution that a cell of `make_protocol` must lead to."""
-    from lemll.experiments.protocols.sources import load_source
+    from lemll.lab.cells import load_source
 
     data, _ = load_source(cell.source)
     rows = np.random.RandomState(cell.setting.number).permutation(len(data))[: len(data) // 2]

@@ -20,10 +20,10 @@ from typing import Any
 
 from engine_methods import LOG, expected_token, make_protocol
 
-from lemll.comparison.tables import ComparisonTable
-from lemll.experiments.execution.runner import run
-from lemll.experiments.protocols.protocol import Protocol
-from lemll.experiments.stores.store import Store
+from lemll.lab.protocol import Protocol
+from lemll.lab.runner import run
+from lemll.lab.store import Store
+from lemll.lab.tables import ComparisonTable
 
 
 def launch(protocol: Protocol, folder: Path, workers: int) -> int:

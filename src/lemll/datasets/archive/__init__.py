@@ -1,1 +1,0 @@
-"""The NPZ layout: one compressed archive of plain arrays, without pickle."""

@@ -1,1 +1,0 @@
-"""Tables with one row per example: CSV and Parquet."""

@@ -1,1 +1,0 @@
-"""Protocols of experiments: data sets, methods, splits and tuning, expanded into cells."""

@@ -1,0 +1,51 @@
+"""``lemll demo``: label enhancement and a comparison on embedded data, shown on a page."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from lemll.cli.console import make_console
+from lemll.lab.cli.bench import run_with_progress
+from lemll.lab.protocol import Protocol
+from lemll.lab.runner import RunProgress
+from lemll.lab.store import Store
+
+__all__ = ["demo"]
+
+
+def demo(
+    output: Annotated[
+        Path, typer.Option(help="Folder for the pages, pictures and results.")
+    ] = Path("demo-output"),
+    splits: Annotated[
+        int, typer.Option(help="Number of random halves in the comparison.", min=2)
+    ] = 5,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", help="Number of cells to run at the same time.")
+    ] = 1,
+) -> None:
+    """Recover label distributions, compare learners on embedded data, and write a page."""
+    from lemll.lab.demo import make_demo
+
+    console = make_console()
+    command = f"lemll demo --output {shlex.quote(str(output))} --splits {splits} --jobs {jobs}"
+    ends: list[RunProgress] = []
+
+    def execute(protocol: Protocol, store: Store) -> None:
+        end = run_with_progress(console, protocol, store, command=command, n_jobs=jobs)
+        ends.append(end)
+
+    console.print("drawing pictures, then comparing learners: a few minutes")
+    result = make_demo(output, n_splits=splits, execute=execute)
+    for data in result.tables:
+        table = Table(*data.header, title=data.caption)
+        for row in data.rows:
+            table.add_row(*row)
+        console.print(table)
+    console.print(f"open {result.page}", soft_wrap=True)
+    raise typer.Exit(code=1 if any(end.failed for end in ends) else 0)

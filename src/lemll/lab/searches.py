@@ -1,0 +1,332 @@
+"""Grid searches: that of scikit-learn, or a path search if the learner has one."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import joblib
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import GridSearchCV, ParameterGrid
+
+from lemll._types import Estimator, Features, FloatArray, LabelArray, Settings, SettingsView
+from lemll.datasets.dataset import Dataset
+from lemll.lab.cells import Tuning, features_sha256
+from lemll.lab.methods import plain
+from lemll.metrics.scorers import get_scorer
+from lemll.metrics.table import METRICS
+from lemll.predictors.lemll import LEMLL
+from lemll.predictors.lemll_cv import LEMLLCV
+from lemll.predictors.msvr import MSVRClassifier
+from lemll.predictors.msvr_cv import MSVRCV
+
+__all__ = ["FirstStages", "Graphs", "SharedGridSearch", "best_by_metric", "make_search"]
+
+# Three enhancers of lemll use a graph.
+_MOST_GRAPHS = 3
+
+
+class FirstStages:
+    """A cache in the memory of one process, for the parameter `memory` of an estimator.
+
+    It implements the part of the interface of `joblib.Memory` that scikit-learn uses. It does not
+    write files.
+
+    Parameters
+    ----------
+    most : int
+        Largest number of results to keep.
+
+    Examples
+    --------
+    >>> calls = []
+    >>> remembered = FirstStages(2).cache(lambda x: calls.append(x) or x + 1)
+    >>> remembered(1), remembered(1), len(calls)
+    (2, 2, 1)
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: OrderedDict[str, Any] = OrderedDict()
+
+    def cache(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function with a cache of its results.
+
+        Parameters
+        ----------
+        function : callable
+            A function whose arguments `joblib.hash` can distinguish.
+
+        Returns
+        -------
+        callable
+            A function with the same results.
+        """
+
+        def remembered(*arguments: Any) -> Any:
+            key = str(joblib.hash((function.__qualname__, arguments)))
+            if key in self._kept:
+                return self._kept[key]
+            result = function(*arguments)
+            while len(self._kept) >= self._most:
+                self._kept.popitem(last=False)
+            self._kept[key] = result
+            return result
+
+        return remembered
+
+    def at_least(self, most: int) -> Self:
+        """Keep at least this many results.
+
+        Parameters
+        ----------
+        most : int
+            Number of results: one per subset of the rows that a search uses again.
+
+        Returns
+        -------
+        self
+            The same cache.
+        """
+        self._most = max(self._most, most)
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        # scikit-learn clones an estimator for each point of a grid. All clones share this cache.
+        return self
+
+
+class Graphs:
+    """A cache of the graphs of enhancers, for further thresholds and for data sets with the same X.
+
+    A graph depends only on the features. Fits give the same result with and without the cache, but
+    some take a thousand times longer without it.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, ...], Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, estimator: Estimator, dataset: Dataset) -> Any:
+        """Return the value for the parameter `graph` of an estimator, or None if it has none."""
+        if estimator.get_params().get("graph", dataset) is not None:
+            return None
+        n_labels = dataset.labels.shape[1]
+        settings = json.dumps(plain(estimator.get_params()), sort_keys=True)
+        key = (type(estimator).__name__, settings, str(n_labels), features_sha256(dataset.X))
+        with self._lock:
+            if key not in self._kept:
+                while len(self._kept) >= _MOST_GRAPHS:
+                    self._kept.popitem(last=False)
+                self._kept[key] = estimator.make_graph(dataset.X, n_labels)
+            return self._kept[key]
+
+
+# The metric of the parameters in `decisions`, if the metric of the others judges only the order.
+_DECISION_METRIC = "hamming_loss"
+
+
+class SharedGridSearch(BaseEstimator):
+    """Cross-validate the points of a grid with `fit_grid`, and refit the best one.
+
+    First the parameters that are not in `decisions` are chosen by the metric, the others having
+    their values in the estimator. Then those in `decisions` are chosen. The score of a point is
+    the mean over the folds; the first of equal points wins.
+
+    Parameters
+    ----------
+    estimator : estimator with `fit_grid`
+        A learner, not fitted.
+    grid : mapping of str to sequence
+        Values of its parameters.
+    metrics : tuple of str
+        Names in ``lemll.metrics.METRICS``. Each chooses parameters of its own. A metric that
+        judges predicted labels also chooses those in `decisions`; for the others they keep their
+        values in the estimator. If no metric judges predicted labels, the Hamming loss chooses
+        those in `decisions` for the first metric.
+    folds : splitter
+        The folds of the training rows.
+    decisions : tuple of str, default=()
+        Parameters that change which labels are predicted, but hardly their order.
+
+    Attributes
+    ----------
+    scores_ : list of dict of str to ndarray of shape (n_folds, n_points)
+        The scores of the points in each of the steps, by metric; greater is better.
+    best_by_metric_ : dict of str to dict
+        The parameters of the best point, by metric.
+    best_params_ : dict
+        The parameters of the best point. Only with one metric.
+    best_estimator_ : estimator
+        Fitted to all rows with these parameters. Only with one metric.
+    """
+
+    def __init__(
+        self,
+        estimator: Estimator,
+        grid: SettingsView,
+        metrics: tuple[str, ...],
+        folds: Any,
+        decisions: tuple[str, ...] = (),
+    ) -> None:
+        self.estimator = estimator
+        self.grid = grid
+        self.metrics = metrics
+        self.folds = folds
+        self.decisions = decisions
+
+    def fit(self, X: Features, Y: LabelArray) -> Self:
+        """Search. With one metric, also fit the best point to all rows."""
+        self.scores_: list[dict[str, FloatArray]] = []
+        first, second = self._lists(decide=False), self._lists(decide=True)
+        best: dict[str, Settings] = {name: {} for name in self.metrics}
+        if first:
+            best = self._step(X, Y, list(ParameterGrid(first)), self.metrics)
+        if second:
+            for name, decider in self._deciders().items():
+                points = [best[name] | point for point in ParameterGrid(second)]
+                best[name] = self._step(X, Y, points, (decider,))[decider]
+        self.best_by_metric_ = best
+        if len(self.metrics) == 1:
+            self.best_params_ = best[self.metrics[0]]
+            self.best_estimator_ = clone(self.estimator).set_params(**self.best_params_).fit(X, Y)
+        return self
+
+    def _lists(self, *, decide: bool) -> dict[str, list[Any]]:
+        return {
+            name: list(values)
+            for name, values in self.grid.items()
+            if (name in self.decisions) == decide
+        }
+
+    def _deciders(self) -> dict[str, str]:
+        """Return the metrics whose points get decisions, and the metric that chooses them."""
+        judges = {name: name for name in self.metrics if METRICS[name].prediction == "labels"}
+        return judges or {self.metrics[0]: _DECISION_METRIC}
+
+    def _step(
+        self, X: Features, Y: LabelArray, points: list[Settings], metrics: tuple[str, ...]
+    ) -> dict[str, Settings]:
+        """Score points and return the best one by each metric."""
+        scorers = [get_scorer(name) for name in metrics]
+        # A model is measured as soon as it is fitted, so only one is in the memory at a time.
+        scores = np.array(
+            [
+                [
+                    [scorer(model, X[test], Y[test]) for scorer in scorers]
+                    for model in self.estimator.fit_grid(X[train], Y[train], points)
+                ]
+                for train, test in self.folds.split(X, Y)
+            ]
+        )
+        self.scores_.append({name: scores[..., i] for i, name in enumerate(metrics)})
+        return {
+            name: points[int(scores[..., i].mean(axis=0).argmax())]
+            for i, name in enumerate(metrics)
+        }
+
+    def predict(self, X: Features) -> LabelArray:
+        """Return the labels of the best model."""
+        return np.asarray(self.best_estimator_.predict(X))
+
+    def decision_function(self, X: Features) -> FloatArray:
+        """Return the scores of the best model."""
+        return np.asarray(self.best_estimator_.decision_function(X))
+
+
+# Learners with a path search, and the names of the values to try in this search.
+_PATHS: Mapping[type, tuple[type, Mapping[str, str]]] = {
+    LEMLL: (LEMLLCV, {"alpha": "alphas", "beta": "betas", "gamma": "gammas"}),
+    MSVRClassifier: (MSVRCV, {"alpha": "alphas"}),
+}
+
+
+def make_search(
+    estimator: Estimator,
+    grid: SettingsView,
+    tuning: Tuning,
+    folds: Any,
+    decisions: tuple[str, ...] = (),
+) -> Any:
+    """Return the estimator that searches for the best parameters of a grid.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A learner, not fitted.
+    grid : mapping of str to sequence
+        Values of its parameters.
+    tuning : Tuning
+        The metrics by which the best is chosen, and the kind of search on a path.
+    folds : splitter
+        The folds of the training rows.
+    decisions : tuple of str, default=()
+        Parameters that are chosen after the others, because the order of the labels hardly
+        depends on them. Only learners with `fit_grid` have some.
+
+    Returns
+    -------
+    estimator
+        With `best_params_` and `best_estimator_` once it is fitted. With several metrics it has
+        no final model: use `best_by_metric`.
+    """
+    several = len(tuning.metrics) > 1
+    path, names = _PATHS.get(type(estimator), (None, {}))
+    parameters = estimator.get_params()
+    if path is not None and grid.keys() <= names.keys() and parameters.get("graph") is None:
+        values = {of_path: grid.get(name, [parameters[name]]) for name, of_path in names.items()}
+        made = path(**values, scoring=tuning.metric, cv=folds, refit=not several)
+        # The path solves the points that lead by its first metric again. With several metrics all
+        # of them are chosen at the gap of the search.
+        made.set_params(tol_final=made.tol_search if several else parameters["tol"])
+        # MSVR has one parameter to tune, so it has no coarse search.
+        shared = {**parameters, "search": tuning.search}
+        return made.set_params(
+            **{name: value for name, value in shared.items() if name in made.get_params()}
+        )
+    lists = {name: list(values) for name, values in grid.items()}
+    if hasattr(estimator, "fit_grid"):
+        return SharedGridSearch(estimator, lists, tuning.metrics, folds, decisions)
+    scorers = {name: get_scorer(name) for name in tuning.metrics}
+    scoring = scorers if several else scorers[tuning.metrics[0]]
+    return GridSearchCV(
+        estimator, lists, scoring=scoring, cv=folds, refit=not several, error_score="raise"
+    )
+
+
+def best_by_metric(
+    search: Any, grid: SettingsView, metrics: tuple[str, ...]
+) -> dict[str, Settings]:
+    """Return the parameters that each metric selects.
+
+    Parameters
+    ----------
+    search : estimator
+        A fitted search of `make_search`, with several metrics.
+    grid : mapping of str to sequence
+        The parameters that were searched.
+    metrics : tuple of str
+        The metrics of the search.
+
+    Returns
+    -------
+    dict of str to dict
+        The parameters by metric. Of points with the same score the first one is taken.
+    """
+    if isinstance(search, SharedGridSearch):
+        return search.best_by_metric_
+    found = {}
+    for metric in metrics:
+        means = np.asarray(search.cv_results_[f"mean_test_{metric}"], dtype=float)
+        if np.isnan(means).all():
+            raise ValueError(
+                f"no fold has a row that {metric} can judge, so it cannot select parameters; use "
+                "fewer folds, or leave it out of the metrics of the tuning."
+            )
+        place = int(np.nanargmax(means))
+        found[metric] = {name: search.cv_results_[f"param_{name}"][place] for name in grid}
+    return found

@@ -1,0 +1,1 @@
+"""The studies: the experiments of the paper, and our own."""

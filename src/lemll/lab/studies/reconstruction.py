@@ -1,0 +1,344 @@
+"""Report of a reconstruction: tables with printed figures, agreement, ranks, calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from lemll._files import write_texts
+from lemll._types import SettingsView
+from lemll.datasets.registry import list_datasets
+from lemll.lab.cells import THRESHOLDS
+from lemll.lab.protocol import Protocol
+from lemll.lab.store import Store
+from lemll.lab.studies.calibration import (
+    CalibratedCell,
+    CalibrationSummary,
+    calibrated_cells,
+    summarise_calibration,
+)
+from lemll.lab.studies.ranks import Ranks, block_ranks, rank_lines
+from lemll.lab.tables import ComparisonTable
+from lemll.metrics.table import METRICS
+
+__all__ = [
+    "BASELINES",
+    "PAPER_METHODS",
+    "QUICK_RECONSTRUCTION",
+    "THRESHOLDS",
+    "Ranks",
+    "ReconstructionAgreement",
+    "ReconstructionReport",
+    "agreement",
+    "block_ranks",
+    "make_reconstruction_report",
+    "paper_reconstruction",
+    "reconstruction_table",
+]
+
+# The columns of Tables VI to VIII, and the methods that we print in separate tables.
+PAPER_METHODS = ("FCM", "KM", "RELIAB", "ML2", "MLFE", "LEMLL")
+BASELINES = ("GLLE", "Uniform", "Logical")
+# Small data sets of each kind, which together take about a minute.
+QUICK_RECONSTRUCTION = ("SJAFFE", "Yeast_dtt", "Yeast_spo5")
+# Settings of one data set in the published run, found from its figures; they are not defaults.
+EXCEPTIONS: Mapping[str, Mapping[str, SettingsView]] = MappingProxyType(
+    {"Natural_Scene": {"KM": {"normalization": "sigmoid"}, "RELIAB": {"alpha": 0.3}}}
+)
+# A cell counts as reproduced if it is this close to the printed figure. Random starts (FCM) and
+# early stops of other solvers (MLFE) cause differences larger than rounding.
+TOLERANCES = MappingProxyType(
+    {"LEMLL": 0.001, "RELIAB": 0.002, "KM": 0.002, "ML2": 0.003, "FCM": 0.003, "MLFE": 0.005}
+)
+
+
+def paper_reconstruction(
+    datasets: Sequence[str] | None = None,
+    *,
+    methods: Sequence[str] = (*PAPER_METHODS, *BASELINES),
+    thresholds: Sequence[float] = THRESHOLDS,
+) -> Protocol:
+    """Return the protocol of Tables VI to VIII.
+
+    Parameters
+    ----------
+    datasets : sequence of str, optional
+        Names in the registry; by default the fifteen data sets of the paper.
+    methods : sequence of str, optional
+        Registered enhancers; by default the paper's six methods and our baselines.
+    thresholds : sequence of float, optional
+        Thresholds at which distributions are binarised; by default the paper's five.
+
+    Returns
+    -------
+    Protocol
+        The protocol, with the exceptions of the published run for its data sets.
+
+    Examples
+    --------
+    >>> from lemll.lab.studies.reconstruction import paper_reconstruction
+    >>> paper_reconstruction(["SJAFFE"], methods=["KM"]).thresholds
+    (0.1, 0.2, 0.3, 0.4, 0.5)
+    """
+    names = tuple(datasets or (info.name for info in list_datasets(table="V")))
+    return Protocol(
+        name="reconstruction",
+        experiment="reconstruction",
+        datasets=names,
+        methods=tuple(methods),
+        thresholds=tuple(thresholds),
+        control="LEMLL" if "LEMLL" in methods else "",
+        exceptions={
+            name: {label: special for label, special in of_set.items() if label in methods}
+            for name, of_set in EXCEPTIONS.items()
+            if name in names
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ReconstructionAgreement:
+    """How close a method's figures, rounded to three decimals, are to the printed ones.
+
+    Attributes
+    ----------
+    method : str
+        Name of the method.
+    cells, exact, within : int
+        Number of figures; of those equal to the printed one; and of those within `tolerance`.
+    tolerance : float
+        Largest difference that counts as reproduced.
+    largest : float
+        Largest difference.
+    misses : tuple of str
+        The cells that differ by more than the tolerance.
+    """
+
+    method: str
+    cells: int
+    exact: int
+    within: int
+    tolerance: float
+    largest: float
+    misses: tuple[str, ...]
+
+
+def agreement(table: ComparisonTable) -> list[ReconstructionAgreement]:
+    """Compare the figures of a table with the printed ones.
+
+    Parameters
+    ----------
+    table : ComparisonTable
+        The table of a reconstruction.
+
+    Returns
+    -------
+    list of ReconstructionAgreement
+        One per method that the paper prints.
+    """
+    found = []
+    for method in dict.fromkeys(name for panel in table.panels for name in panel.methods):
+        differences = {
+            f"{panel.metric.title} {panel.threshold:g} {dataset}": round(entry.figures[0], 3)
+            - entry.published[0]
+            for panel in table.panels
+            for (dataset, column), entry in panel.entries.items()
+            if column == method and entry.published and entry.complete
+        }
+        if not differences:
+            continue
+        tolerance = TOLERANCES[method]
+        off = {cell: abs(difference) for cell, difference in differences.items()}
+        misses = [
+            f"{cell}: {differences[cell]:+.3f}" for cell in off if off[cell] > tolerance + 1e-9
+        ]
+        found.append(
+            ReconstructionAgreement(
+                method,
+                cells=len(off),
+                exact=sum(difference < 5e-4 for difference in off.values()),
+                within=len(off) - len(misses),
+                tolerance=tolerance,
+                largest=max(off.values()),
+                misses=tuple(misses),
+            )
+        )
+    return found
+
+
+def reconstruction_table(protocol: Protocol, store: Store) -> ComparisonTable:
+    """Compare the paper's methods in the order of its tables.
+
+    Parameters
+    ----------
+    protocol : Protocol
+        The result of `paper_reconstruction`.
+    store : Store
+        The store with its results.
+
+    Returns
+    -------
+    ComparisonTable
+        One panel per measure and threshold, with the printed figures beside ours.
+    """
+    whole = ComparisonTable.from_store(protocol, store)
+    kept = [method for method in PAPER_METHODS if method in {m.label for m in protocol.methods}]
+    values = {
+        (panel.metric.name, panel.threshold, dataset, method): panel.entries[dataset, method].values
+        for panel in sorted(whole.panels, key=lambda panel: list(METRICS).index(panel.metric.name))
+        for dataset in panel.datasets
+        for method in kept
+    }
+    control = "LEMLL" if "LEMLL" in kept else kept[0]
+    return ComparisonTable.from_values(
+        values, control=control, wanted=1, methods=kept, notes=whole.notes
+    )
+
+
+_N_RATED = (5, 10, 20)
+_CALIBRATED = "LEMLL, 10 rows rated"
+
+
+@dataclass(frozen=True, slots=True)
+class ReconstructionReport:
+    """The results of a finished reconstruction.
+
+    Attributes
+    ----------
+    table : ComparisonTable
+        The paper's methods, with its figures beside ours.
+    apart : ComparisonTable
+        LEMLL beside methods that the paper does not print: GLLE, two baselines without
+        enhancement, and LEMLL with a calibrated scale.
+    agreement : list of ReconstructionAgreement
+        How close our figures are, one per method.
+    ranks : list of Ranks
+        Average ranks per block, ours and those of the printed figures.
+    calibration : list of CalibrationSummary
+        One per number of rated rows.
+    """
+
+    table: ComparisonTable
+    apart: ComparisonTable
+    agreement: list[ReconstructionAgreement]
+    ranks: list[Ranks]
+    calibration: list[CalibrationSummary]
+
+    def summary(self) -> str:
+        """Write agreement, ranks and calibration in Markdown.
+
+        Returns
+        -------
+        str
+            It names the cells that are not reproduced.
+        """
+        return "\n".join(
+            [
+                "## Agreement with the printed figures, rounded to three decimals",
+                "",
+                *_agreement_lines(self.agreement),
+                "",
+                "## Average ranks by block: ours [from the printed figures], the same data sets",
+                "",
+                *rank_lines(self.ranks, heading="block"),
+                "",
+                "## The scale of LEMLL's distributions, calibrated by rated rows",
+                "",
+                *_calibration_lines(self.calibration),
+                "",
+            ]
+        )
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write all tables.
+
+        Parameters
+        ----------
+        folder : Path
+            Folder to write to; it is created if it does not exist.
+
+        Returns
+        -------
+        list of Path
+            The files: Markdown, LaTeX and CSV.
+        """
+        texts = {
+            "summary.md": f"# Reconstruction: summary\n\n{self.summary()}",
+            "tables.md": f"# Tables VI to VIII: ours [printed]\n\n{self.table.to_markdown()}",
+            "tables.tex": self.table.to_latex(),
+            "tables.csv": self.table.to_csv(),
+            "baselines.md": f"# What the paper does not print\n\n{self.apart.to_markdown()}",
+            "baselines.csv": self.apart.to_csv(),
+        }
+        return write_texts(folder, texts)
+
+
+def make_reconstruction_report(protocol: Protocol, store: Store) -> ReconstructionReport:
+    """Summarise the results of a reconstruction in a store.
+
+    Parameters
+    ----------
+    protocol : Protocol
+        The result of `paper_reconstruction`, with LEMLL among its methods.
+    store : Store
+        The store with its results.
+
+    Returns
+    -------
+    ReconstructionReport
+        Tables and summaries.
+    """
+    table = reconstruction_table(protocol, store)
+    calibrated = {n: list(calibrated_cells(protocol, store, n_rated=n)) for n in _N_RATED}
+    return ReconstructionReport(
+        table=table,
+        apart=_apart(protocol, store, calibrated[10]),
+        agreement=agreement(table),
+        ranks=block_ranks(table),
+        calibration=[summarise_calibration(cells, n) for n, cells in calibrated.items() if cells],
+    )
+
+
+def _apart(
+    protocol: Protocol, store: Store, calibrated: Sequence[CalibratedCell]
+) -> ComparisonTable:
+    whole = ComparisonTable.from_store(protocol, store)
+    labels = [spec.label for spec in protocol.methods]
+    columns = [method for method in ("LEMLL", *BASELINES) if method in labels]
+    found = {(c.measure, c.threshold, c.dataset): c.calibrated for c in calibrated}
+    values: dict[tuple[str, float | None, str, str], Sequence[float]] = {}
+    for panel in whole.panels:
+        for dataset in panel.datasets:
+            place = (panel.metric.name, panel.threshold, dataset)
+            for method in columns:
+                values[*place, method] = panel.entries[dataset, method].values
+            values[*place, _CALIBRATED] = [found[place]] if place in found else []
+    return ComparisonTable.from_values(
+        values, control="LEMLL", wanted=1, methods=[*columns, _CALIBRATED], notes=whole.notes
+    )
+
+
+def _agreement_lines(found: Sequence[ReconstructionAgreement]) -> list[str]:
+    lines = ["| method | cells | equal | within | tolerance | largest difference |"]
+    lines.append("|---|---|---|---|---|---|")
+    lines += [
+        f"| {a.method} | {a.cells} | {a.exact} | {a.within} | {a.tolerance:g} | {a.largest:.3f} |"
+        for a in found
+    ]
+    misses = [f"- {a.method}: {'; '.join(a.misses)}" for a in found if a.misses]
+    return [*lines, "", "Not reproduced:", "", *(misses or ["- none"])]
+
+
+def _calibration_lines(found: Sequence[CalibrationSummary]) -> list[str]:
+    lines = [
+        "| rated rows | cells | better than scale 1 | better than uniform "
+        "| mean Chebyshev over that of the best scale |",
+        "|---|---|---|---|---|",
+    ]
+    return lines + [
+        f"| {c.n_rated} | {c.cells} | {c.better_than_plain} | {c.better_than_uniform} "
+        f"| {c.chebyshev_over_best:.3f} |"
+        for c in found
+    ]

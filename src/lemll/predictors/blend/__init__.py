@@ -1,1 +1,0 @@
-"""Shared parts of `TagPredictor`: members, their calibration, and the weights of the blend."""

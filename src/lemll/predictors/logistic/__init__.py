@@ -1,1 +1,0 @@
-"""Shared parts of binary relevance, classifier chains and calibrated label ranking."""

@@ -1,1 +1,0 @@
-"""The search over parameters behind `LEMLLCV` and `MSVRCV`: folds, points, trials."""
