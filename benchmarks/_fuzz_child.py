@@ -35,8 +35,6 @@ def main(arguments: list[str]) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MAX_BYTES, _MAX_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     warnings.simplefilter("ignore")
-    from lemll.datasets import read_dataset
-    from lemll.datasets._columns import read_label_xml
     from lemll.exceptions import LemllError
 
     if name == "hdf5":
@@ -56,8 +54,7 @@ def main(arguments: list[str]) -> None:
         start = chance.choice(chosen)
         path = Path(folder) / f"input{start.suffix}"
         path.write_bytes((mutate_model if name == "model" else mutate)(start, chance))
-        read: Any = read_label_xml if ".xml" in start.suffix else read_dataset
-        read = use_model if name == "model" else read
+        read = _reader(name, start.suffix)
         signal.alarm(_MAX_SECONDS)
         before = _cpu_seconds()
         opened.on, opened.deeds = name == "model", []
@@ -82,6 +79,15 @@ def main(arguments: list[str]) -> None:
     signal.alarm(0)
     peak = max(own_peak(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
     os.write(report, b"\n" + json.dumps({"peak": peak, "imported": imported}).encode())
+
+
+def _reader(name: str, suffix: str) -> Any:
+    from lemll.datasets import read_dataset
+    from lemll.datasets._columns import read_label_xml
+
+    if name == "model":
+        return use_model
+    return read_label_xml if ".xml" in suffix else read_dataset
 
 
 def _try_seeds(chosen: list[Seed], folder: Path) -> None:

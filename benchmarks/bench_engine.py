@@ -22,8 +22,8 @@ sys.path.insert(0, str(HELPERS))
 
 from engine_methods import make_protocol  # noqa: E402
 
-from lemll.lab.runner import Progress, run
-from lemll.lab.store import Store
+from lemll.lab.runner import Progress, run  # noqa: E402
+from lemll.lab.store import Store  # noqa: E402
 
 KILLS, KILLS_WITH_WORKERS = 200, 10
 CELLS = 10_000

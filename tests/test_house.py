@@ -39,6 +39,17 @@ def test_walks_are_short(house):
 
 
 def test_code_lines_leave_out_prose_and_count_imports(house):
-    text = '"""Prose."""\nimport os\n\n# why\n__all__ = [\n    "f",\n]\n\n\ndef f():\n    """Do."""\n    return os\n'
+    lines = [
+        '"""Prose."""',
+        "import os",
+        "",
+        "# why",
+        "__all__ = [",
+        '    "f",',
+        "]",
+        "",
+        "def f():",
+    ]
+    text = "\n".join([*lines, '    """Do."""', "    return os"])
     code, imports = house.code_lines(text)
     assert (len(code), len(imports)) == (6, 4)

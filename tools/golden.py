@@ -60,26 +60,26 @@ def problems() -> dict[str, tuple[Any, Any]]:
 def learners() -> dict[str, Callable[[], Any]]:
     """Return learners that are not at their defaults, or too slow there."""
     return {
-        "LEMLL": lambda: named("LEMLL")(),
+        "LEMLL": named("LEMLL"),
         "LEMLL rbf": lambda: named("LEMLL")(kernel="rbf", alpha=0.1, n_neighbors=7),
         "LEMLL probability": lambda: named("LEMLL")(probability=True, thresholds="f1"),
         "MSVRClassifier": lambda: named("MSVRClassifier")(kernel="rbf"),
         "LEMLLCV": lambda: named("LEMLLCV")((0.25, 4.0), (1.0, 4.0), (1.0,), cv=3),
         "LEMLLCV auto": lambda: named("LEMLLCV")((0.25, 4.0), (1.0,), (1.0,), kernel="auto", cv=2),
         "MSVRCV": lambda: named("MSVRCV")((0.25, 4.0), cv=3),
-        "BinaryRelevance": lambda: named("BinaryRelevance")(),
+        "BinaryRelevance": named("BinaryRelevance"),
         "MultilabelForest": lambda: named("MultilabelForest")(20),
         "MultilabelForest random": lambda: named("MultilabelForest")(20, trees="random"),
         "TagPredictor": lambda: named("TagPredictor")(n_estimators=20, cv=3),
-        "MLkNN": lambda: named("MLkNN")(),
-        "CLR": lambda: named("CLR")(),
+        "MLkNN": named("MLkNN"),
+        "CLR": named("CLR"),
         "ECC": lambda: named("ECC")(n_estimators=5),
-        "LabelChain": lambda: named("LabelChain")(),
-        "LabelPropagation": lambda: named("LabelPropagation")(),
-        "ML2": lambda: named("ML2")(),
-        "MLFE": lambda: named("MLFE")(),
-        "RELIAB": lambda: named("RELIAB")(),
-        "TwoStage": lambda: named("TwoStage")(),
+        "LabelChain": named("LabelChain"),
+        "LabelPropagation": named("LabelPropagation"),
+        "ML2": named("ML2"),
+        "MLFE": named("MLFE"),
+        "RELIAB": named("RELIAB"),
+        "TwoStage": named("TwoStage"),
     }
 
 
@@ -207,20 +207,21 @@ def _without_times(content: Any) -> Any:
     return [_without_times(value) for value in content] if isinstance(content, list) else content
 
 
+_TAGS = "photos.csv --tags tags --id file --untagged none"
 # The commands, and the files that they write.
 COMMANDS: tuple[tuple[str, str | None], ...] = (
     ("info photos.csv --json", None),
-    ("fit photos.csv --tags tags --id file --untagged none -m b.lemll --learner BinaryRelevance --json", None),
-    ("fit photos.csv --tags tags --id file --untagged none -m l.lemll --learner LEMLL --json", None),
-    ("fit photos.csv --tags tags --id file --untagged none -m t.lemll --seconds 900 --json", None),
+    (f"fit {_TAGS} -m b.lemll --learner BinaryRelevance --json", None),
+    (f"fit {_TAGS} -m l.lemll --learner LEMLL --json", None),
+    (f"fit {_TAGS} -m t.lemll --seconds 900 --json", None),
     ("predict t.lemll more.csv -o p.csv", "p.csv"),
     ("predict l.lemll more.csv -o q.csv", "q.csv"),
     ("evaluate b.lemll more.csv --json", None),
-    ("compare photos.csv --tags tags --id file --untagged none --learners LEMLL,BinaryRelevance --splits 2 --seconds 0 --json", None),
-    ("enhance photos.csv --tags tags --id file --untagged none -o d.csv", "d.csv"),
-    ("enhance photos.csv --tags tags --id file --untagged none --method LEMLL -o e.csv", "e.csv"),
-    ("audit photos.csv --tags tags --id file --untagged none -o a.csv --limit 30", "a.csv"),
-    ("audit photos.csv --tags tags --id file --untagged none --fast -o f.csv --limit 30", "f.csv"),
+    (f"compare {_TAGS} --learners LEMLL,BinaryRelevance --splits 2 --seconds 0 --json", None),
+    (f"enhance {_TAGS} -o d.csv", "d.csv"),
+    (f"enhance {_TAGS} --method LEMLL -o e.csv", "e.csv"),
+    (f"audit {_TAGS} -o a.csv --limit 30", "a.csv"),
+    (f"audit {_TAGS} --fast -o f.csv --limit 30", "f.csv"),
 )  # fmt: skip
 
 
@@ -241,11 +242,14 @@ def of_commands() -> Iterator[tuple[str, Any]]:
                 found = (folder / written).read_text(encoding="utf-8")
             else:
                 found = json.dumps(_without_times(json.loads(done.stdout)))
-            yield f"command {line}", {
-                "exit": done.returncode,
-                "text": found[:3000],
-                "hash": hashlib.sha256(found.encode()).hexdigest()[:16],
-            }
+            yield (
+                f"command {line}",
+                {
+                    "exit": done.returncode,
+                    "text": found[:3000],
+                    "hash": hashlib.sha256(found.encode()).hexdigest()[:16],
+                },
+            )
 
 
 def of_studies() -> Iterator[tuple[str, Any]]:
@@ -261,14 +265,17 @@ def of_studies() -> Iterator[tuple[str, Any]]:
                 cwd=root, capture_output=True, text=True, check=False,
             )  # fmt: skip
             pages = sorted(Path(name).rglob("*.md")) + sorted(Path(name).rglob("*.csv"))
-            yield f"study {study}", {
-                "exit": done.returncode,
-                "text": done.stderr[-300:] if done.returncode else "",
-                "files": [
-                    f"{page.relative_to(name)} {hashlib.sha256(page.read_bytes()).hexdigest()[:16]}"
-                    for page in pages
-                ],
-            }
+            yield (
+                f"study {study}",
+                {
+                    "exit": done.returncode,
+                    "text": done.stderr[-300:] if done.returncode else "",
+                    "files": [
+                        f"{page.name} {hashlib.sha256(page.read_bytes()).hexdigest()[:16]}"
+                        for page in pages
+                    ],
+                },
+            )
 
 
 PARTS = (of_learners, of_enhancers, of_parts, of_commands, of_studies)
@@ -301,10 +308,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     os.environ["PYTHONWARNINGS"] = "ignore"
     found = {
-        name: figures
-        for part in PARTS
-        if options.only in part.__name__
-        for name, figures in part()
+        name: figures for part in PARTS if options.only in part.__name__ for name, figures in part()
     }
     if options.write:
         text = json.dumps(found, indent=0, sort_keys=True) + "\n"

@@ -7,13 +7,14 @@ here.
 
 from __future__ import annotations
 
+import difflib
 import functools
 import math
 import numbers
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -40,6 +41,7 @@ __all__ = [
     "check_whole",
     "is_sparse",
     "read_degrees",
+    "unknown_name",
     "warn_caller",
     "warn_gap",
     "warn_rounded_kernel",
@@ -550,3 +552,18 @@ def all_or_nothing(
             raise
 
     return guarded
+
+
+def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
+    """Say that a name is not known, which one may have been meant, and which there are.
+
+    Examples
+    --------
+    >>> unknown_name("metric", "hamming", ["hamming_loss", "coverage"])
+    "unknown metric 'hamming'; did you mean 'hamming_loss'? Known: hamming_loss, coverage."
+    """
+    names = list(known)
+    folded = {candidate.casefold(): candidate for candidate in names}
+    near = difflib.get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.5)
+    hint = f"did you mean {folded[near[0]]!r}? " if near else ""
+    return f"unknown {what} {name!r}; {hint}Known: {', '.join(names)}."

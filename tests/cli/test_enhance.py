@@ -72,8 +72,10 @@ def test_rows_without_a_known_label_are_not_shown_as_rows_without_labels(file, t
     assert re.search(r"\b1 +│ none known +│", output)
 
 
-@pytest.mark.parametrize("method", ["KM", "Uniform", "GLLE"])
-def test_any_registered_method_will_do(file, tmp_path, method):
+@pytest.mark.parametrize(
+    "method", ["lemll.rivals:KMEnhancer", "Uniform", "lemll.rivals:GLLEEnhancer"]
+)
+def test_methods_of_lemll_and_of_others(file, tmp_path, method):
     out = tmp_path / "d.csv"
     run("enhance", file[0], "--labels", ",".join(NAMES), "--method", method, "-o", out)
     np.testing.assert_allclose(read(out)[1][:, 1:].sum(axis=1), 1, atol=1e-4)

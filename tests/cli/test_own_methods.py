@@ -218,15 +218,16 @@ def test_a_file_cannot_replace_a_module_that_is_known(tmp_path):
         import_from_folder(["json"], tmp_path)
 
 
-def test_an_enhancer_of_ones_own_is_used_by_enhance(tmp_path):
+def test_an_enhancer_of_ones_own_is_used_by_enhance(tmp_path, monkeypatch):
     folder(tmp_path, "d")
+    monkeypatch.chdir(tmp_path)
     rng = np.random.RandomState(0)
     lines = ["a,b,sea,sky", *(f"{x:.3f},{y:.3f},{int(x > 0)},1" for x, y in rng.randn(12, 2))]
     (tmp_path / "t.csv").write_text("\n".join(lines), encoding="utf-8")
     done = CliRunner().invoke(
         app,
-        ["enhance", str(tmp_path / "t.csv"), "--labels", "sea,sky", "--import",
-         str(tmp_path / "own_methods_d.py"), "--method", "Mine d", "-o", str(tmp_path / "o.csv")],
+        ["enhance", str(tmp_path / "t.csv"), "--labels", "sea,sky",
+         "--method", "own_methods_d:MyEnhancer", "-o", str(tmp_path / "o.csv")],
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert (tmp_path / "o.csv").read_text(encoding="utf-8").startswith("row,sea,sky")

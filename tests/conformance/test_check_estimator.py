@@ -20,10 +20,23 @@ from lemll import (
     TagPredictor,
     enhancers,
     predictors,
+    rivals,
 )
 from lemll.enhancers import ENHANCERS, LEMLLEnhancer
 from lemll.predictors import PREDICTORS
-from lemll.rivals import CLR, ECC, ML2, MLFE, RELIAB, LabelChain, LabelPropagation, MLkNN, TwoStage
+from lemll.rivals import (
+    CLR,
+    ECC,
+    ML2,
+    MLFE,
+    RELIAB,
+    RIVAL_ENHANCERS,
+    RIVALS,
+    LabelChain,
+    LabelPropagation,
+    MLkNN,
+    TwoStage,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -62,7 +75,7 @@ def expected_failures(estimator):
     [
         *LINEAR,
         *CLASSICAL,
-        *(enhancer() for enhancer in ENHANCERS),
+        *(enhancer() for enhancer in (*ENHANCERS, *RIVAL_ENHANCERS)),
         *WITH_KERNEL,
         *SEARCHES,
         *TWO_STAGE,
@@ -74,7 +87,11 @@ def test_check_estimator(estimator, check):
 
 
 def test_the_lists_of_all_methods_are_complete():
-    for module, listed in ((predictors, PREDICTORS), (enhancers, ENHANCERS)):
+    for module, listed in (
+        (predictors, PREDICTORS),
+        (enhancers, ENHANCERS),
+        (rivals, (*RIVALS, *RIVAL_ENHANCERS)),
+    ):
         public = {getattr(module, name) for name in module.__all__}
         kinds = {kind for kind in public if isinstance(kind, type) and hasattr(kind, "get_params")}
         assert {kind for kind in kinds if not inspect.isabstract(kind)} == set(listed)
@@ -83,4 +100,4 @@ def test_the_lists_of_all_methods_are_complete():
 
 def test_no_predictor_is_forgotten():
     checked = {type(one) for one in (*LINEAR, *CLASSICAL, *SEARCHES, *TWO_STAGE)}
-    assert checked == set(PREDICTORS)
+    assert checked == {*PREDICTORS, *RIVALS}

@@ -7,7 +7,13 @@ import pytest
 from sklearn.base import clone
 
 from lemll.enhancers import ENHANCERS, BaseEnhancer
-from lemll.rivals import FCMEnhancer, KMEnhancer, LabelPropagationEnhancer, MLFEEnhancer
+from lemll.rivals import (
+    RIVAL_ENHANCERS,
+    FCMEnhancer,
+    KMEnhancer,
+    LabelPropagationEnhancer,
+    MLFEEnhancer,
+)
 from lemll.testing import ENHANCER_CHECKS, check_enhancer
 
 VARIANTS = [
@@ -22,8 +28,11 @@ VARIANTS = [
 @pytest.mark.parametrize(
     "enhancer",
     [
-        ENHANCERS[0](),
-        *(pytest.param(one(), marks=pytest.mark.slow) for one in ENHANCERS[1:]),
+        (*ENHANCERS, *RIVAL_ENHANCERS)[0](),
+        *(
+            pytest.param(one(), marks=pytest.mark.slow)
+            for one in (*ENHANCERS, *RIVAL_ENHANCERS)[1:]
+        ),
         *(pytest.param(one, marks=pytest.mark.slow) for one in VARIANTS),
     ],
     ids=str,

@@ -24,6 +24,7 @@ from lemll.rivals import (
     ML2,
     MLFE,
     RELIAB,
+    RIVALS,
     KMEnhancer,
     LabelChain,
     LabelPropagation,
@@ -78,7 +79,7 @@ def first_is_quick(estimators):
 
 
 def test_no_classifier_is_forgotten():
-    classifiers = {kind for kind in PREDICTORS if is_classifier(kind())}
+    classifiers = {kind for kind in (*PREDICTORS, *RIVALS) if is_classifier(kind())}
     assert {type(one) for one in CLASSIFIERS} == classifiers
 
 

@@ -17,7 +17,7 @@ from lemll.enhancers import (
 )
 from lemll.fitting.scaling import normalize
 from lemll.metrics import chebyshev
-from lemll.rivals import KMEnhancer
+from lemll.rivals import RIVAL_ENHANCERS, KMEnhancer
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def power(D, exponent):
     return raised / raised.sum(axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("method", ENHANCERS)
+@pytest.mark.parametrize("method", [*ENHANCERS, *RIVAL_ENHANCERS])
 def test_a_distribution_and_its_cube_cannot_be_told_apart(data, method):
     X, D, _ = data
     steep = power(D, 3)

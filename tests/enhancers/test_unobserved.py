@@ -11,6 +11,7 @@ from lemll import LEMLL
 from lemll.datasets import load_digit_tags
 from lemll.enhancers import ENHANCERS, LEMLLEnhancer
 from lemll.enhancers.base import PARTIAL_ENHANCERS
+from lemll.rivals import RIVAL_ENHANCERS
 
 
 @pytest.fixture(name="data", scope="module")
@@ -24,7 +25,7 @@ def partial(Y, hidden):
     return np.where(hidden, np.nan, Y)
 
 
-@pytest.mark.parametrize("kind", ENHANCERS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [*ENHANCERS, *RIVAL_ENHANCERS], ids=lambda kind: kind.__name__)
 def test_an_enhancer_can_or_names_those_that_can(kind, data):
     X, Y, hidden = data
     if kind.__name__ in PARTIAL_ENHANCERS:

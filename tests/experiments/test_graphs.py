@@ -9,10 +9,12 @@ from lemll.datasets import make_artificial
 from lemll.enhancers import ENHANCERS, LEMLLEnhancer
 from lemll.lab import Protocol, Store, run
 from lemll.lab.searches import Graphs
-from lemll.rivals import ML2Enhancer, MLFEEnhancer
+from lemll.rivals import RIVAL_ENHANCERS, ML2Enhancer, MLFEEnhancer
 
 
-@pytest.mark.parametrize("enhancer", ENHANCERS, ids=lambda enhancer: enhancer.__name__)
+@pytest.mark.parametrize(
+    "enhancer", [*ENHANCERS, *RIVAL_ENHANCERS], ids=lambda enhancer: enhancer.__name__
+)
 def test_a_graph_made_beforehand_changes_nothing(enhancer):
     data = make_artificial(60, random_state=0)
     Y = (data.D > 0.3).astype(int)

@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import lemll
-from lemll import BinaryRelevance, TagPredictor
+from lemll import BinaryRelevance, TagPredictor, rivals
 from lemll.datasets import load_digit_tags
 from lemll.enhancers import LEMLLEnhancer
 from lemll.exceptions import ModelFileError
@@ -35,10 +35,10 @@ LEARNERS = [
     lemll.LEMLL(kernel="rbf", approximation="nystroem", n_components=20),
     lemll.LEMLL(kernel="rbf", approximation="fourier", n_components=20),
     lemll.LEMLLCV(alphas=[1.0], betas=[1.0], gammas=[1.0], kernel="auto", scale="auto"),
-    lemll.MLkNN(scale="auto"), lemll.MultilabelForest(5, random_state=0), lemll.MSVRClassifier(),
-    lemll.MSVRCV(alphas=[1.0]), lemll.CLR(), lemll.ECC(random_state=0), lemll.LabelChain(),
-    lemll.LabelPropagation(3), lemll.ML2(), lemll.MLFE(), lemll.RELIAB(),
-    lemll.TwoStage(LEMLLEnhancer()),
+    rivals.MLkNN(scale="auto"), lemll.MultilabelForest(5, random_state=0), lemll.MSVRClassifier(),
+    lemll.MSVRCV(alphas=[1.0]), rivals.CLR(), rivals.ECC(random_state=0), rivals.LabelChain(),
+    rivals.LabelPropagation(3), rivals.ML2(), rivals.MLFE(), rivals.RELIAB(),
+    rivals.TwoStage(LEMLLEnhancer()),
     lemll.TagPredictor(n_estimators=5, cv=2),
 ]  # fmt: skip
 
@@ -81,8 +81,8 @@ def test_a_pipeline_comes_back(tmp_path):
     [
         lemll.LEMLL(kernel="rbf"),
         lemll.MSVRClassifier(kernel="rbf"),
-        lemll.MLkNN(),
-        lemll.LabelPropagation(),
+        rivals.MLkNN(),
+        rivals.LabelPropagation(),
         BinaryRelevance(),
         TagPredictor(n_estimators=5, cv=2),
     ],

@@ -285,7 +285,7 @@ def test_compare_holds_copies_out_together():
     lines = []
     found = compare_learners(
         Table(twice(100, 0), "twice"), LabelSpec(tags="tags", untagged="none"),
-        ["MLkNN", "MultilabelForest"], ids="id", n_splits=3, progress=lines.append,
+        ["BinaryRelevance", "MultilabelForest"], ids="id", n_splits=3, progress=lines.append,
     )  # fmt: skip
     assert "100 of 200 rows have the features of an earlier row" in lines[0]
     means = found.values[:, :, found.measures.index("macro_auc")].mean(axis=0)

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold
 
 import lemll
-from lemll import LEMLL, LEMLLCV, MSVRCV, BinaryRelevance, MSVRClassifier, TagPredictor
+from lemll import LEMLL, LEMLLCV, MSVRCV, BinaryRelevance, MSVRClassifier, TagPredictor, rivals
 from lemll.datasets import load_digit_tags
 from lemll.metrics import brier_score, calibration_error, log_loss
 from lemll.predictors.calibrated import calibrate
@@ -118,8 +118,8 @@ def test_classes_of_a_target_sum_to_one():
 def test_all_outputs_of_all_learners_have_one_shape():
     digits = load_digit_tags()
     X, Y, new = digits.X[:120], digits.Y[:120], sparse.csr_array(digits.X[120:150])
-    for learner in (*LEARNERS, BinaryRelevance(), lemll.MLkNN(), lemll.ECC(random_state=0),
-                    lemll.LabelChain(), lemll.MultilabelForest(5, random_state=0),
+    for learner in (*LEARNERS, BinaryRelevance(), rivals.MLkNN(), rivals.ECC(random_state=0),
+                    rivals.LabelChain(), lemll.MultilabelForest(5, random_state=0),
                     TagPredictor(n_estimators=5, cv=2)):  # fmt: skip
         model = clone(learner).fit(sparse.csr_array(X), Y)
         for output in ("predict", "predict_proba", "decision_function", "predict_distribution"):

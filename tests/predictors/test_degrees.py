@@ -14,7 +14,7 @@ from lemll.datasets import load_digit_tags
 from lemll.enhancers import ENHANCERS, LEMLLEnhancer
 from lemll.metrics import average_precision
 from lemll.predictors import PREDICTORS
-from lemll.rivals import CLR, ECC, KMEnhancer, MLkNN
+from lemll.rivals import CLR, ECC, RIVAL_ENHANCERS, RIVALS, KMEnhancer, MLkNN
 from lemll.solvers import solve_joint
 from lemll.topology import reconstruction_weights
 
@@ -40,7 +40,11 @@ def outputs(model, X):
 
 
 def test_the_list_is_true():
-    able = {kind.__name__ for kind in (*PREDICTORS, *ENHANCERS) if hasattr(kind, "fit_degrees")}
+    able = {
+        kind.__name__
+        for kind in (*PREDICTORS, *RIVALS, *ENHANCERS, *RIVAL_ENHANCERS)
+        if hasattr(kind, "fit_degrees")
+    }
     assert able == set(DEGREE_LEARNERS.replace(" or ", ", ").split(", "))
 
 

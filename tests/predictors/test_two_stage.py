@@ -21,6 +21,7 @@ from lemll.rivals import (
     ML2,
     MLFE,
     RELIAB,
+    RIVAL_ENHANCERS,
     KMEnhancer,
     LabelPropagationEnhancer,
     ML2Enhancer,
@@ -108,7 +109,9 @@ def test_reliab_learns_with_either_loss_clipped_too(emp):
         assert (model.predict(X) != Y).mean() < 0.3
 
 
-@pytest.mark.parametrize("enhancer", ENHANCERS, ids=lambda enhancer: enhancer.__name__)
+@pytest.mark.parametrize(
+    "enhancer", [*ENHANCERS, *RIVAL_ENHANCERS], ids=lambda enhancer: enhancer.__name__
+)
 def test_any_enhancer_goes_with_any_regressor(enhancer):
     X, Y = random_labels()
     model = TwoStage(enhancer(), Ridge()).fit(X, Y)

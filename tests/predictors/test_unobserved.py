@@ -35,6 +35,7 @@ from lemll.rivals import (
     ML2,
     MLFE,
     RELIAB,
+    RIVALS,
     KMEnhancer,
     LabelChain,
     LabelPropagation,
@@ -95,7 +96,7 @@ def partial(Y, hidden):
 def test_the_list_of_learners_is_true(data):
     X, Y, hidden, *_ = data
     able = set()
-    for kind in PREDICTORS:
+    for kind in (*PREDICTORS, *RIVALS):
         if not is_classifier(kind()):
             continue
         options = {LEMLLCV: SEARCH, MultilabelForest: {"per_label": True}}.get(kind, {})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import os
+import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,6 +19,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from lemll._types import FloatArray, Settings
+from lemll._validation import unknown_name
 from lemll.cli.console import safe_text
 from lemll.datasets.dataset import Dataset
 from lemll.datasets.files import find_reader, looks_like_a_file
@@ -412,9 +415,9 @@ def named_class(option: str, name: str, known: Collection[str]) -> type:
     """Return a class that the user names as module:Class."""
     module, _, kind = name.partition(":")
     if not kind:
-        raise LemllError(
-            f"{option} must be one of {', '.join(known)}, or module:Class, got {name!r}"
-        )
+        raise LemllError(f"{option}: {unknown_name('name', name, known)} Or give module:Class")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # a module of the user is in the present folder
     try:
         found = getattr(importlib.import_module(module), kind)
     except Exception as error:  # the code of a user can raise anything

@@ -14,12 +14,12 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from lemll._types import Array, Features, FloatArray, IndexArray, SettingsView
-from lemll._validation import check_whole, is_sparse
+from lemll._validation import check_whole, is_sparse, unknown_name
 from lemll.datasets.dataset import Dataset
 from lemll.datasets.files import looks_like_a_file, read_dataset
 from lemll.datasets.generators import load_digit_tags, make_artificial, make_artificial_surface
 from lemll.datasets.registry import dataset_info, load_dataset
-from lemll.lab.methods import MethodSpec, plain, unknown_name
+from lemll.lab.methods import MethodSpec, plain
 from lemll.metrics.table import METRICS
 from lemll.model_selection import IterativeStratifiedKFold, RepeatedHalves
 

@@ -7,7 +7,6 @@ distribution of the rows on which it is fitted.
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from lemll._types import SettingsView
+from lemll._validation import unknown_name
 from lemll.enhancers.base import BaseEnhancer
 from lemll.enhancers.baselines import LogicalEnhancer, UniformEnhancer
 from lemll.enhancers.blend import BlendEnhancer
@@ -55,23 +55,7 @@ __all__ = [
     "list_methods",
     "plain",
     "register",
-    "unknown_name",
 ]
-
-
-def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
-    """Say that a name is not known, which one may have been meant, and which there are.
-
-    Examples
-    --------
-    >>> unknown_name("metric", "hamming", ["hamming_loss", "coverage"])
-    "unknown metric 'hamming'; did you mean 'hamming_loss'? Known: hamming_loss, coverage."
-    """
-    names = list(known)
-    folded = {candidate.casefold(): candidate for candidate in names}
-    near = difflib.get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.5)
-    hint = f"did you mean {folded[near[0]]!r}? " if near else ""
-    return f"unknown {what} {name!r}; {hint}Known: {', '.join(names)}."
 
 
 def plain(value: object) -> Any:

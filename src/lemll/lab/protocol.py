@@ -18,6 +18,7 @@ from typing import Any
 
 from lemll._files import read_plain
 from lemll._types import Settings, SettingsView
+from lemll._validation import unknown_name
 from lemll.datasets.dataset import Dataset
 from lemll.datasets.files import find_reader
 from lemll.exceptions import ProtocolError
@@ -35,15 +36,7 @@ from lemll.lab.cells import (
     settings_of,
 )
 from lemll.lab.code import check_trust, code_version, import_from_folder, imported_names
-from lemll.lab.methods import (
-    OPTIONS,
-    Kind,
-    MethodSpec,
-    check_from_file,
-    get_method,
-    plain,
-    unknown_name,
-)
+from lemll.lab.methods import OPTIONS, Kind, MethodSpec, check_from_file, get_method, plain
 from lemll.metrics.table import METRICS
 
 __all__ = [
