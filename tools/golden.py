@@ -68,13 +68,15 @@ def learners() -> dict[str, Callable[[], Any]]:
         "LEMLLCV auto": lambda: named("LEMLLCV")((0.25, 4.0), (1.0,), (1.0,), kernel="auto", cv=2),
         "MSVRCV": lambda: named("MSVRCV")((0.25, 4.0), cv=3),
         "BinaryRelevance": named("BinaryRelevance"),
-        "MultilabelForest": lambda: named("MultilabelForest")(20),
-        "MultilabelForest random": lambda: named("MultilabelForest")(20, trees="random"),
+        "MultilabelForest": lambda: named("MultilabelForest")(20, random_state=0),
+        "MultilabelForest random": lambda: named("MultilabelForest")(
+            20, trees="random", random_state=0
+        ),
         "TagPredictor": lambda: named("TagPredictor")(n_estimators=20, cv=3),
         "MLkNN": named("MLkNN"),
         "CLR": named("CLR"),
-        "ECC": lambda: named("ECC")(n_estimators=5),
-        "LabelChain": named("LabelChain"),
+        "ECC": lambda: named("ECC")(n_estimators=5, random_state=0),
+        "LabelChain": lambda: named("LabelChain")(random_state=0),
         "LabelPropagation": named("LabelPropagation"),
         "ML2": named("ML2"),
         "MLFE": named("MLFE"),
@@ -132,7 +134,8 @@ def of_enhancers() -> Iterator[tuple[str, Any]]:
         ratings = (0.2 + Y[rows]) * rng.random((8, Y.shape[1])) + 0.01
         ratings /= ratings.sum(axis=1, keepdims=True)
         for name in enhancers():
-            fitted = named(name)().fit(X, Y)
+            options = {"random_state": 0} if name == "FCMEnhancer" else {}
+            fitted = named(name)(**options).fit(X, Y)
             title = f"enhancer {name} on {kind}"
             yield f"{title}: U", digest(fitted.numerical_labels_)
             yield f"{title}: D", digest(fitted.label_distribution_)

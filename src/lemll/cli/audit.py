@@ -12,7 +12,6 @@ import typer
 from rich.table import Table as RichTable
 
 from lemll._files import csv_text, safe_cell, write_output
-from lemll._types import Settings
 from lemll.audit.auditing import TagAudit, audit_tags, issue_frame, noise_frame
 from lemll.audit.correction import read_decisions
 from lemll.audit.scores import EVEN_ODDS
@@ -20,24 +19,12 @@ from lemll.cli.console import make_console
 from lemll.cli.tables import (
     AsJson,
     Data,
-    Decimal,
-    Delimiter,
-    Encoding,
-    Id,
-    Ignore,
-    LabelNames,
-    Merge,
-    Sep,
-    Sheet,
-    Tags,
-    Untagged,
+    Reading,
+    Source,
     check_output,
-    delimiter_sign,
+    expand,
     interruptible,
-    label_spec,
-    names_of,
     print_json,
-    read_data,
     say,
     say_notes,
 )
@@ -61,7 +48,7 @@ def apply_decisions(
     found: LabelledTable,
     spec: LabelSpec,
     fingerprints: Sequence[str],
-    reading: Settings,
+    reading: Reading,
 ) -> None:
     """Write a table with the accepted suggestions, and say which of them do not fit it any more.
 
@@ -80,7 +67,7 @@ def apply_decisions(
         Where its labels are.
     fingerprints : sequence of str
         Of its rows.
-    reading : dict
+    reading : Reading
         The options with which it was read.
 
     Raises
@@ -185,17 +172,14 @@ def _new_cells(
     return cells
 
 
-def _corrected(
-    table: Table, cells: Mapping[tuple[int, str], str], reading: Settings
-) -> str | bytes:
+def _corrected(table: Table, cells: Mapping[tuple[int, str], str], reading: Reading) -> str | bytes:
     """Return the table with the changed cells: the same text file, or another file as CSV."""
     source, columns = Path(table.source), [str(name) for name in table.frame.columns]
     if is_text(source):
         safe = {
             (row, columns.index(name)): str(safe_cell(text)) for (row, name), text in cells.items()
         }
-        sign = delimiter_sign(reading["delimiter"])
-        return edit_text(source, safe, encoding=reading["encoding"], delimiter=sign)
+        return edit_text(source, safe, encoding=reading.encoding, delimiter=reading.sign)
     written = {name: list(written_cells(table, name)) for name in columns}
     for (row, name), text in cells.items():
         written[name][row] = text
@@ -223,16 +207,11 @@ _SHOWN_LABELS = 12
 _FEWEST_LISTED, _MOST_LISTED = 100, 1000
 
 
+@expand
 def audit(
     data: Data,
     *,
-    tags: Tags = None,
-    sep: Sep = None,
-    untagged: Untagged = None,
-    merge: Merge = None,
-    labels: LabelNames = None,
-    ids: Id = None,
-    ignore: Ignore = None,
+    source: Source,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="The CSV file to write; by default FILE-audit.csv."),
@@ -261,10 +240,6 @@ def audit(
             "the CSV file (-o), and audit nothing.",
         ),
     ] = None,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    sheet: Sheet = None,
     as_json: AsJson = False,
 ) -> None:
     """List the tags of a table that look wrong or missing, and write a page to decide on them.
@@ -276,11 +251,8 @@ def audit(
     lemll audit plants.csv --labels red,tall,edible --fast;
     lemll audit photos.csv --tags tags --id file --apply decisions.csv -o corrected.csv
     """
-    kept = [name for name in (tags, ids) if name is not None]
-    reading = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
-    table = read_data(data, kept, reading)
-    spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels, merge=merge)
-    found = split_table(table, spec, ids=ids, ignore=names_of(ignore))
+    table, spec = source.labelled(data)
+    found = split_table(table, spec, ids=source.ids, ignore=source.ignored)
     say_notes(table)
     # Rows without ids have their numbers, from 0, as in the column `row` and in Python.
     row_ids = found.ids or tuple(map(str, range(len(found.Y))))
@@ -290,7 +262,7 @@ def audit(
     _check_target(output, "-o", [data] if decisions is None else [data, decisions])
     if decisions is not None:
         apply_decisions(decisions, output, table=table, found=found, spec=spec,
-                        fingerprints=prints, reading=reading)  # fmt: skip
+                        fingerprints=prints, reading=source)  # fmt: skip
         return
     page = output.with_suffix(".html") if page is None else page
     _check_target(page, "--page", [data])

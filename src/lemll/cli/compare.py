@@ -14,22 +14,11 @@ from lemll.cli.console import make_console
 from lemll.cli.tables import (
     AsJson,
     Data,
-    Decimal,
-    Delimiter,
-    Encoding,
-    Id,
-    Ignore,
-    LabelNames,
-    Merge,
-    Sep,
-    Sheet,
-    Tags,
-    Untagged,
+    Source,
+    expand,
     interruptible,
-    label_spec,
     names_of,
     print_json,
-    read_data,
     say,
     say_labels,
 )
@@ -46,16 +35,11 @@ __all__ = ["compare"]
 _PRINTED = ("average_precision", "hamming_loss", "macro_f1", "macro_auc", "log_loss")
 
 
+@expand
 def compare(
     data: Data,
     *,
-    tags: Tags = None,
-    sep: Sep = None,
-    untagged: Untagged = None,
-    merge: Merge = None,
-    labels: LabelNames = None,
-    ids: Id = None,
-    ignore: Ignore = None,
+    source: Source,
     learners: Annotated[
         str | None,
         typer.Option(
@@ -79,10 +63,6 @@ def compare(
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path(
         "compare.html"
     ),
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    sheet: Sheet = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare learners on a table: the same splits for all, significance, and a page.
@@ -94,19 +74,16 @@ def compare(
     lemll compare plants.csv --labels red,tall --learners LEMLL,BinaryRelevance --splits 10
     """
     template_environment()  # report a missing library now, not after the work
-    kept = [name for name in (tags, ids) if name is not None]
-    reading = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
-    table = read_data(data, kept, reading)
-    spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels, merge=merge)
-    say_labels(table, spec, ids=ids, ignore=names_of(ignore))
+    table, spec = source.labelled(data)
+    say_labels(table, spec, source)
     with interruptible("nothing was written: fewer than two splits are done"):
         found = compare_learners(
             table,
             spec,
             names_of(learners) or tuple(LEARNERS),
             n_splits=splits,
-            ids=ids,
-            ignore=names_of(ignore),
+            ids=source.ids,
+            ignore=source.ignored,
             seconds=seconds or None,
             progress=say,
         )

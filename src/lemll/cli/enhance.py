@@ -17,25 +17,13 @@ from lemll._files import csv_text, safe_cell, write_output
 from lemll._types import Features, FloatArray, MatrixLike
 from lemll.cli.console import make_console, safe_text
 from lemll.cli.tables import (
-    Decimal,
-    Delimiter,
-    Encoding,
-    Id,
-    Ignore,
-    LabelNames,
-    Merge,
-    Sep,
-    Sheet,
-    Tags,
-    Untagged,
+    Source,
     check_input,
     check_output,
+    expand,
     is_table,
-    label_spec,
     load_named,
     named_class,
-    names_of,
-    read_data,
     refuse_table_options,
 )
 from lemll.datasets.dataset import Dataset
@@ -285,6 +273,7 @@ _CLEARLY_LOWER = 0.25
 _WIDE = 8
 
 
+@expand
 def enhance(
     name: Annotated[str, typer.Argument(help="A file, or a registered name.", metavar="FILE")],
     output: Annotated[Path, typer.Option("--output", "-o", help="CSV file to write.")] = Path(
@@ -312,17 +301,7 @@ def enhance(
             help="Ask for the degrees of so many rows; they fix how steep the degrees are.",
         ),
     ] = 0,
-    tags: Tags = None,
-    sep: Sep = None,
-    untagged: Untagged = None,
-    merge: Merge = None,
-    labels: LabelNames = None,
-    ids: Id = None,
-    ignore: Ignore = None,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    sheet: Sheet = None,
+    source: Source,
 ) -> None:
     """Recover how much each label matters in each row.
 
@@ -337,23 +316,21 @@ def enhance(
     if rated is not None:
         check_input(rated, "--rated")
     rows = None
-    if is_table(name, labels, tags):
-        reading = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
-        table = read_data(Path(name), [c for c in (tags, ids) if c is not None], reading)
-        spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels, merge=merge)
+    if is_table(name, source):
+        table, spec = source.labelled(Path(name))
         data = split_table(
             table,
             spec,
-            ids=ids,
-            ignore=names_of(ignore),
+            ids=source.ids,
+            ignore=source.ignored,
             # Enhancers of the user's own may not know this attribute.
             needs_features=getattr(enhancer, "needs_features", True),
         )
         dataset = Dataset(X=_features(console, data.X), Y=data.Y, label_names=data.label_names)
-        rows = None if data.ids is None else RowNames(str(ids), data.ids, are_ids=True)
+        rows = None if data.ids is None else RowNames(str(source.ids), data.ids, are_ids=True)
     else:
-        refuse_table_options(name, {"--tags": tags, "--id": ids, "--ignore": ignore})
-        dataset = load_named(name, labels=labels)
+        refuse_table_options(name, source)
+        dataset = load_named(name, labels=source.labels)
     rows = rows or numbered_rows(len(dataset))
     Y = _check_labels(name, dataset, rows)
     # Before the fit, so that a mistake in the ratings is reported without a long wait.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from rich.console import Console
 
 from lemll._types import Settings
 from lemll.cli.console import make_console
-from lemll.cli.tables import AsJson, Decimal, Delimiter, Encoding, Sheet, print_json, read_data
+from lemll.cli.tables import AsJson, Reading, expand, print_json
 from lemll.exceptions import LemllError
 from lemll.models.files import SUFFIX, read_metadata
 from lemll.tables.columns import Survey, survey
@@ -44,13 +45,11 @@ _ENCODED = {
 _DESCRIBED, _NAMED = 4, 12
 
 
+@expand
 def info(
     file: Annotated[Path, typer.Argument(help="A table or a model file.", metavar="FILE")],
     *,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    sheet: Sheet = None,
+    reading: Reading,
     as_json: AsJson = False,
 ) -> None:
     """Show how each column of a table would be encoded, and which columns look like labels.
@@ -67,11 +66,10 @@ def info(
         else:
             _print_model(console, file, metadata)
         return
-    options = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
-    table = read_data(file, [], options)
+    table = reading.table(file)
     found = survey(table)
     alike = {name: _alike(table, name, sign) for name, sign in found.tag_columns.items()}
-    command = _next_command(file, table, found, options, alike)
+    command = _next_command(file, table, found, asdict(reading), alike)
     if as_json:
         print_json(
             {

@@ -16,27 +16,18 @@ from lemll.cli.console import make_console
 from lemll.cli.tables import (
     AsJson,
     Data,
-    Decimal,
-    Delimiter,
-    Encoding,
-    Id,
-    Ignore,
-    LabelNames,
-    Merge,
     Model,
+    Reading,
     Sep,
-    Sheet,
-    Tags,
+    Source,
     Untagged,
     check_output,
+    expand,
     interruptible,
-    label_spec,
     load_model,
-    names_of,
     print_assessment,
     print_json,
     print_labels,
-    read_data,
     say,
     say_labels,
     say_notes,
@@ -56,17 +47,12 @@ __all__ = ["evaluate", "explain", "export", "fit", "predict"]
 _SHOWN_COLUMNS = 8
 
 
+@expand
 def fit(
     data: Data,
     *,
     model: Annotated[Path, typer.Option("--model", "-m", help="The model file to write.")],
-    tags: Tags = None,
-    sep: Sep = None,
-    untagged: Untagged = None,
-    merge: Merge = None,
-    labels: LabelNames = None,
-    ids: Id = None,
-    ignore: Ignore = None,
+    source: Source,
     learner: Annotated[
         str, typer.Option("--learner", help=f"One of {', '.join(LEARNERS)}.")
     ] = "TagPredictor",
@@ -83,10 +69,6 @@ def fit(
             metavar="zero|f1|hamming",
         ),
     ] = None,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    sheet: Sheet = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit a model to a table, say how well it predicts unseen rows, and write it.
@@ -102,14 +84,12 @@ def fit(
     if not model.absolute().parent.is_dir():
         raise LemllError(f"there is no folder {model.absolute().parent} for {model.name}; make it")
     estimator = make_learner(learner, seconds=seconds, thresholds=thresholds)
-    kept = [name for name in (tags, ids) if name is not None]
-    table = read_data(data, kept, _reading(encoding, delimiter, decimal, sheet))
-    spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels, merge=merge)
+    table, spec = source.labelled(data)
     with interruptible("no model was written"):
         say_notes(table)
-        say_labels(table, spec, ids=ids, ignore=names_of(ignore))
+        say_labels(table, spec, source)
         fitted, found = fit_table(
-            table, spec, learner=estimator, ids=ids, ignore=names_of(ignore), progress=say
+            table, spec, learner=estimator, ids=source.ids, ignore=source.ignored, progress=say
         )
         size = save(fitted, model)
     if as_json:
@@ -135,15 +115,13 @@ def fit(
         console.print(f"next: lemll predict {model} NEW -o predictions.csv", soft_wrap=True)
 
 
+@expand
 def predict(
     model: Model,
     data: Data,
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="The CSV file to write.")],
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    sheet: Sheet = None,
+    reading: Reading,
     as_json: AsJson = False,
 ) -> None:
     """Predict the tags of the rows of a table: ids, tags and probabilities, as CSV.
@@ -151,7 +129,7 @@ def predict(
     Example: lemll predict photos.lemll new.csv -o tags.csv
     """
     fitted = load_model(model)
-    table = read_data(data, fitted.keep, _reading(encoding, delimiter, decimal, sheet))
+    table = reading.table(data, fitted.keep)
     check_output(output, "-o", [data, model])
     found = fitted.predict(table)
     write_output(output, csv_text(_lines(fitted, found)))
@@ -174,16 +152,14 @@ def predict(
         console.print(f"there is no column {fitted.id_column!r}; rows are numbered from 1")
 
 
+@expand
 def evaluate(
     model: Model,
     data: Data,
     *,
     sep: Sep = None,
     untagged: Untagged = None,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    sheet: Sheet = None,
+    reading: Reading,
     as_json: AsJson = False,
 ) -> None:
     """Compare the predictions of a model with the labels of a table that it has not seen.
@@ -191,7 +167,7 @@ def evaluate(
     Example: lemll evaluate photos.lemll more.csv
     """
     fitted = load_model(model)
-    table = read_data(data, fitted.keep, _reading(encoding, delimiter, decimal, sheet))
+    table = reading.table(data, fitted.keep)
     spec = replace(
         fitted.spec,
         sep=fitted.spec.sep if sep is None else "\t" if sep == r"\t" else sep,
@@ -215,12 +191,6 @@ def evaluate(
             f"{', '.join(unknown[:5])}",
             soft_wrap=True,
         )
-
-
-def _reading(
-    encoding: str | None, delimiter: str | None, decimal: str | None, sheet: str | None
-) -> dict[str, str | None]:
-    return {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
 
 
 def _ignored(fitted: TableModel) -> list[Column]:
@@ -251,6 +221,7 @@ def _lines(fitted: TableModel, found: Predictions) -> Iterator[list[object]]:
         ]
 
 
+@expand
 def explain(
     model: Model,
     data: Data,
@@ -258,10 +229,7 @@ def explain(
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path(
         "explain.html"
     ),
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    sheet: Sheet = None,
+    reading: Reading,
     as_json: AsJson = False,
 ) -> None:
     """Write a page that explains a table and its model.
@@ -273,8 +241,7 @@ def explain(
     """
     template_environment()  # report a missing library now, not after the work
     fitted = load_model(model)
-    reading = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet}
-    table = read_data(data, fitted.keep, reading)
+    table = reading.table(data, fitted.keep)
     with interruptible("nothing was written"):
         found = explain_table(fitted, table, progress=say)
         write_explanation(output, found)

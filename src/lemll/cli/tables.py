@@ -7,11 +7,12 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import numpy as np
 import typer
@@ -37,25 +38,17 @@ from lemll.tables.labels import LabelSpec, read_truth
 __all__ = [
     "AsJson",
     "Data",
-    "Decimal",
-    "Delimiter",
-    "Encoding",
-    "Id",
-    "Ignore",
-    "LabelNames",
-    "Merge",
     "Model",
+    "Reading",
     "Sep",
-    "Sheet",
-    "Tags",
+    "Source",
     "Untagged",
     "check_input",
     "check_output",
-    "delimiter_sign",
+    "expand",
     "interruptible",
     "is_registered",
     "is_table",
-    "label_spec",
     "load_model",
     "load_named",
     "named_class",
@@ -63,9 +56,9 @@ __all__ = [
     "print_assessment",
     "print_json",
     "print_labels",
-    "read_data",
     "refuse_table_options",
     "say",
+    "say_labels",
     "say_notes",
 ]
 
@@ -132,19 +125,92 @@ def names_of(text: str | None) -> tuple[str, ...]:
     return () if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def label_spec(
-    table: Table,
-    *,
-    tags: str | None,
-    sep: str | None,
-    untagged: str | None,
-    labels: str | None,
-    merge: str | None,
-) -> LabelSpec:
-    """Return where the labels are, as the options say."""
-    sep = "\t" if sep == r"\t" else sep
-    names = _counted(table, labels) or names_of(labels)
-    return LabelSpec(tags=tags, sep=sep, untagged=untagged, labels=names, merge=merge)
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How a file is read: options of every command that reads a table."""
+
+    encoding: Encoding = None
+    delimiter: Delimiter = None
+    decimal: Decimal = None
+    sheet: Sheet = None
+
+    @property
+    def sign(self) -> str | None:
+        """The sign between cells that the user means: a tab cannot be typed."""
+        return "\t" if self.delimiter in (r"\t", "tab") else self.delimiter
+
+    def table(self, path: Path, keep: Sequence[str] = ()) -> Table:
+        """Read a table, and say so if there is no such file."""
+        check_input(path)
+        return read_table(
+            path,
+            keep=list(keep),
+            encoding=self.encoding,
+            delimiter=self.sign,
+            decimal=self.decimal,
+            sheet=self.sheet,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source(Reading):
+    """How a file is read, and where its labels, ids and features are."""
+
+    tags: Tags = None
+    sep: Sep = None
+    untagged: Untagged = None
+    merge: Merge = None
+    labels: LabelNames = None
+    ids: Id = None
+    ignore: Ignore = None
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """The columns that are not features."""
+        return names_of(self.ignore)
+
+    def labelled(self, path: Path) -> tuple[Table, LabelSpec]:
+        """Read a table, and return where its labels are."""
+        table = self.table(path, [name for name in (self.tags, self.ids) if name is not None])
+        spec = LabelSpec(
+            tags=self.tags,
+            sep="\t" if self.sep == r"\t" else self.sep,
+            untagged=self.untagged,
+            labels=_counted(table, self.labels) or names_of(self.labels),
+            merge=self.merge,
+        )
+        return table, spec
+
+
+def expand(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn parameters of the types `Reading` and `Source` into one option per field.
+
+    So a command declares ``source: Source``, and typer sees ``--tags``, ``--sep`` and the others.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, type[Reading]] = {}
+    for parameter in inspect.signature(command).parameters.values():
+        kind = hints[parameter.name]
+        if not (isinstance(kind, type) and issubclass(kind, Reading)):
+            parameters.append(
+                parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY)
+            )
+            continue
+        groups[parameter.name] = kind
+        parameters += [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
+            for name, option in get_type_hints(kind, include_extras=True).items()
+        ]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        for name, kind in groups.items():
+            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+        command(**given)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
 
 
 def _counted(table: Table, labels: str | None) -> tuple[str, ...]:
@@ -159,13 +225,6 @@ def _counted(table: Table, labels: str | None) -> tuple[str, ...]:
             "give the names of the label columns"
         )
     return tuple(columns[:count] if count > 0 else columns[count:])
-
-
-def read_data(path: Path, keep: list[str], options: Settings) -> Table:
-    """Read a table, and say so if there is no such file."""
-    check_input(path)
-    options = {**options, "delimiter": delimiter_sign(options.get("delimiter"))}
-    return read_table(path, keep=keep, **options)
 
 
 def check_input(path: Path, option: str = "") -> None:
@@ -193,22 +252,18 @@ def check_output(path: Path, option: str, inputs: Sequence[Path]) -> None:
         )
 
 
-def delimiter_sign(delimiter: str | None) -> str | None:
-    """Return the sign that a user means: a tab cannot be typed."""
-    return "\t" if delimiter in (r"\t", "tab") else delimiter
-
-
-def is_table(file: str, labels: str | None, tags: str | None) -> bool:
+def is_table(file: str, source: Source) -> bool:
     """Return whether a file is a table of any columns, rather than a data set of numbers."""
     suffix = Path(file).suffix.lower()
-    if suffix not in SUFFIXES or (labels or "").lower().endswith(".xml"):
+    if suffix not in SUFFIXES or (source.labels or "").lower().endswith(".xml"):
         return False
-    named = labels is not None or tags is not None
+    named = source.labels is not None or source.tags is not None
     return suffix != ".parquet" or named or not names_its_labels(file)
 
 
-def refuse_table_options(file: str, given: dict[str, str | None]) -> None:
+def refuse_table_options(file: str, source: Source) -> None:
     """Refuse options of tables for other files."""
+    given = {"--tags": source.tags, "--id": source.ids, "--ignore": source.ignore}
     wrong = next((name for name, value in given.items() if value is not None), None)
     if wrong is not None:
         raise LemllError(
@@ -240,7 +295,7 @@ def say_notes(table: Table) -> None:
         say(f"{table.source}: {', '.join(table.notes)}")
 
 
-def say_labels(table: Table, spec: LabelSpec, *, ids: str | None, ignore: Sequence[str]) -> None:
+def say_labels(table: Table, spec: LabelSpec, source: Source) -> None:
     """Say which labels are unknown or only mark rows, and which features look like labels."""
     Y, names = read_truth(table, spec)
     unknown = np.isnan(Y)
@@ -265,7 +320,7 @@ def say_labels(table: Table, spec: LabelSpec, *, ids: str | None, ignore: Sequen
             f"all known cells of these labels say that the label applies: {_listed(marked)}; if "
             "the file only marks the labels that apply, pass --untagged none"
         )
-    used = {*spec.labels, *ignore, ids}
+    used = {*spec.labels, *source.ignored, source.ids}
     # A survey of a wide table takes long, and labels have two values.
     two = [name for name, cells in table.frame.items() if name not in used and _has_two(cells)]
     # If there are more, the table holds many indicators that are features.

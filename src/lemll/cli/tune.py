@@ -23,25 +23,13 @@ from lemll._types import Features, FloatArray, IndexArray, MatrixLike
 from lemll.cli.console import make_console
 from lemll.cli.tables import (
     AsJson,
-    Decimal,
-    Delimiter,
-    Encoding,
-    Id,
-    Ignore,
-    LabelNames,
-    Merge,
-    Sep,
-    Sheet,
-    Tags,
-    Untagged,
+    Source,
+    expand,
     interruptible,
     is_table,
-    label_spec,
     load_named,
-    names_of,
     print_assessment,
     print_json,
-    read_data,
     refuse_table_options,
     say,
     say_labels,
@@ -74,16 +62,11 @@ class SearchKind(StrEnum):
     COARSE = "coarse"
 
 
+@expand
 def tune(
     file: Annotated[str, typer.Argument(help="A file, or the name of a registered data set.")],
     *,
-    tags: Tags = None,
-    sep: Sep = None,
-    untagged: Untagged = None,
-    merge: Merge = None,
-    labels: LabelNames = None,
-    ids: Id = None,
-    ignore: Ignore = None,
+    source: Source,
     kernel: Annotated[str, typer.Option(help="auto, linear, rbf, poly, sigmoid, cosine.")] = "auto",
     scoring: Annotated[
         str, typer.Option(help="Measures, separated by commas; the first one decides.")
@@ -105,10 +88,6 @@ def tune(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for tables and pictures.")
     ] = Path("tune-output"),
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    sheet: Sheet = None,
     as_json: AsJson = False,
 ) -> None:
     """Choose alpha, beta, gamma and the kernel by cross-validation, and score the choice.
@@ -121,20 +100,15 @@ def tune(
     """
     console = make_console()
     clock = _Clock(seconds)
-    if is_table(file, labels, tags):
-        table = read_data(
-            Path(file),
-            [name for name in (tags, ids) if name is not None],
-            {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "sheet": sheet},
+    if is_table(file, source):
+        table, spec = source.labelled(Path(file))
+        say_labels(table, spec, source)
+        split = _split_table(
+            split_table(table, spec, ids=source.ids, ignore=source.ignored), holdout
         )
-        spec = label_spec(table, tags=tags, sep=sep, untagged=untagged, labels=labels, merge=merge)
-        say_labels(table, spec, ids=ids, ignore=names_of(ignore))
-        split = _split_table(split_table(table, spec, ids=ids, ignore=names_of(ignore)), holdout)
     else:
-        refuse_table_options(
-            file, {"--tags": tags, "--id": ids, "--ignore": ignore, "--delimiter": delimiter}
-        )
-        dataset = load_named(file, labels=labels)
+        refuse_table_options(file, source)
+        dataset = load_named(file, labels=source.labels)
         split = _split_dataset(dataset, holdout)
     measures = [name.strip() for name in scoring.split(",")]
     model = LEMLLCV(
