@@ -16,10 +16,11 @@ from typer.testing import CliRunner
 
 import lemll
 from lemll import BinaryRelevance
-from lemll.cli import model as commands
 from lemll.cli.app import app
+from lemll.cli.tables import LEARNERS
 from lemll.datasets import load_digit_tags
 from lemll.exceptions import LemllError
+from lemll.models import training
 
 TAGS = np.array(["night", "sea", "sky"])
 FAST = ["--learner", "BinaryRelevance"]
@@ -217,7 +218,7 @@ def test_ctrl_c_ends_without_a_traceback_and_without_a_file(tmp_path, monkeypatc
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(commands, "fit_table", interrupted)
+    monkeypatch.setattr(training, "fit_table", interrupted)
     options = write_tags(tmp_path / "t.csv")
     result = run("fit", tmp_path / "t.csv", *options, "-m", tmp_path / "m.lemll")
     assert result.exit_code == 130
@@ -420,3 +421,21 @@ def test_the_command_of_info_fits_lists_among_other_tags(tmp_path):
     assert result.exception is None
     fitted = json.loads(result.stdout)
     assert fitted["labels"] == ["NA", "None", "sea", "war; peace"]
+
+
+def test_the_names_of_the_learners_are_those_of_the_library():
+    assert tuple(training.LEARNERS) == LEARNERS
+
+
+@pytest.mark.parametrize("words", [["--help"], ["fit", "--help"], ["predict", "--help"]])
+def test_help_imports_no_learner(words):
+    code = (
+        "import sys; sys.argv = ['lemll', *sys.argv[1:]]\n"
+        "try:\n    from lemll.cli import main; main()\n"
+        "finally:\n    assert 'sklearn' not in sys.modules and 'pandas' not in sys.modules\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
+    )
+    assert "Usage: " in done.stdout
+    assert done.stderr == ""

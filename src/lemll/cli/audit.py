@@ -256,7 +256,7 @@ def audit(
     say_notes(table)
     # Rows without ids have their numbers, from 0, as in the column `row` and in Python.
     row_ids = found.ids or tuple(map(str, range(len(found.Y))))
-    prints = row_fingerprints(table, spec)
+    prints = row_fingerprints(table, spec, labels_count=found.ids is None)
     stem = f"{data.stem}-{'audit' if decisions is None else 'corrected'}"
     output = Path(f"{stem}.csv") if output is None else output
     _check_target(output, "-o", [data] if decisions is None else [data, decisions])

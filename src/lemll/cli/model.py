@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
 from rich.console import Console
 
-from lemll._files import csv_text, write_output
 from lemll.cli.console import make_console
 from lemll.cli.tables import (
+    LEARNERS,
     AsJson,
     Data,
     Model,
@@ -33,14 +33,10 @@ from lemll.cli.tables import (
     say_notes,
 )
 from lemll.exceptions import LemllError
-from lemll.models.explain import explain_table
-from lemll.models.files import SUFFIX, save
-from lemll.models.onnx import to_onnx
-from lemll.models.training import LEARNERS, Predictions, TableModel, fit_table, make_learner
-from lemll.report.explain import write_explanation
-from lemll.report.page import template_environment
-from lemll.tables.columns import Column
-from lemll.tables.edit import join_tags
+
+if TYPE_CHECKING:
+    from lemll.models.training import Predictions, TableModel
+    from lemll.tables.columns import Column
 
 __all__ = ["evaluate", "explain", "export", "fit", "predict"]
 
@@ -79,6 +75,9 @@ def fit(
     Examples: lemll fit photos.csv --tags tags --id file -m photos.lemll;
     lemll fit plants.csv --labels red,tall,edible -m plants.lemll --seconds 300
     """
+    from lemll.models.files import SUFFIX, save
+    from lemll.models.training import fit_table, make_learner
+
     if model.suffix.lower() != SUFFIX:
         raise LemllError(f"-m must name a file that ends in {SUFFIX}, got {model.name!r}")
     if not model.absolute().parent.is_dir():
@@ -128,6 +127,8 @@ def predict(
 
     Example: lemll predict photos.lemll new.csv -o tags.csv
     """
+    from lemll._files import csv_text, write_output
+
     fitted = load_model(model)
     table = reading.table(data, fitted.keep)
     check_output(output, "-o", [data, model])
@@ -207,6 +208,9 @@ def _print_ignored(console: Console, columns: list[Column]) -> None:
 
 
 def _lines(fitted: TableModel, found: Predictions) -> Iterator[list[object]]:
+
+    from lemll.tables.edit import join_tags
+
     sep = fitted.spec.sep or ";"
     # A list keeps a tag that contains the sign between tags, or looks like a list itself.
     as_list = any(sep in name or name.startswith("[") for name in fitted.label_names)
@@ -239,6 +243,10 @@ def explain(
 
     Example: lemll explain photos.lemll photos.csv -o explain.html
     """
+    from lemll.models.explain import explain_table
+    from lemll.report.explain import write_explanation
+    from lemll.report.page import template_environment
+
     template_environment()  # report a missing library now, not after the work
     fitted = load_model(model)
     table = reading.table(data, fitted.keep)
@@ -274,6 +282,8 @@ def export(
     Example: lemll fit plants.csv --labels red,tall --learner LEMLL -m plants.lemll;
     lemll export plants.lemll -o plants.onnx
     """
+    from lemll.models.onnx import to_onnx
+
     fitted = load_model(model)
     content = to_onnx(fitted, output)
     columns = [c.name for c in fitted.pipeline[0].columns_ if c.kind != "ignored"]

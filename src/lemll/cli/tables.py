@@ -12,30 +12,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from lemll._types import FloatArray, Settings
-from lemll._validation import unknown_name
 from lemll.cli.console import safe_text
-from lemll.datasets.dataset import Dataset
-from lemll.datasets.files import find_reader, looks_like_a_file
-from lemll.datasets.registry import dataset_info, load_dataset
-from lemll.datasets.tables import names_its_labels
 from lemll.exceptions import DatasetFormatError, LemllError, UnknownDatasetError
-from lemll.metrics.table import METRICS
-from lemll.models.assess import Assessment
-from lemll.models.files import load
-from lemll.models.training import TableModel
-from lemll.tables.columns import survey
-from lemll.tables.files import SUFFIXES, Table, read_table
-from lemll.tables.labels import LabelSpec, read_truth
+
+if TYPE_CHECKING:
+    from lemll._types import FloatArray, Settings
+    from lemll.datasets.dataset import Dataset
+    from lemll.models.assess import Assessment
+    from lemll.models.training import TableModel
+    from lemll.tables.files import Table
+    from lemll.tables.labels import LabelSpec
 
 __all__ = [
+    "LEARNERS",
     "AsJson",
     "Data",
     "Model",
@@ -62,6 +58,8 @@ __all__ = [
     "say_notes",
 ]
 
+# The names of the learners of `lemll.models`; a list of options must not import them.
+LEARNERS = ("TagPredictor", "LEMLL", "MSVR", "BinaryRelevance", "MultilabelForest")
 _SHOWN_LABELS = 12
 _MOST_OTHERS = 12
 _INTERRUPTED = 130  # by convention, the exit code of a process that Ctrl-C ended
@@ -141,6 +139,8 @@ class Reading:
 
     def table(self, path: Path, keep: Sequence[str] = ()) -> Table:
         """Read a table, and say so if there is no such file."""
+        from lemll.tables.files import read_table
+
         check_input(path)
         return read_table(
             path,
@@ -171,6 +171,8 @@ class Source(Reading):
 
     def labelled(self, path: Path) -> tuple[Table, LabelSpec]:
         """Read a table, and return where its labels are."""
+        from lemll.tables.labels import LabelSpec
+
         table = self.table(path, [name for name in (self.tags, self.ids) if name is not None])
         spec = LabelSpec(
             tags=self.tags,
@@ -254,6 +256,9 @@ def check_output(path: Path, option: str, inputs: Sequence[Path]) -> None:
 
 def is_table(file: str, source: Source) -> bool:
     """Return whether a file is a table of any columns, rather than a data set of numbers."""
+    from lemll.datasets.tables import names_its_labels
+    from lemll.tables.files import SUFFIXES
+
     suffix = Path(file).suffix.lower()
     if suffix not in SUFFIXES or (source.labels or "").lower().endswith(".xml"):
         return False
@@ -263,6 +268,8 @@ def is_table(file: str, source: Source) -> bool:
 
 def refuse_table_options(file: str, source: Source) -> None:
     """Refuse options of tables for other files."""
+    from lemll.tables.files import SUFFIXES
+
     given = {"--tags": source.tags, "--id": source.ids, "--ignore": source.ignore}
     wrong = next((name for name, value in given.items() if value is not None), None)
     if wrong is not None:
@@ -273,6 +280,9 @@ def refuse_table_options(file: str, source: Source) -> None:
 
 def load_model(path: Path) -> TableModel:
     """Load a model that was fitted to a table."""
+    from lemll.models.files import load
+    from lemll.models.training import TableModel
+
     if not path.exists():
         raise LemllError(f"there is no file {path}; fit a model with lemll fit")
     model = load(path)
@@ -297,6 +307,9 @@ def say_notes(table: Table) -> None:
 
 def say_labels(table: Table, spec: LabelSpec, source: Source) -> None:
     """Say which labels are unknown or only mark rows, and which features look like labels."""
+    from lemll.tables.columns import survey
+    from lemll.tables.labels import read_truth
+
     Y, names = read_truth(table, spec)
     unknown = np.isnan(Y)
     if unknown.any():
@@ -359,6 +372,8 @@ def print_json(content: Settings) -> None:
 
 def print_assessment(console: Console, found: Assessment, title: str) -> None:
     """Print the measures with their intervals, beside the baseline, and a verdict."""
+    from lemll.metrics.table import METRICS
+
     table = RichTable("measure", "model", "95 % interval", "labels by frequency", title=title)
     for score in found.scores:
         metric = METRICS[score.measure]
@@ -422,6 +437,9 @@ def load_named(
     name: str, *, labels: str | None = None, nominal: str | None = None, missing: str | None = None
 ) -> Dataset:
     """Read a file if the name is or looks like a file; otherwise load a registered set."""
+    from lemll.datasets.files import find_reader, looks_like_a_file
+    from lemll.datasets.registry import load_dataset
+
     options = {"labels": _parse_labels(labels), "nominal": nominal, "missing": missing}
     given = {key: value for key, value in options.items() if value is not None}
     path = Path(name)
@@ -450,6 +468,8 @@ def load_named(
 
 def is_registered(name: str) -> bool:
     """Tell whether there is a data set of this name."""
+    from lemll.datasets.registry import dataset_info
+
     try:
         dataset_info(name)
     except UnknownDatasetError:
@@ -468,6 +488,8 @@ def _parse_labels(text: str | None) -> str | int | list[str] | None:
 
 def named_class(option: str, name: str, known: Collection[str]) -> type:
     """Return a class that the user names as module:Class."""
+    from lemll._validation import unknown_name
+
     module, _, kind = name.partition(":")
     if not kind:
         raise LemllError(f"{option}: {unknown_name('name', name, known)} Or give module:Class")
