@@ -36,7 +36,7 @@ def run(*arguments: object) -> str:
 
 def test_version_and_help():
     assert run("--version") == f"lemll {lemll.__version__}\n"
-    assert "datasets" in run("--help")
+    assert "audit" in run("--help")
 
 
 def test_the_package_runs_as_a_module():
@@ -46,13 +46,13 @@ def test_the_package_runs_as_a_module():
 
 
 def test_list_names_every_set():
-    output = run("datasets", "list")
+    output = run("bench", "datasets", "list")
     for name in ("cal500", "tmc2007", "SJAFFE", "Human_Gene", "delicious"):
         assert name in output
 
 
 def test_check_loads_28_sets_and_finds_the_known_differences_only(data_dir):
-    output = run("datasets", "check")
+    output = run("bench", "datasets", "check")
     assert "28 sets loaded; not available: msra, Human_Gene" in output
     assert "every figure equals Tables I and V, except for the known differences shown" in output
     assert "labels: 6 here, 5 in the paper (known)" in output
@@ -62,7 +62,7 @@ def test_check_without_data_says_what_to_do(monkeypatch, tmp_path):
     monkeypatch.delenv("LEMLL_DATA_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(DatasetNotFoundError, match="set LEMLL_DATA_DIR"):
-        run("datasets", "check")
+        run("bench", "datasets", "check")
 
 
 def test_check_fails_on_a_difference_nobody_knew(monkeypatch, tmp_path):
@@ -70,28 +70,28 @@ def test_check_fails_on_a_difference_nobody_knew(monkeypatch, tmp_path):
     np.savez(tmp_path / "multilabel" / "yeast" / "yeast.npz", X=np.eye(3), Y=np.eye(3))
     monkeypatch.setenv("LEMLL_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    result = CliRunner().invoke(app, ["datasets", "check"])
+    result = CliRunner().invoke(app, ["bench", "datasets", "check"])
     assert result.exit_code == 1
     assert "figures differ from the paper, and these differences are new" in result.output
 
 
 def test_info_of_a_registered_set_and_of_a_file(data_dir, tmp_path):
-    output = run("datasets", "info", "scene")
+    output = run("bench", "datasets", "info", "scene")
     assert "differs from the paper: labels: 6 here, 5 in the paper (known)" in output
     assert "Beach, Sunset" in output
     (tmp_path / "a.arff").write_bytes(ARFF)
     assert "2 rows, 1 feature (dense), 1 logical label" in run(
-        "datasets", "info", tmp_path / "a.arff"
+        "bench", "datasets", "info", tmp_path / "a.arff"
     )
     with pytest.raises(UnknownDatasetError, match="did you mean 'scene'"):
-        run("datasets", "info", "scen")
+        run("bench", "datasets", "info", "scen")
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".csv", ".csv.gz", ".parquet", ".arff.xz"])
 def test_convert(tmp_path, suffix):
     (tmp_path / "a.arff").write_bytes(ARFF)
     out = tmp_path / f"b{suffix}"
-    output = run("datasets", "convert", tmp_path / "a.arff", out)
+    output = run("bench", "datasets", "convert", tmp_path / "a.arff", out)
     assert "2 rows" in output
     options = {"labels": -1} if ".csv" in suffix else {}
     assert ("labels=-1" in output) == (".csv" in suffix)
@@ -103,33 +103,33 @@ def test_convert(tmp_path, suffix):
 def test_convert_options_and_refusals(tmp_path):
     source, out = tmp_path / "a.csv", tmp_path / "b.npz"
     source.write_text("x,sky,sea\n1,0,1\n")
-    run("datasets", "convert", source, out, "--labels", "sky,sea")
+    run("bench", "datasets", "convert", source, out, "--labels", "sky,sea")
     assert read_dataset(out).label_names == ("sky", "sea")
     with pytest.raises(LemllError, match="exists already; choose another name, or pass --force"):
-        run("datasets", "convert", source, out, "--labels", "-2")
-    run("datasets", "convert", source, out, "--labels", "-1", "--force")
+        run("bench", "datasets", "convert", source, out, "--labels", "-2")
+    run("bench", "datasets", "convert", source, out, "--labels", "-1", "--force")
     assert read_dataset(out).label_names == ("sea",)
     with pytest.raises(LemllError, match="files of this format take no --labels"):
-        run("datasets", "convert", out, tmp_path / "c.npz", "--labels", "2")
+        run("bench", "datasets", "convert", out, tmp_path / "c.npz", "--labels", "2")
     with pytest.raises(LemllError, match="--labels given, but yeast is not a file"):
-        run("datasets", "convert", "yeast", tmp_path / "c.npz", "--labels", "2")
+        run("bench", "datasets", "convert", "yeast", tmp_path / "c.npz", "--labels", "2")
 
 
 def test_info_of_ones_own_table(tmp_path):
     source = tmp_path / "own.csv"
     source.write_text("x,[red]sky[/],:smile:\n1,0,1\n2,1,1\n")
-    output = run("datasets", "info", source, "--labels", "[red]sky[/], :smile:")
+    output = run("bench", "datasets", "info", source, "--labels", "[red]sky[/], :smile:")
     assert "[red]sky[/], :smile:" in output  # names are text, neither markup nor emoji
     with pytest.raises(LemllError, match="On the command line: --labels"):
-        run("datasets", "info", source)
+        run("bench", "datasets", "info", source)
     with pytest.raises(DatasetFormatError, match="no such file"):
-        run("datasets", "info", "nowhere.arff")
+        run("bench", "datasets", "info", "nowhere.arff")
 
 
 def test_a_folder_does_not_hide_a_data_set(data_dir, tmp_path, monkeypatch):
     (tmp_path / "yeast").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert "2417 rows" in run("datasets", "info", "yeast")
+    assert "2417 rows" in run("bench", "datasets", "info", "yeast")
 
 
 def test_check_shows_what_cannot_be_read_and_goes_on(monkeypatch, tmp_path):
@@ -138,7 +138,7 @@ def test_check_shows_what_cannot_be_read_and_goes_on(monkeypatch, tmp_path):
     (folder / "yeast.npz").write_bytes(b"junk")
     monkeypatch.setenv("LEMLL_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    result = CliRunner().invoke(app, ["datasets", "check"])
+    result = CliRunner().invoke(app, ["bench", "datasets", "check"])
     assert result.exit_code == 1
     assert "yeast cannot be read" in result.output
 
@@ -192,7 +192,15 @@ def test_reproduce_prediction_prints_ours_beside_the_published(data_dir, tmp_pat
 
 def test_an_error_ends_in_one_line_and_a_failing_exit_code():
     result = subprocess.run(
-        [sys.executable, "-c", "from lemll.cli import main; main()", "datasets", "info", "scen"],
+        [
+            sys.executable,
+            "-c",
+            "from lemll.cli import main; main()",
+            "bench",
+            "datasets",
+            "info",
+            "scen",
+        ],
         capture_output=True,
         text=True,
         check=False,

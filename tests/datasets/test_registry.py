@@ -49,7 +49,7 @@ def test_every_alias_leads_home_and_none_is_shared():
 def test_unknown_name_suggests_the_nearest():
     with pytest.raises(UnknownDatasetError, match="called 'bibtx'; did you mean 'bibtex'"):
         load_dataset("bibtx")
-    with pytest.raises(UnknownDatasetError, match="`lemll datasets list` shows all names"):
+    with pytest.raises(UnknownDatasetError, match="`lemll bench datasets list` shows all names"):
         load_dataset("??")
 
 

@@ -27,7 +27,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("lemll.lab.cli.demo:demo", "The demonstration, on embedded data; writes a page."),
     "bench": ("lemll.lab.cli.bench:app", "The laboratory: experiments that can be stopped."),
     "reproduce": ("lemll.lab.cli.reproduce:app", "The laboratory: the paper's experiments."),
-    "datasets": ("lemll.lab.cli.datasets:app", "The laboratory: the data sets of the paper."),
 }
 
 

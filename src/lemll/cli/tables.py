@@ -446,7 +446,8 @@ def load_named(
     is_path = "/" in name or looks_like_a_file(path)
     if path.is_dir() and (is_path or not is_registered(name)):
         raise LemllError(
-            f"{name} is a folder; give the name of a file, or of a data set (lemll datasets list)"
+            f"{name} is a folder; give the name of a file, or of a data set "
+            "(lemll bench datasets list)"
         )
     if path.is_file() or is_path:
         reader = find_reader(path)

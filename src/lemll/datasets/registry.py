@@ -175,7 +175,7 @@ def dataset_info(name: str) -> DatasetInfo:
     near = difflib.get_close_matches(_key(name), list(_names()), n=1, cutoff=0.5)
     hint = f"did you mean {_names()[near[0]]!r}? " if near else ""
     raise UnknownDatasetError(
-        f"no data set is called {name!r}; {hint}`lemll datasets list` shows all names"
+        f"no data set is called {name!r}; {hint}`lemll bench datasets list` shows all names"
     )
 
 

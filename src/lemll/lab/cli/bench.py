@@ -20,6 +20,7 @@ from rich.table import Table
 
 from lemll._files import write_output
 from lemll.cli.console import make_console, safe_text
+from lemll.lab.cli import datasets
 from lemll.lab.code import import_from_folder
 from lemll.lab.methods import list_methods
 from lemll.lab.protocol import Protocol
@@ -164,6 +165,7 @@ def _span(seconds: float) -> str:
 
 
 app = typer.Typer(help="Experiments that can be stopped and resumed.", no_args_is_help=True)
+app.add_typer(datasets.app, name="datasets")
 
 File = Annotated[Path, typer.Argument(help="The protocol, a TOML file.", metavar="P.toml")]
 Trust = Annotated[

@@ -1,4 +1,4 @@
-"""``lemll datasets``: list, info, check, convert."""
+"""``lemll bench datasets``: list, info, check, convert."""
 
 from __future__ import annotations
 
