@@ -60,7 +60,7 @@ def protocol(folder: Path, methods: list[str]) -> Path:
 def test_names_in_files_do_not_command_the_terminal(tmp_path):
     file = dataset(tmp_path / "data.npz", COMMANDS)
     out = tmp_path / "out.csv"
-    printed = run("datasets", "info", file)
+    printed = run("bench", "datasets", "info", file)
     assert r"\x1b[2J, \x9b2J, \x1b]0;title, \u202egnp" in printed  # rich drops a bell by itself
     printed += run("enhance", file, "-o", out)
     printed += run("enhance", file, "-o", out, "--rate", 1, answers="\n")
