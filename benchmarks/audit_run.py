@@ -26,7 +26,8 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from benchmarks.audit_noise import NOISES, Noise, add_noise, load_clean
 from lemll import BinaryRelevance, MultilabelForest
 from lemll._files import write_output
-from lemll.audit import audit_tags, noise_frame
+from lemll.audit import audit_tags
+from lemll.audit.auditing import noise_frame
 from lemll.fitting.scaling import fit_scaling
 from lemll.model_selection import IterativeStratifiedKFold
 

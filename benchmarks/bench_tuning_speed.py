@@ -28,7 +28,8 @@ from benchmarks.bench_lemll import training_half
 from lemll import LEMLL, LEMLLCV
 from lemll.metrics import get_scorer
 from lemll.model_selection import IterativeStratifiedKFold
-from lemll.solvers import GridPoint, Progress, solve_path, solve_reference
+from lemll.solvers import GridPoint, solve_path, solve_reference
+from lemll.solvers.interface import Progress
 from lemll.solvers.joint import JointProblem
 from lemll.topology import reconstruction_weights
 

@@ -25,7 +25,7 @@ from lemll.fitting.scaling import normalize
 from lemll.solvers import BlocksLostError, RowBlock, solve_blocks
 from lemll.topology import reconstruction_weights
 
-__all__ = ["LEMLL", "ActorTeam", "TaggedRows"]
+__all__ = ["LEMLL"]
 
 # How long to wait for the answer of a block before asking whether its worker still exists.
 POLL_SECONDS = 2.0

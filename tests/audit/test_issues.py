@@ -9,15 +9,8 @@ from scipy import sparse
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from lemll import BinaryRelevance, MultilabelForest
-from lemll.audit import (
-    audit_tags,
-    estimate_noise,
-    find_label_issues,
-    find_tag_issues,
-    issue_frame,
-    tag_quality,
-)
-from lemll.audit.auditing import COLUMNS
+from lemll.audit import audit_tags, estimate_noise, find_label_issues, find_tag_issues, tag_quality
+from lemll.audit.auditing import COLUMNS, issue_frame
 from lemll.audit.scores import EVEN_ODDS, NoiseRates, error_probability
 from lemll.datasets import load_digit_tags
 from lemll.model_selection import IterativeStratifiedKFold

@@ -8,7 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from lemll.audit import TagAudit, correct, issue_frame, read_decisions
+from lemll.audit import TagAudit, correct, read_decisions
+from lemll.audit.auditing import issue_frame
 from lemll.audit.scores import NoiseRates
 from lemll.audit.tags import read_tags
 from lemll.report.audit import AuditRows, write_audit

@@ -14,8 +14,6 @@ from lemll.audit.auditing import (
     find_tag_issues,
     get_label_quality_scores,
     get_label_quality_scores_per_class,
-    issue_frame,
-    noise_frame,
     tag_quality,
 )
 from lemll.audit.correction import correct, read_decisions
@@ -29,8 +27,6 @@ __all__ = [
     "find_tag_issues",
     "get_label_quality_scores",
     "get_label_quality_scores_per_class",
-    "issue_frame",
-    "noise_frame",
     "read_decisions",
     "tag_quality",
 ]

@@ -14,15 +14,12 @@ from lemll._types import Estimator, Features, FloatArray, LabelArray, Settings
 from lemll._validation import check_magnitude, check_memory, check_number, check_whole
 from lemll.fitting.approximations import MappedRows, approximate, kernel_excess
 from lemll.fitting.kernels import Kernel, choose_kernel, settle_optimality, store_model
-from lemll.solvers import LemllSolution, Progress, Status, duality_gap, solve_logical, solver_bytes
-from lemll.topology import (
-    NeighborGraph,
-    check_graph,
-    check_rows,
-    kernel_reconstruction_weights,
-    load_graph,
-    neighbor_graph,
-)
+from lemll.solvers import LemllSolution, solver_bytes
+from lemll.solvers.equation9 import duality_gap
+from lemll.solvers.interface import Progress, Status
+from lemll.solvers.joint import solve_logical
+from lemll.topology import NeighborGraph, check_graph, load_graph, neighbor_graph
+from lemll.topology.graphs import check_rows, kernel_reconstruction_weights
 
 __all__ = [
     "LabelProblem",

@@ -21,7 +21,8 @@ from lemll._validation import (
     warn_gap,
     warn_rounded_kernel,
 )
-from lemll.solvers import CentredKernel, kernel_bytes
+from lemll.solvers import kernel_bytes
+from lemll.solvers.equation9 import CentredKernel
 
 __all__ = [
     "KERNELS",

@@ -36,11 +36,9 @@ from lemll.lab.verification import Verification, verify
 from lemll.lab.workers import dask_client
 from lemll.models.pairwise import (
     MARKS,
-    BestAgainst,
     PairTest,
     TTest,
     WinTieLoss,
-    best_of_splits,
     check_level,
     checked_table,
     checked_vector,
@@ -55,7 +53,6 @@ __all__ = [
     "MARKS",
     "THRESHOLDS",
     "Against",
-    "BestAgainst",
     "Cell",
     "ComparisonTable",
     "Conclusions",
@@ -81,7 +78,6 @@ __all__ = [
     "Verification",
     "WinTieLoss",
     "average_ranks",
-    "best_of_splits",
     "check_level",
     "checked_table",
     "checked_vector",

@@ -59,7 +59,6 @@ call it ``"kl_divergence_pred_true"``; ``"kl_divergence"`` is the other directio
 """
 
 from lemll.metrics.decisions import (
-    LabelFigures,
     brier_score,
     calibration_error,
     example_f1,
@@ -94,7 +93,6 @@ from lemll.metrics.table import METRICS, Metric
 
 __all__ = [
     "METRICS",
-    "LabelFigures",
     "Metric",
     "MetricScorer",
     "average_precision",

@@ -5,25 +5,20 @@
 tables, and :func:`explain_table` explains them. :func:`save` and :func:`load` keep models in files.
 """
 
-from lemll.models.assess import THRESHOLDS, Assessment, assess
-from lemll.models.compare import FREQUENCY, LearnerScores, compare_learners
+from lemll.models.assess import Assessment, assess
+from lemll.models.compare import LearnerScores, compare_learners
 from lemll.models.explain import Explanation, explain_table
 from lemll.models.files import load, read_metadata, save
 from lemll.models.onnx import to_onnx
-from lemll.models.pairwise import BestAgainst, best_of_splits
 from lemll.models.training import Predictions, TableModel, fit_table, make_learner
 
 __all__ = [
-    "FREQUENCY",
-    "THRESHOLDS",
     "Assessment",
-    "BestAgainst",
     "Explanation",
     "LearnerScores",
     "Predictions",
     "TableModel",
     "assess",
-    "best_of_splits",
     "compare_learners",
     "explain_table",
     "fit_table",

@@ -12,7 +12,8 @@ import numpy as np
 
 from lemll._types import FloatArray, Settings
 from lemll.metrics import METRICS
-from lemll.models import THRESHOLDS, Explanation
+from lemll.models import Explanation
+from lemll.models.assess import THRESHOLDS
 from lemll.report.page import template_environment, write_html
 from lemll.tables import is_missing
 

@@ -10,7 +10,9 @@ import numpy as np
 
 from lemll._types import Settings
 from lemll.metrics import METRICS
-from lemll.models import FREQUENCY, BestAgainst, LearnerScores, best_of_splits
+from lemll.models import LearnerScores
+from lemll.models.compare import FREQUENCY
+from lemll.models.pairwise import BestAgainst, best_of_splits
 from lemll.report.diagrams import value_dots
 from lemll.report.page import Section, TableData, write_page
 

@@ -39,9 +39,8 @@ where F is the objective and D is the value of a dual point, which is at most th
 """
 
 from lemll.solvers.distributed import BlocksLostError, RowBlock, solve_blocks
-from lemll.solvers.equation9 import CentredKernel, duality_gap
-from lemll.solvers.interface import LemllSolution, Progress, Status
-from lemll.solvers.joint import kernel_bytes, solve_joint, solve_logical, solver_bytes
+from lemll.solvers.interface import LemllSolution
+from lemll.solvers.joint import kernel_bytes, solve_joint, solver_bytes
 from lemll.solvers.log_linear import solve_log_linear
 from lemll.solvers.logistic import LogisticSolution, solve_logistic
 from lemll.solvers.msvr import solve_msvr, solve_msvr_path
@@ -51,21 +50,16 @@ from lemll.solvers.reference import solve_reference
 
 __all__ = [
     "BlocksLostError",
-    "CentredKernel",
     "GridPoint",
     "LemllSolution",
     "LogicalPath",
     "LogisticSolution",
     "MsvrSolution",
-    "Progress",
     "RowBlock",
-    "Status",
-    "duality_gap",
     "kernel_bytes",
     "solve_blocks",
     "solve_joint",
     "solve_log_linear",
-    "solve_logical",
     "solve_logistic",
     "solve_msvr",
     "solve_msvr_path",

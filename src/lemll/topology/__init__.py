@@ -3,8 +3,6 @@
 from lemll.topology.graphs import (
     NeighborGraph,
     ReconstructionOperator,
-    check_rows,
-    kernel_reconstruction_weights,
     load_graph,
     neighbor_graph,
     save_graph,
@@ -17,9 +15,7 @@ __all__ = [
     "NeighborGraph",
     "ReconstructionOperator",
     "check_graph",
-    "check_rows",
     "find_neighbors",
-    "kernel_reconstruction_weights",
     "load_graph",
     "local_weights",
     "nearest_neighbors",
