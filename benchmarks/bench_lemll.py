@@ -17,7 +17,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks._measure import data_dir, run, write_json
 from lemll.datasets import load_dataset
-from lemll.solvers import solve_joint, solve_reference
+from lemll.lab.reference import solve_reference
+from lemll.solvers import solve_joint
 from lemll.solvers.interface import Progress
 from lemll.topology import reconstruction_weights
 

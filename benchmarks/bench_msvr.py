@@ -16,9 +16,9 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks._measure import data_dir, write_json
 from lemll.datasets import load_dataset
+from lemll.lab.reference import MsvrBlock
 from lemll.solvers import solve_msvr
 from lemll.solvers.interface import Progress
-from lemll.solvers.reference import MsvrBlock
 
 ERROR = 1e-6
 REPEATS = 20

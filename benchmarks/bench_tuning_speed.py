@@ -26,9 +26,10 @@ from benchmarks._measure import data_dir, write_json
 from benchmarks._tuning import print_table, splits
 from benchmarks.bench_lemll import training_half
 from lemll import LEMLL, LEMLLCV
+from lemll.lab.reference import solve_reference
 from lemll.metrics import get_scorer
 from lemll.model_selection import IterativeStratifiedKFold
-from lemll.solvers import GridPoint, solve_path, solve_reference
+from lemll.solvers import GridPoint, solve_path
 from lemll.solvers.interface import Progress
 from lemll.solvers.joint import JointProblem
 from lemll.topology import reconstruction_weights

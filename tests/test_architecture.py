@@ -20,7 +20,6 @@ ALLOWED: dict[str, set[str]] = {
     "tables": set(),
     "metrics": set(),
     "model_selection": set(),
-    "testing": set(),
     "datasets": {"tables"},
     "topology": set(),
     "solvers": {"topology"},

@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from lemll.enhancers import ENHANCERS, BaseEnhancer
+from lemll.lab.testing import ENHANCER_CHECKS, check_enhancer
 from lemll.rivals import (
     RIVAL_ENHANCERS,
     FCMEnhancer,
@@ -14,7 +15,6 @@ from lemll.rivals import (
     LabelPropagationEnhancer,
     MLFEEnhancer,
 )
-from lemll.testing import ENHANCER_CHECKS, check_enhancer
 
 VARIANTS = [
     FCMEnhancer(connection="label", composition="minimum"),

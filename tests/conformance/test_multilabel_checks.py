@@ -17,6 +17,7 @@ from lemll import (
     MultilabelForest,
     TagPredictor,
 )
+from lemll.lab.testing import MULTILABEL_CHECKS, check_multilabel_estimator
 from lemll.predictors import PREDICTORS
 from lemll.rivals import (
     CLR,
@@ -31,7 +32,6 @@ from lemll.rivals import (
     MLkNN,
     TwoStage,
 )
-from lemll.testing import MULTILABEL_CHECKS, check_multilabel_estimator
 
 CLASSIFIERS = [
     LEMLL(),

@@ -9,7 +9,7 @@ from lemll.datasets import binarize_distribution, load_dataset
 from lemll.metrics import METRICS
 from lemll.rivals import LESCEnhancer
 from lemll.rivals.lesc import principal_rows
-from lemll.solvers.low_rank import solve_low_rank
+from lemll.rivals.low_rank import solve_low_rank
 
 
 @pytest.fixture(name="data")

@@ -12,8 +12,9 @@ from scipy import stats
 
 from lemll.lab import published_prediction
 from lemll.lab.significance import cliques, critical_difference, friedman_test, nemenyi_pvalues
+from lemll.lab.statistics import wilcoxon_holm
 from lemll.metrics import METRICS
-from lemll.models.pairwise import holm, paired_t_test, wilcoxon_holm
+from lemll.models.pairwise import holm, paired_t_test
 
 METHODS = ("LEMLL", "MLFE", "ML2", "RELIAB", "MSVR", "ML-kNN", "CLR", "ECC")
 

@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 
 from lemll.lab import published_prediction
+from lemll.lab.statistics import average_ranks, rank_rows, win_tie_loss
 from lemll.metrics import METRICS
-from lemll.models.pairwise import average_ranks, paired_t_test, rank_rows, win_tie_loss
+from lemll.models.pairwise import paired_t_test
 
 METHODS = ("LEMLL", "MLFE", "ML2", "RELIAB", "MSVR", "ML-kNN", "CLR", "ECC")
 MULTILABEL = ("hamming_loss", "ranking_loss", "one_error", "coverage", "average_precision")

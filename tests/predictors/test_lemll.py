@@ -20,8 +20,9 @@ from lemll import LEMLL
 from lemll.datasets import load_digit_tags
 from lemll.enhancers import LEMLLEnhancer
 from lemll.exceptions import NotEnoughMemoryError
+from lemll.lab.reference import solve_reference
 from lemll.metrics import average_precision, get_scorer
-from lemll.solvers import solve_joint, solve_reference
+from lemll.solvers import solve_joint
 from lemll.solvers.equation9 import duality_gap
 from lemll.topology import reconstruction_weights
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lemll.solvers import solve_joint, solve_reference
+from lemll.lab.reference import MsvrBlock, solve_reference
+from lemll.solvers import solve_joint
 from lemll.solvers.equation9 import duality_gap, lemll_objective
 from lemll.solvers.joint import JointProblem
-from lemll.solvers.reference import MsvrBlock
 
 ONES = {"alpha": 1.0, "beta": 1.0, "gamma": 1.0, "epsilon": 0.1}
 CORNER = {"alpha": 1 / 64, "beta": 1 / 64, "gamma": 64.0, "epsilon": 0.1}

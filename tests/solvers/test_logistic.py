@@ -8,8 +8,8 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
+from lemll.rivals.logistic_subsets import solve_logistic_subsets
 from lemll.solvers import solve_logistic
-from lemll.solvers.logistic_subsets import solve_logistic_subsets
 
 
 def problems(n_samples=80, n_features=6, n_problems=5, seed=0):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from lemll.lab.reference import MsvrBlock
 from lemll.solvers import solve_msvr
 from lemll.solvers.linear import CentredFeatures, FeatureModel, SampleModel
-from lemll.solvers.reference import MsvrBlock
 
 
 class Drawn(NamedTuple):

@@ -9,9 +9,8 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 
-from lemll.solvers import solve_reference
+from lemll.lab.reference import MsvrBlock, solve_reference
 from lemll.solvers.equation9 import LemllPoint, lemll_gradient, lemll_objective
-from lemll.solvers.reference import MsvrBlock
 
 ONES = {"alpha": 1.0, "beta": 1.0, "gamma": 1.0, "epsilon": 0.1}
 TIGHT = {"tol": 1e-14, "inner_tol": 1e-13}

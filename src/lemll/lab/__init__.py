@@ -29,6 +29,7 @@ from lemll.lab.significance import (
     nemenyi_pvalues,
     overlap_ratio,
 )
+from lemll.lab.statistics import PairTest, WinTieLoss, rank_rows, wilcoxon_holm, win_tie_loss
 from lemll.lab.store import Store
 from lemll.lab.studies.enhancement_report import average_ranks
 from lemll.lab.tables import ComparisonTable, Entry, Panel
@@ -36,17 +37,12 @@ from lemll.lab.verification import Verification, verify
 from lemll.lab.workers import dask_client
 from lemll.models.pairwise import (
     MARKS,
-    PairTest,
     TTest,
-    WinTieLoss,
     check_level,
     checked_table,
     checked_vector,
     holm,
     paired_t_test,
-    rank_rows,
-    wilcoxon_holm,
-    win_tie_loss,
 )
 
 __all__ = [

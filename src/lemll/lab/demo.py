@@ -24,9 +24,10 @@ from lemll.lab.protocol import Protocol
 from lemll.lab.report import write_comparison
 from lemll.lab.runner import run
 from lemll.lab.significance import Conclusions, conclude, overlap_ratio
+from lemll.lab.statistics import rank_rows
 from lemll.lab.store import Store
 from lemll.lab.tables import ComparisonTable, Panel
-from lemll.models.pairwise import paired_t_test, rank_rows
+from lemll.models.pairwise import paired_t_test
 from lemll.report.diagrams import rank_diagram
 from lemll.report.page import Link, Section, TableData, template_environment, write_page
 

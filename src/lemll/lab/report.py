@@ -18,9 +18,9 @@ from lemll.lab.cells import Cell
 from lemll.lab.protocol import Protocol
 from lemll.lab.records import Record
 from lemll.lab.significance import Conclusions, conclude, overlap_ratio
+from lemll.lab.statistics import rank_rows
 from lemll.lab.store import Store
 from lemll.lab.tables import ComparisonTable, Panel
-from lemll.models.pairwise import rank_rows
 from lemll.report.diagrams import (
     DotPlot,
     RankDiagram,

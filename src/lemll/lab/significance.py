@@ -12,18 +12,9 @@ from scipy import stats
 
 from lemll._types import FloatArray
 from lemll.lab.cells import Splits
+from lemll.lab.statistics import PairTest, WinTieLoss, rank_rows, wilcoxon_holm, win_tie_loss
 from lemll.lab.tables import Panel
-from lemll.models.pairwise import (
-    Outcome,
-    PairTest,
-    WinTieLoss,
-    check_level,
-    checked_vector,
-    paired_t_test,
-    rank_rows,
-    wilcoxon_holm,
-    win_tie_loss,
-)
+from lemll.models.pairwise import Outcome, check_level, checked_vector, paired_t_test
 
 __all__ = [
     "Against",

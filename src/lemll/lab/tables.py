@@ -26,9 +26,10 @@ from lemll.lab.models import own_arrays, split_rows
 from lemll.lab.protocol import Protocol
 from lemll.lab.published import paper_name, published_prediction, published_reconstruction
 from lemll.lab.records import Record, damage
+from lemll.lab.statistics import average_ranks
 from lemll.lab.store import Store
 from lemll.metrics.table import METRICS, Metric
-from lemll.models.pairwise import average_ranks, paired_t_test
+from lemll.models.pairwise import paired_t_test
 
 __all__ = ["ComparisonTable", "Entry", "Panel", "escape", "latex_panel", "sound_outputs"]
 

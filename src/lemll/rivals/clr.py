@@ -24,7 +24,7 @@ from lemll.predictors.binary_relevance import (
     member_log_odds,
 )
 from lemll.predictors.calibrated import SURE, TiesAreRelevant
-from lemll.solvers.logistic_subsets import solve_logistic_subsets
+from lemll.rivals.logistic_subsets import solve_logistic_subsets
 
 __all__ = ["CLR", "LinearPairs", "MemberPairs"]
 

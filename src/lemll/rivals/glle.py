@@ -22,7 +22,7 @@ from lemll.fitting.distances import (
     upper_distances,
 )
 from lemll.fitting.scaling import Normalization
-from lemll.solvers.refinement import solve_refined
+from lemll.rivals.refinement import solve_refined
 from lemll.topology.neighbors import nearest_neighbors
 
 __all__ = ["GLLEEnhancer"]

@@ -13,7 +13,7 @@ from lemll._validation import check_magnitude, check_number, warn_caller
 from lemll.enhancers.base import BaseEnhancer
 from lemll.enhancers.sources import principal_rows, smooth_by_energy
 from lemll.fitting.scaling import Normalization
-from lemll.solvers.low_rank import solve_low_rank
+from lemll.rivals.low_rank import solve_low_rank
 
 __all__ = ["LESCEnhancer", "Noise"]
 

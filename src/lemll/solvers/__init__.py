@@ -1,11 +1,8 @@
 r"""Solvers: functions that take arrays and return a typed solution with its certificate.
 
-`solve_joint` minimises Eq. (9) for one set of parameters. `solve_path` does so for many sets, and
-`solve_reference` by Algorithm 1 of the paper. `solve_msvr` minimises Eq. (10). `solve_sign_msvr`
-minimises Eq. (10) with an extra term for outputs of the wrong sign. `solve_logistic`,
-`solve_maxent`, `solve_box_qp`, `solve_fuzzy_means`, `solve_smoothing` and `solve_refined` serve the
-methods that are compared with LEMLL. The packages inside are `linear` (the shared parts of all
-linear models), `joint`, `msvr` and `logistic`.
+`solve_joint` minimises Eq. (9) for one set of parameters, `solve_path` for many sets, and
+`solve_blocks` for rows on several machines. `solve_msvr` minimises Eq. (10), and `solve_logistic`
+fits thousands of logistic regressions at once.
 
 The code uses these symbols and words, for n rows, d features and l labels:
 
@@ -46,7 +43,6 @@ from lemll.solvers.logistic import LogisticSolution, solve_logistic
 from lemll.solvers.msvr import solve_msvr, solve_msvr_path
 from lemll.solvers.msvr_search import MsvrSolution
 from lemll.solvers.path import GridPoint, LogicalPath, solve_path
-from lemll.solvers.reference import solve_reference
 
 __all__ = [
     "BlocksLostError",
@@ -64,6 +60,5 @@ __all__ = [
     "solve_msvr",
     "solve_msvr_path",
     "solve_path",
-    "solve_reference",
     "solver_bytes",
 ]

@@ -143,7 +143,7 @@ def solve_joint(
 
     See Also
     --------
-    lemll.solvers.solve_reference : Algorithm 1 of the paper.
+    lemll.lab.reference.solve_reference : Algorithm 1 of the paper.
     lemll.objective.duality_gap : the certificate.
 
     Examples

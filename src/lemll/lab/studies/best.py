@@ -11,6 +11,7 @@ from lemll._files import write_texts
 from lemll.exceptions import StoreError
 from lemll.lab.published import published_field
 from lemll.lab.significance import critical_difference
+from lemll.lab.statistics import wilcoxon_holm
 from lemll.lab.studies.prediction import (
     CELLS_FILE,
     cells_table,
@@ -20,7 +21,6 @@ from lemll.lab.studies.prediction import (
 )
 from lemll.lab.studies.prediction_report import seconds_lines, shared_halves
 from lemll.lab.tables import ComparisonTable, Panel
-from lemll.models.pairwise import wilcoxon_holm
 
 __all__ = ["BestReport", "make_best_report"]
 

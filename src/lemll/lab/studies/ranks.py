@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lemll.lab.statistics import average_ranks
 from lemll.lab.tables import ComparisonTable
-from lemll.models.pairwise import average_ranks
 
 __all__ = ["Ranks", "block_ranks", "rank_lines"]
 

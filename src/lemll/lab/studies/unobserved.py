@@ -17,6 +17,7 @@ from lemll.exceptions import StoreError
 from lemll.lab.methods import MethodSpec
 from lemll.lab.protocol import Protocol
 from lemll.lab.significance import critical_difference
+from lemll.lab.statistics import wilcoxon_holm
 from lemll.lab.studies.prediction import (
     CELLS_FILE,
     cells_table,
@@ -26,7 +27,7 @@ from lemll.lab.studies.prediction import (
 )
 from lemll.lab.studies.prediction_report import shared_halves
 from lemll.lab.tables import ComparisonTable, Panel
-from lemll.models.pairwise import holm, wilcoxon_holm
+from lemll.models.pairwise import holm
 
 __all__ = ["Gain", "UnobservedReport", "make_unobserved_report"]
 

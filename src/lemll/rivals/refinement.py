@@ -79,7 +79,7 @@ def solve_refined(
     Examples
     --------
     >>> import numpy as np
-    >>> from lemll.solvers.refinement import solve_refined
+    >>> from lemll.rivals.refinement import solve_refined
     >>> A = np.array([[2.0, 1.0], [1.0, 3.0]])
     >>> found = solve_refined(A.astype, A.__matmul__, np.array([[1.0], [0.0]]))
     >>> found.x.ravel(), found.precision

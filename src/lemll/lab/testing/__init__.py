@@ -16,7 +16,7 @@ from typing import Any
 from sklearn.base import clone
 
 from lemll._types import Estimator
-from lemll.testing import enhancers, learners
+from lemll.lab.testing import enhancers, learners
 
 __all__ = [
     "ENHANCER_CHECKS",
@@ -98,7 +98,7 @@ def check_multilabel_estimator(estimator: Estimator) -> None:
     Examples
     --------
     >>> from lemll import LEMLL
-    >>> from lemll.testing import check_multilabel_estimator
+    >>> from lemll.lab.testing import check_multilabel_estimator
     >>> check_multilabel_estimator(LEMLL())
     """
     _run(MULTILABEL_CHECKS, estimator)
@@ -120,7 +120,7 @@ def check_enhancer(enhancer: Estimator) -> None:
     Examples
     --------
     >>> from lemll.rivals import KMEnhancer
-    >>> from lemll.testing import check_enhancer
+    >>> from lemll.lab.testing import check_enhancer
     >>> check_enhancer(KMEnhancer())
     """
     _run(ENHANCER_CHECKS, enhancer)

@@ -100,7 +100,7 @@ def solve_reference(
     --------
     >>> import numpy as np
     >>> from scipy import sparse
-    >>> from lemll.solvers import solve_reference
+    >>> from lemll.lab.reference import solve_reference
     >>> X = np.array([[0.0], [1.0], [2.0]])
     >>> Y = np.array([[-1.0], [1.0], [1.0]])
     >>> W = sparse.csr_array(np.array([[0, 1, 0], [0.5, 0, 0.5], [0, 1, 0]]))

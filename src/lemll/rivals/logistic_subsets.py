@@ -314,7 +314,7 @@ def solve_logistic_subsets(
     Examples
     --------
     >>> import numpy as np
-    >>> from lemll.solvers.logistic_subsets import solve_logistic_subsets
+    >>> from lemll.rivals.logistic_subsets import solve_logistic_subsets
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
     >>> rows = [np.arange(4), np.array([0, 3]), np.array([1])]
     >>> solution = solve_logistic_subsets(X, rows, [[0, 0, 1, 1], [0, 1], [1]])

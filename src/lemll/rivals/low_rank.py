@@ -99,7 +99,7 @@ def solve_low_rank(
     Examples
     --------
     >>> import numpy as np
-    >>> from lemll.solvers.low_rank import solve_low_rank
+    >>> from lemll.rivals.low_rank import solve_low_rank
     >>> Q, S, _ = np.linalg.svd(np.random.RandomState(0).randn(30, 4), full_matrices=False)
     >>> solution = solve_low_rank(Q, S, beta=10.0)
     >>> bool(np.allclose(solution.Z, Q.T)), round(solution.objective, 6)  # no errors: rank 4

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from lemll._types import Array, Estimator
-from lemll.testing.learners import assert_refused, make_data
+from lemll.lab.testing.learners import assert_refused, make_data
 
 __all__ = []
 
