@@ -192,7 +192,7 @@ def subsets(Y, sizes, seed=0):
     ("name", "value"), [("KERNEL_BYTES", 1 << 29), ("KERNEL_BYTES", 0), ("SHARED_COST", 0)]
 )
 def test_subsets_equal_scikit_learn(form, name, value, monkeypatch):
-    from lemll.solvers import logistic_subsets as module
+    from lemll.rivals import logistic_subsets as module
 
     # With the kernel of all rows, without it, and by products with all rows.
     monkeypatch.setattr(module, name, value)
@@ -213,7 +213,7 @@ def test_subsets_equal_scikit_learn(form, name, value, monkeypatch):
 
 @pytest.mark.parametrize("cost", [0, 33], ids=["all rows", "stacks"])
 def test_weights_of_subsets_repeat_rows(cost, monkeypatch):
-    from lemll.solvers import logistic_subsets as module
+    from lemll.rivals import logistic_subsets as module
 
     monkeypatch.setattr(module, "SHARED_COST", cost)
     X, Y = problems(n_features=12)
@@ -252,7 +252,7 @@ def test_subsets_that_are_separable_stay_finite(n_features):
 
 @pytest.mark.parametrize("cost", [0, np.inf], ids=["all rows", "stacks"])
 def test_subsets_far_from_the_origin_lose_nothing_by_rounding(cost, monkeypatch):
-    from lemll.solvers import logistic_subsets as module
+    from lemll.rivals import logistic_subsets as module
 
     monkeypatch.setattr(module, "SHARED_COST", cost)
     X, Y = problems()
