@@ -108,7 +108,7 @@ def variables(draw):
     return dense if draw(st.booleans()) else np.asfortranarray(dense)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=max(200, settings().max_examples), deadline=None)
 @given(
     values=st.dictionaries(st.sampled_from(["X", "features", "a" * 31]), variables(), min_size=1),
     compressed=st.booleans(),
