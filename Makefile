@@ -15,7 +15,7 @@ TOOLS := .venv-tools
 LOCK := $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-header --upgrade requirements/build.in
 
-.PHONY: demo test quick floor lint bench docs lock audit clean
+.PHONY: demo test nightly quick floor lint bench docs lock audit clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/all
@@ -23,6 +23,12 @@ demo: $(STAMPS)/all
 
 test: lint $(STAMPS)/test floor
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Every seed, size, kill and check of every estimator, also with the oldest libraries; mutated files.
+nightly: lint $(STAMPS)/test $(FLOOR)/.stamp
+	$(BIN)/python -m pytest -n 2 --dist worksteal --nightly
+	$(FLOOR)/bin/python -m pytest -q -n 2 -p no:cacheprovider --nightly $(FLOOR_TESTS)
+	$(BIN)/python -m benchmarks fuzz bombs
 
 # For the hand that is coding: no kills, browser, Dask, floor or published tables.
 quick: $(STAMPS)/test

@@ -113,37 +113,6 @@ def _mat5_nested(path: Path) -> None:
     )
 
 
-def _hdf5(create: Callable[[Any], None]) -> Callable[[Path], None]:
-    def make(path: Path) -> None:
-        import h5py
-
-        with h5py.File(path, "w") as file:
-            create(file)
-            file["Y"] = _Y.T
-
-    return make
-
-
-def _hdf5_array_type(file: Any) -> None:
-    file.create_dataset("X", (2, 3), dtype=np.dtype(("f8", (10_000, 9_000))), chunks=None)
-
-
-def _hdf5_text(file: Any) -> None:
-    file.create_dataset("X", (2, 3), dtype="S700000000")
-
-
-def _hdf5_large_chunk(file: Any) -> None:
-    shape = (2**14, 2**13)
-    one = file.create_dataset("X", (2, 3), "f8", chunks=shape, maxshape=shape, compression="gzip")
-    one.id.write_direct_chunk((0, 0), _deflated(_zeros(8 * shape[0] * shape[1])))
-
-
-def _hdf5_overfull_chunk(file: Any) -> None:
-    """Pack two gigabytes into a chunk of six numbers."""
-    one = file.create_dataset("X", (2, 3), "f8", chunks=(2, 3), compression="gzip")
-    one.id.write_direct_chunk((0, 0), _deflated(_zeros(2**31)))
-
-
 def _npz(members: dict[str, tuple[str, tuple[int, ...]]]) -> Callable[[Path], None]:
     """Write arrays of no bytes: only the heads say how many cells they have."""
 
@@ -392,10 +361,6 @@ BOMBS: dict[str, Bomb] = {
     "outofbounds.mat": (_mat5_out_of_bounds, {}),
     "flipped.mat": (_mat5_flipped, {}),
     "nested.mat": (_mat5_nested, {}),
-    "arraytype_hdf5.mat": (_hdf5(_hdf5_array_type), {}),
-    "text_hdf5.mat": (_hdf5(_hdf5_text), {}),
-    "largechunk_hdf5.mat": (_hdf5(_hdf5_large_chunk), {}),
-    "overfullchunk_hdf5.mat": (_hdf5(_hdf5_overfull_chunk), {}),
     "names.npz": (_npz({"label_names": ("<U0", (200_000_000,))}), {}),
     "longhead.npz": (_npz_long_head, {}),
     "bzip2.npz": (_npz_bzip2, {}),

@@ -37,8 +37,6 @@ def main(arguments: list[str]) -> None:
     warnings.simplefilter("ignore")
     from lemll.exceptions import LemllError
 
-    if name == "hdf5":
-        _fork_instead_of_starting()
     report = os.dup(1)
     chosen = seeds(name)
     opened = Opened(Path(folder))
@@ -102,53 +100,6 @@ def _try_seeds(chosen: list[Seed], folder: Path) -> None:
 def _cpu_seconds() -> float:
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
-
-
-def _fork_instead_of_starting() -> None:
-    """Let the reader's child process be a fork, with everything imported: a hundred times faster.
-
-    It runs the same code and reports in the same way.
-    """
-    try:
-        from lemll.datasets import hdf5_child
-        from lemll.datasets import matlab as hdf5
-    except ImportError:  # a source tree that reads in one process
-        return
-
-    class Forked:
-        def __init__(self, command: list[str], *, stdout: int, stderr: Any, env: Any) -> None:
-            del stdout, env
-            readable, writable = os.pipe()
-            self.returncode: int | None = None
-            self.pid = os.fork()
-            if self.pid == 0:
-                signal.alarm(0)
-                os.dup2(writable, 1)
-                os.dup2(stderr.fileno(), 2)
-                code = hdf5_child.main(command[3:])
-                sys.stdout.flush()
-                sys.stderr.flush()
-                os._exit(code)
-            os.close(writable)
-            self.stdout = os.fdopen(readable, "rb")
-
-        def __enter__(self) -> Forked:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            self.stdout.close()
-            self.wait()
-
-        def wait(self) -> int:
-            if self.returncode is None:
-                self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-            return self.returncode
-
-        def kill(self) -> None:
-            if self.returncode is None:
-                os.kill(self.pid, signal.SIGKILL)
-
-    hdf5.Popen = Forked  # type: ignore[misc,assignment]
 
 
 if __name__ == "__main__":

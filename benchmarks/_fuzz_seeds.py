@@ -6,10 +6,8 @@ import bz2
 import gzip
 import io
 import lzma
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,32 +54,6 @@ def _mat5() -> list[Seed]:
             buffer = io.BytesIO()
             scipy_io.savemat(buffer, content, do_compression=packed)
             made.append(Seed(".mat", buffer.getvalue()))
-    return made
-
-
-def _hdf5() -> list[Seed]:
-    import h5py
-
-    made = []
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "a.mat"
-        for version in ("earliest", ("v108", "v108"), "latest"):
-            for layout in ("contiguous", "chunked", "sparse"):
-                with h5py.File(path, "w", userblock_size=512, libver=version) as file:
-                    if layout == "sparse":
-                        matrix = sparse.csc_array(X)
-                        group = file.create_group("X")
-                        group.attrs["MATLAB_sparse"] = np.uint64(X.shape[0])
-                        group["data"], group["ir"] = matrix.data, matrix.indices
-                        group["jc"] = matrix.indptr
-                    elif layout == "chunked":
-                        file.create_dataset("X", data=X.T, chunks=(2, 3), compression="gzip",
-                                            shuffle=True, fletcher32=True)  # fmt: skip
-                    else:
-                        file["X"] = X.T
-                    file["Y"] = Y.T
-                    file["Y"].attrs["MATLAB_class"] = np.bytes_("uint8")
-                made.append(Seed(".mat", path.read_bytes()))
     return made
 
 
@@ -186,7 +158,6 @@ def _model() -> list[Seed]:
 
 _MAKERS: dict[str, Callable[[], list[Seed]]] = {
     "mat5": _mat5,
-    "hdf5": _hdf5,
     "npz": _npz,
     "parquet": _parquet,
     "arff": lambda: _text("arff"),

@@ -96,7 +96,7 @@ def test_solvers_and_topology_know_no_estimators():
 
 
 def test_importing_lemll_is_light():
-    optional = {"matplotlib", "typer", "rich", "pooch", "h5py", "pyarrow", "jinja2", "requests"}
+    optional = {"matplotlib", "typer", "rich", "pooch", "pyarrow", "jinja2", "requests"}
     optional |= {"pandas", "skops", "openpyxl"}
     # scikit-learn brings some of them in by itself, where they are installed.
     code = (

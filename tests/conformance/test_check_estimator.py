@@ -7,7 +7,7 @@ import inspect
 import pytest
 from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from lemll import (
     LEMLL,
@@ -62,6 +62,52 @@ SEARCHES = [
 TWO_STAGE = [ML2(), MLFE(), RELIAB(), TwoStage()]
 
 
+ESTIMATORS = [
+    *LINEAR,
+    *CLASSICAL,
+    *(enhancer() for enhancer in (*ENHANCERS, *RIVAL_ENHANCERS)),
+    *WITH_KERNEL,
+    *SEARCHES,
+    *TWO_STAGE,
+]
+# What these checks look at is done by the base classes: reading and refusing what is given.
+OF_THE_BASE = {
+    f"check_{name}"
+    for name in (
+        "classifier_data_not_an_array",
+        "classifiers_multilabel_representation_invariance",
+        "complex_data",
+        "dtype_object",
+        "estimator_sparse_array",
+        "estimator_sparse_matrix",
+        "estimators_dtypes",
+        "estimators_empty_data_messages",
+        "estimators_nan_inf",
+        "estimators_unfitted",
+        "f_contiguous_array_estimator",
+        "fit1d",
+        "fit2d_predict1d",
+        "n_features_in_after_fitting",
+        "pipeline_consistency",
+        "readonly_memmap_input",
+        "requires_y_none",
+        "supervised_y_2d",
+        "supervised_y_no_nan",
+    )
+}
+
+
+def name_of(check):
+    """Return the name of a check, with or without arguments."""
+    return getattr(check, "func", check).__name__
+
+
+def is_checked_elsewhere(estimator, check):
+    """Tell whether the first estimator with the same base classes stands for this one."""
+    first = next(one for one in ESTIMATORS if type(one).__bases__ == type(estimator).__bases__)
+    return estimator is not first and name_of(check) in OF_THE_BASE
+
+
 def expected_failures(estimator):
     """Return the checks that a learner cannot pass by its nature."""
     random = isinstance(estimator, MultilabelForest) and estimator.trees == "random"
@@ -71,19 +117,15 @@ def expected_failures(estimator):
     return dict.fromkeys(checks, "random samples and folds draw a repeated row more often")
 
 
-@parametrize_with_checks(
-    [
-        *LINEAR,
-        *CLASSICAL,
-        *(enhancer() for enhancer in (*ENHANCERS, *RIVAL_ENHANCERS)),
-        *WITH_KERNEL,
-        *SEARCHES,
-        *TWO_STAGE,
-    ],
-    expected_failed_checks=expected_failures,
-)
+@pytest.mark.nightly(when=is_checked_elsewhere)
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_check_estimator(estimator, check):
     check(estimator)
+
+
+def test_every_check_of_the_base_exists():
+    checks = {name_of(check) for one in ESTIMATORS for _, check in estimator_checks_generator(one)}
+    assert checks > OF_THE_BASE
 
 
 def test_the_lists_of_all_methods_are_complete():

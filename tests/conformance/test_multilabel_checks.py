@@ -72,10 +72,38 @@ CLASSIFIERS = [
 ]
 
 
+# What these checks look at is done by the base classes: reading, refusing, the form of labels.
+OF_THE_BASE = {
+    f"check_{name}"
+    for name in (
+        "failed_refit_keeps_the_model",
+        "frames",
+        "inputs_and_parameters_stay",
+        "label_types",
+        "memory_layout",
+        "minus_plus_one_is_refused",
+        "missing_and_infinite_are_refused",
+        "model_selection",
+        "more_labels_than_rows",
+        "not_fitted",
+        "sparse_labels",
+        "unequal_lengths_are_refused",
+        "unsorted_sparse_features",
+        "wrong_number_of_features_is_refused",
+    )
+}
+
+
 def first_is_quick(estimators):
     """Leave all but the first to the long run."""
     first, *others = estimators
     return [first, *(pytest.param(other, marks=pytest.mark.slow) for other in others)]
+
+
+def is_checked_elsewhere(estimator, check):
+    """Tell whether the first estimator with the same base classes stands for this one."""
+    first = next(one for one in CLASSIFIERS if type(one).__bases__ == type(estimator).__bases__)
+    return estimator is not first and check.__name__ in OF_THE_BASE
 
 
 def test_no_classifier_is_forgotten():
@@ -83,10 +111,15 @@ def test_no_classifier_is_forgotten():
     assert {type(one) for one in CLASSIFIERS} == classifiers
 
 
+@pytest.mark.nightly(when=is_checked_elsewhere)
 @pytest.mark.parametrize("check", MULTILABEL_CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("estimator", first_is_quick(CLASSIFIERS), ids=str)
 def test_multilabel_check(estimator, check):
     check(clone(estimator))
+
+
+def test_every_check_of_the_base_exists():
+    assert {check.__name__ for check in MULTILABEL_CHECKS} > OF_THE_BASE
 
 
 def test_the_checks_find_fault():

@@ -16,6 +16,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import io as scipy_io
 from scipy import sparse
 
+from lemll._files import Budget
 from lemll.datasets import read_mat
 from lemll.exceptions import DatasetFormatError
 
@@ -30,7 +31,7 @@ DTYPES = ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8", "bool"]
 def load(data: bytes, *wanted: str):
     from lemll.datasets.matlab import read_mat5
 
-    return read_mat5(io.BufferedReader(io.BytesIO(data)), wanted, lambda *_, **__: None)
+    return read_mat5(io.BufferedReader(io.BytesIO(data)), wanted, Budget("a.mat", 2**30, None))
 
 
 # By hand
@@ -107,7 +108,7 @@ def variables(draw):
     return dense if draw(st.booleans()) else np.asfortranarray(dense)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=max(200, settings().max_examples), deadline=None)
 @given(
     values=st.dictionaries(st.sampled_from(["X", "features", "a" * 31]), variables(), min_size=1),
     compressed=st.booleans(),

@@ -24,13 +24,10 @@ HEADER = b"@relation 'r: -C 1'\n@attribute y {0,1}\n@attribute x numeric\n@data\
 @pytest.mark.parametrize("filler", [b"\0", b"\n", b"{}\n", b"1,2\n", b"%"])
 def test_an_xz_that_expands_without_end_is_refused_in_bounded_memory(tmp_path, filler):
     path = tmp_path / "bomb.arff.xz"
-    packer = lzma.LZMACompressor(preset=1)
-    chunk = filler * (2**20 // len(filler))
-    with path.open("wb") as file:
-        file.write(packer.compress(HEADER))
-        for _ in range(600):
-            file.write(packer.compress(chunk))
-        file.write(packer.flush())
+    # Sixty streams of ten megabytes are as long as one, and packed in a sixtieth of the time.
+    chunk = filler * (10 * 2**20 // len(filler))
+    packed = lzma.compress(HEADER, preset=1) + 60 * lzma.compress(chunk, preset=1)
+    path.write_bytes(packed)
     assert path.stat().st_size < 2**18
     tracemalloc.start()
     try:

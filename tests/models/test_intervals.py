@@ -67,8 +67,8 @@ def test_copies_of_rows_do_not_make_an_interval_narrower():
 
 
 @pytest.mark.slow
-def test_intervals_cover_the_figure_of_all_rows_in_about_95_of_100_cases():
-    cases = 200
+def test_intervals_cover_the_figure_of_all_rows_in_about_95_of_100_cases(nightly):
+    cases = 200 if nightly else 60
     covered = dict.fromkeys(MEASURES, 0)
     for seed in range(cases):
         draw, n_rows = made_world(np.random.default_rng(seed))
@@ -85,8 +85,8 @@ def test_intervals_cover_the_figure_of_all_rows_in_about_95_of_100_cases():
             low, high = interval(name, value, row_influences(name, Y_used, given))
             assert low <= value <= high
             covered[name] += low <= METRICS[name](everything[:, used], of_all[:, used]) <= high
-    # Four standard deviations of a count of 200 with the share .95.
-    assert min(covered.values()) >= 0.885 * cases, covered
+    # Four standard deviations of a count of so many cases with the share .95.
+    assert min(covered.values()) >= 0.95 * cases - 4 * np.sqrt(0.95 * 0.05 * cases), covered
 
 
 def made_world(rng):

@@ -116,11 +116,11 @@ def noise(n, seed):
 
 
 @pytest.mark.slow
-def test_noise_is_reported_as_noise():
+def test_noise_is_reported_as_noise(nightly):
     """The reported score is that of fresh rows, and noise is not called learning."""
     spec = LabelSpec(labels=("y0", "y1", "y2", "y3"))
     gaps, learned = [], 0
-    for seed in range(20):
+    for seed in range(20 if nightly else 8):
         learner = TagPredictor(n_estimators=10, cv=2, max_seconds=0.2)
         model, found = fit_table(noise(200, seed), spec, learner=learner, seed=seed)
         fresh, *_ = model.evaluate(noise(400, 1000 + seed))
@@ -128,7 +128,7 @@ def test_noise_is_reported_as_noise():
         learned += found.learned
     error = np.std(gaps, ddof=1) / np.sqrt(len(gaps))
     assert abs(np.mean(gaps)) < 2 * error
-    assert learned <= 3
+    assert learned <= 0.15 * len(gaps)
 
 
 def test_few_rows_are_refused(photos, spec):

@@ -99,7 +99,12 @@ def test_the_list_of_learners_is_true(data):
     for kind in (*PREDICTORS, *RIVALS):
         if not is_classifier(kind()):
             continue
-        options = {LEMLLCV: SEARCH, MultilabelForest: {"per_label": True}}.get(kind, {})
+        options = {
+            LEMLLCV: SEARCH,
+            MultilabelForest: {"per_label": True, "n_estimators": 10},
+            TagPredictor: {"n_estimators": 5, "cv": 2},
+            ECC: {"n_estimators": 3},
+        }.get(kind, {})
         try:
             kind().set_params(**options).fit(X[:40], partial(Y, hidden)[:40])
         except ValueError as error:

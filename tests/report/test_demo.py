@@ -54,6 +54,36 @@ def test_the_table_says_what_the_cells_say_and_marks_by_both_tests(made):
     assert len(marks) > 2
 
 
+def test_the_demonstration_fits_a_phone_and_leads_to_its_comparison(browser, made):
+    browser.get_log("browser")
+    widths = {}
+    try:
+        for width in (390, 1280):
+            size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+            browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+            browser.get(made.page.as_uri())
+            inside = "return document.documentElement.scrollWidth <= window.innerWidth"
+            assert browser.execute_script(inside)
+            image = browser.find_element("css selector", "picture img")
+            widths[width] = browser.execute_script("return arguments[0].naturalWidth", image)
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert 2 * 300 < widths[390] < widths[1280]  # in pairs on a phone, all in a line else
+    # By the keyboard alone: tabs reach every table and the way to the other page.
+    reached, active = [], "return document.activeElement"
+    for _ in range(60):
+        browser.switch_to.active_element.send_keys("\t")
+        element = browser.execute_script(active)
+        reached.append(element.get_attribute("aria-label") or element.text)
+        if "onward" in (element.get_attribute("class") or ""):
+            break
+    assert "The data sets" in reached
+    browser.switch_to.active_element.send_keys("\n")
+    assert browser.current_url == made.comparison.as_uri()
+    assert browser.find_element("css selector", "h1").text == "Five learners on embedded data"
+    assert [line for line in browser.get_log("browser") if line["level"] != "INFO"] == []
+
+
 def test_the_page_says_who_is_best(made):
     text = unescape(made.page.read_text(encoding="utf-8"))
     cells = values(made, "hamming_loss")

@@ -49,9 +49,8 @@ def solve_by_clarabel(X, Y, W, weights, *, alpha, beta, gamma, epsilon):
     return float(program.value)
 
 
-@pytest.mark.parametrize(
-    "block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in (1, 2, 3))]
-)
+@pytest.mark.nightly(when=lambda block: block > 0)
+@pytest.mark.parametrize("block", range(4))
 def test_an_interior_point_solver_agrees_on_a_hundred_problems(
     block, make_problem, draw_parameters
 ):

@@ -19,6 +19,7 @@ CORNER = {"alpha": 1 / 64, "beta": 1 / 64, "gamma": 64.0, "epsilon": 0.1}
 TIGHT = {"tol": 1e-13, "max_iter": 20_000}
 
 
+@pytest.mark.nightly(when=lambda seed: seed >= 30)
 # For some problems it is asked for a digit more than it can promise; those it gives are enough.
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 @pytest.mark.parametrize("seed", range(100))
@@ -43,6 +44,7 @@ def test_an_interior_point_solver_agrees(
     assert error <= 1e-6 * np.linalg.norm(solution.numerical_labels)
 
 
+@pytest.mark.nightly(when=lambda block: block >= 2)
 @pytest.mark.parametrize("block", range(10))
 def test_five_hundred_problems_are_certified_to_1e_8(block, make_problem, draw_parameters):
     for seed in range(1000 + 50 * block, 1050 + 50 * block):

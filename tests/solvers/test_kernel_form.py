@@ -27,6 +27,7 @@ def features_of(K):
     return vectors * np.sqrt(np.maximum(values, 0))
 
 
+@pytest.mark.nightly(when=lambda seed: seed >= 30)
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 @pytest.mark.parametrize("seed", range(100))
 def test_an_interior_point_solver_agrees(

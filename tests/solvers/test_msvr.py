@@ -99,6 +99,7 @@ def solve_by_clarabel(problem, weights):
     return program.value, theta.value.T
 
 
+@pytest.mark.nightly(when=lambda seed: seed >= 10)
 # For some problems it is asked for a digit more than it can promise; those it gives are enough.
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 @pytest.mark.parametrize("weighted", [False, True])
@@ -115,6 +116,7 @@ def test_an_interior_point_solver_agrees(seed, weighted):
         assert error <= 1e-4 * np.linalg.norm(solution.coef) + 1e-5
 
 
+@pytest.mark.nightly(when=lambda block: block >= 2)
 @pytest.mark.parametrize("block", range(5))
 def test_two_hundred_problems_are_certified(block):
     for seed in range(100 + 40 * block, 140 + 40 * block):

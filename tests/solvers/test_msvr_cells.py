@@ -78,9 +78,8 @@ def solve_by_clarabel(problem):
 
 # For some problems it is asked for a digit more than it can promise; those it gives are enough.
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
-@pytest.mark.parametrize(
-    "block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in (1, 2, 3))]
-)
+@pytest.mark.nightly(when=lambda block: block > 0)
+@pytest.mark.parametrize("block", range(4))
 def test_an_interior_point_solver_agrees_on_a_hundred_problems(block):
     for seed in range(25 * block, 25 * block + 25):
         problem = draw(seed)

@@ -90,9 +90,8 @@ def solve_by_clarabel(problem):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(
-    "block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in (1, 2, 3))]
-)
+@pytest.mark.nightly(when=lambda block: block > 0)
+@pytest.mark.parametrize("block", range(4))
 def test_two_hundred_searches_reach_their_gap(block, weighted):
     for seed in range(50 * block, 50 * block + 50):
         found = solve(draw(seed, weighted=weighted), tol=1e-6)

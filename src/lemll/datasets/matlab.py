@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import struct
-import sys
-import tempfile
 import zlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from subprocess import PIPE, Popen
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -24,43 +20,35 @@ from lemll._validation import is_sparse
 from lemll.datasets._columns import Kind, check_kind
 from lemll.datasets._streams import compressed_matrix, file_size, refuse_compression
 from lemll.datasets.dataset import Dataset
-from lemll.exceptions import DatasetFormatError, import_extra
+from lemll.exceptions import DatasetFormatError
 
-__all__ = [
-    "BrokenFileError",
-    "Cost",
-    "Element",
-    "FileBytes",
-    "OddVariable",
-    "read_hdf5",
-    "read_mat",
-    "read_mat5",
-    "sparse_variable",
-]
+__all__ = ["BrokenFileError", "read_mat", "read_mat5"]
 
 
 class BrokenFileError(Exception):
-    """The bytes are not a valid MATLAB file of their version. The message says why."""
+    """The bytes are not a valid MATLAB file of version 5. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class OddVariable:
+class _OddVariable:
     """A wanted variable that is not a matrix of real numbers."""
 
     description: str
 
 
-class Cost(Protocol):
-    """Called for each variable before it is read; raises an error if the variable is too large."""
+def _charge(budget: Budget, variable: str, shape: tuple[int, ...], stored: int | None) -> None:
+    """Count a variable and its later conversions: dense, or a sparse one of `stored` bytes."""
+    cells = int(np.prod(shape, dtype=object))
+    if stored is None:
+        budget.charge(8 * cells)
+    else:
+        # The parts exist up to four times: as stored, in row order, with values as float64, and as
+        # a copy. In addition there is one pointer per column and per row.
+        dense = 8 * cells if variable in _LABELS else 0
+        budget.charge(4 * stored + 8 * sum(shape) + dense)
 
-    def __call__(
-        self, variable: str, shape: tuple[int, ...], *, stored: int | None = None, extra: int = 0
-    ) -> None:
-        """Count a dense variable of this shape, or a sparse variable of `stored` bytes."""
-        ...
 
-
-def sparse_variable(
+def _sparse_variable(
     name: str,
     values: Array,
     rows: Array,
@@ -92,7 +80,7 @@ class _Bytes(Protocol):
     def read(self, size: int) -> bytearray: ...
 
 
-class FileBytes:
+class _FileBytes:
     """A part of the file that is not compressed."""
 
     def __init__(self, file: BufferedReader, size: int) -> None:
@@ -146,13 +134,13 @@ class _InflatedBytes:
             raise BrokenFileError("a compressed variable does not end where its matrix does")
 
 
-class Element:
+class _Element:
     """One element at the top level. Its parts are read one after the other."""
 
     def __init__(self, file: BufferedReader, kind: int, size: int, order: str) -> None:
         self.order = order
         self._inflated = _InflatedBytes(file, size) if kind == _COMPRESSED else None
-        self._source: _Bytes = self._inflated or FileBytes(file, size)
+        self._source: _Bytes = self._inflated or _FileBytes(file, size)
         self._left = size
         if self._inflated is not None:
             # A compressed element contains one complete element, with its own tag.
@@ -217,7 +205,7 @@ class Element:
 
 
 _HEADER_BYTES = 128
-_VERSION_5 = 1
+_VERSION_5, _VERSION_7_3 = 1, 2
 _SPARSE = 5
 # The classes of the format whose elements begin with flags, dimensions and a name.
 _NAMED_CLASSES = {
@@ -231,7 +219,7 @@ _MAX_DIMENSIONS = 64
 _MAX_NAME = 256
 
 
-def read_mat5(file: BufferedReader, wanted: Collection[str], cost: Cost) -> Settings:
+def read_mat5(file: BufferedReader, wanted: Collection[str], budget: Budget) -> Settings:
     """Read the wanted variables of a version 5 file.
 
     Parameters
@@ -240,13 +228,13 @@ def read_mat5(file: BufferedReader, wanted: Collection[str], cost: Cost) -> Sett
         The file, at its beginning. It must be seekable.
     wanted : collection of str
         Names of the variables to read. Other variables are skipped.
-    cost : callable
-        Called with name, shape and stored bytes of each wanted matrix before its cells are read.
+    budget : Budget
+        Charged for each wanted matrix before its cells are read.
 
     Returns
     -------
     dict
-        An array, a CSC array or an `OddVariable` for each wanted variable in the file.
+        An array, a CSC array or an `_OddVariable` for each wanted variable in the file.
 
     Raises
     ------
@@ -258,13 +246,13 @@ def read_mat5(file: BufferedReader, wanted: Collection[str], cost: Cost) -> Sett
     place = file.seek(_HEADER_BYTES)
     found: Settings = {}
     while place < end:
-        kind, size = struct.unpack(order + "II", FileBytes(file, end - place).read(8))
+        kind, size = struct.unpack(order + "II", _FileBytes(file, end - place).read(8))
         place += 8
         if size > end - place:
             raise BrokenFileError(
                 f"an element has {size} bytes, but only {end - place} bytes are left"
             )
-        variable = _read_variable(Element(file, kind, size, order), wanted, cost)
+        variable = _read_variable(_Element(file, kind, size, order), wanted, budget)
         if variable is not None:
             name, value = variable
             if name in found:
@@ -276,17 +264,25 @@ def read_mat5(file: BufferedReader, wanted: Collection[str], cost: Cost) -> Sett
 
 
 def _byte_order(header: bytes) -> str:
+    if not header:
+        raise BrokenFileError("the file is empty")
     # Version 5 begins with readable text. Version 4 begins with small integers of 4 bytes.
     if 0 in header[:4]:
         raise BrokenFileError("it looks like version 4; load it in MATLAB and save it with -v7")
     # The writer stores the number of the letters "MI", so swapped letters mean little-endian.
     order = {b"IM": "<", b"MI": ">"}.get(header[126:])
-    if order is None or struct.unpack(order + "H", header[124:126])[0] >> 8 != _VERSION_5:
+    version = struct.unpack(order + "H", header[124:126])[0] >> 8 if order else None
+    # MATLAB writes its own header before the HDF5 data of version 7.3; other programs do not.
+    if version == _VERSION_7_3 or header.startswith(b"\x89HDF"):
+        raise BrokenFileError("it is version 7.3 (HDF5); load it in MATLAB and save it with -v7")
+    if order is None or version != _VERSION_5:
         raise BrokenFileError("its first 128 bytes are not the header of such a file")
     return order
 
 
-def _read_variable(element: Element, wanted: Collection[str], cost: Cost) -> tuple[str, Any] | None:
+def _read_variable(
+    element: _Element, wanted: Collection[str], budget: Budget
+) -> tuple[str, Any] | None:
     """Read class, dimensions and name; read the cells if the name is wanted."""
     flags = int(element.numbers(2, "u")[0])
     kind = flags & 0xFF
@@ -300,166 +296,26 @@ def _read_variable(element: Element, wanted: Collection[str], cost: Cost) -> tup
         raise BrokenFileError(f"the variable {name!r} has the dimensions {shape}")
     if kind < _FIRST_NUMERIC or flags & _COMPLEX or len(shape) > 2:
         type_ = "complex128" if flags & _COMPLEX else _NAMED_CLASSES[kind]
-        return name, OddVariable(f"{len(shape)}-D, {type_}")
+        return name, _OddVariable(f"{len(shape)}-D, {type_}")
     n_rows, n_columns = shape
     value: Any
     if kind == _SPARSE:
         # Charge the bytes that are left, because the announced number of cells may be wrong.
-        cost(name, shape, stored=element.left())
+        _charge(budget, name, shape, element.left())
         rows, starts = element.numbers(None, "iu"), element.numbers(n_columns + 1, "iu")
-        value = sparse_variable(name, element.numbers(None), rows, starts, n_rows)
+        value = _sparse_variable(name, element.numbers(None), rows, starts, n_rows)
     else:
-        cost(name, shape)
+        _charge(budget, name, shape, None)
         # MATLAB stores matrices by columns.
         value = element.numbers(n_rows * n_columns).reshape(shape, order="F")
     element.finish()
     return name, value
 
 
-def _name(element: Element) -> str | None:
+def _name(element: _Element) -> str | None:
     """Read the name of a variable; return None if it is longer than every wanted name."""
     _, size, small = element.tag()
     return None if size > _MAX_NAME else bytes(element.data(size, small)).decode("latin-1")
-
-
-_CHILD = Path(__file__).with_name("hdf5_child.py")
-_MAX_DESCRIPTION = 2**16
-
-
-def read_hdf5(path: Path, wanted: Collection[str], cost: Cost, limit: int) -> Settings:
-    """Read the wanted variables of a version 7.3 file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    wanted : collection of str
-        Names of the variables to read. Other variables are not read.
-    cost : callable
-        Called with name, shape and stored bytes of each wanted matrix before its cells are read.
-    limit : int
-        Bytes of memory that the child process may use in addition to its basic needs.
-
-    Returns
-    -------
-    dict
-        An array, a CSC array or an `OddVariable` for each wanted variable in the file.
-
-    Raises
-    ------
-    BrokenFileError
-        If the file is not a valid version 7.3 file, or if the HDF5 library crashes.
-    """
-    # A file can request a plug-in, which is foreign code; the value "::" forbids plug-ins. Threads
-    # of OpenBLAS would only use memory, which is limited in the child.
-    environment = os.environ | {"HDF5_PLUGIN_PRELOAD": "::", "OPENBLAS_NUM_THREADS": "1"}
-    # -P keeps the folder of the script out of the import path, where its modules could hide others.
-    command = [sys.executable, "-P", str(_CHILD), str(path.absolute()), str(limit), *sorted(wanted)]
-    with (
-        tempfile.TemporaryFile() as complaints,
-        Popen(command, stdout=PIPE, stderr=complaints, env=environment) as child,
-    ):
-        assert child.stdout is not None
-        try:
-            return _receive(child.stdout, cost)
-        except EOFError as error:
-            child.stdout.close()
-            raise BrokenFileError(_reason(child.wait(), complaints)) from error
-        finally:
-            # After an error the child may still wait to write, or run in an endless loop.
-            child.kill()
-
-
-def _reason(code: int, complaints: IO[bytes]) -> str:
-    complaints.seek(0)
-    text = complaints.read(_MAX_DESCRIPTION).decode("utf-8", "replace").strip()
-    if code == 1 and text:
-        return text
-    return f"the HDF5 library ended with code {code} while reading it"
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    chunk: int
-
-    @property
-    def size(self) -> int:
-        return int(np.prod(self.shape, dtype=object)) * self.dtype.itemsize
-
-
-@dataclass(frozen=True, slots=True)
-class _Variable:
-    name: str
-    odd: str | None
-    n_rows: int | None
-    parts: tuple[_Part, ...]
-
-
-def _receive(stream: IO[bytes], cost: Cost) -> Settings:
-    variables = _description(stream)
-    for variable in variables:
-        _charge(variable, cost)
-    return {variable.name: _value(variable, stream) for variable in variables}
-
-
-def _description(stream: IO[bytes]) -> list[_Variable]:
-    """Read the child's description of the variables, and check it: the child may have crashed."""
-    try:
-        return [_variable(one) for one in json.loads(stream.readline(_MAX_DESCRIPTION))]
-    except (ValueError, KeyError, TypeError) as error:
-        raise EOFError from error
-
-
-def _variable(one: Settings) -> _Variable:
-    parts = tuple(
-        _Part(tuple(map(int, part["shape"])), np.dtype(part["dtype"]), int(part["chunk"]))
-        for part in one["parts"]
-    )
-    n_rows = None if one["n_rows"] is None else int(one["n_rows"])
-    odd = None if one["odd"] is None else str(one["odd"])
-    # A dense variable is one matrix. A sparse one has three vectors: values, rows and starts.
-    dimensions = [] if odd is not None else [2] if n_rows is None else [1, 1, 1]
-    sound = [len(part.shape) for part in parts] == dimensions and all(
-        part.dtype.kind in "biuf" and min(*part.shape, part.chunk) >= 0 for part in parts
-    )
-    if not sound:
-        raise ValueError("this is not the description of a variable")
-    return _Variable(str(one["name"]), odd, n_rows, parts)
-
-
-def _charge(variable: _Variable, cost: Cost) -> None:
-    # The library unpacks whole chunks, so one chunk is needed in addition to the cells.
-    if variable.n_rows is not None:
-        stored = sum(part.size + part.chunk for part in variable.parts)
-        cost(variable.name, (variable.n_rows, variable.parts[2].shape[0] - 1), stored=stored)
-    for part in variable.parts if variable.n_rows is None else ():
-        cost(variable.name, part.shape, extra=part.chunk)
-
-
-def _value(variable: _Variable, stream: IO[bytes]) -> Any:
-    if variable.odd is not None:
-        return OddVariable(variable.odd)
-    arrays = [_array(part, stream) for part in variable.parts]
-    if variable.n_rows is None:
-        return arrays[0].T  # MATLAB stores matrices by columns, HDF5 by rows
-    values, rows, starts = arrays
-    return sparse_variable(variable.name, values, rows, starts, variable.n_rows)
-
-
-def _array(part: _Part, stream: IO[bytes]) -> Array:
-    data = bytearray(part.size)
-    view, filled = memoryview(data), 0
-    while filled < len(data):
-        # A pipe may return fewer bytes than requested. No bytes mean that the child has ended.
-        # The pipe of a process is a BufferedReader, but its declared type has no readinto.
-        count = stream.readinto(view[filled:])  # type: ignore[attr-defined]
-        if not count:
-            raise EOFError
-        filled += count
-    array = np.frombuffer(data, part.dtype).reshape(part.shape)
-    return array.astype(part.dtype.newbyteorder("="), copy=False)
 
 
 # Common pairs of variable names, the most specific first. The third entry says whether the label
@@ -473,8 +329,6 @@ _LAYOUTS = (
 _TEST_PART = ("Xt", "Yt", False)
 _KNOWN = frozenset(name for layout in (*_LAYOUTS, _TEST_PART) for name in layout[:2])
 _LABELS = frozenset(layout[1] for layout in (*_LAYOUTS, _TEST_PART))
-# HDF5 allows the signature at byte 0, 512, 1024, ... MATLAB puts its own header of 512 bytes first.
-_HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
 def read_mat(
@@ -493,8 +347,8 @@ def read_mat(
     Parameters
     ----------
     path : str or Path
-        A version 5 file (MATLAB's ``-v6`` and ``-v7``), or a version 7.3 file (``-v7.3``), which
-        h5py (extra ``data``) reads in a separate process. Version 4 files are refused.
+        A version 5 file, as MATLAB's ``-v6`` and ``-v7`` write them. Versions 4 and 7.3 are
+        refused.
     kind : {"auto", "logical", "distribution"}, default="auto"
         The content of the label matrix. By default, labels are logical if all values are -1, 0
         or 1.
@@ -522,26 +376,6 @@ def read_mat(
             labels = labels > 0
         return Dataset(X=X, Y=labels, name=name or path.stem, source=str(path))
     return Dataset(X=X, D=labels, name=name or path.stem, source=str(path))
-
-
-class _Cost:
-    """Charges the budget for a variable and for its later conversions, before it is read."""
-
-    def __init__(self, budget: Budget) -> None:
-        self.budget = budget
-
-    def __call__(
-        self, variable: str, shape: tuple[int, ...], *, stored: int | None = None, extra: int = 0
-    ) -> None:
-        """Count a dense variable, or a sparse one of `stored` bytes."""
-        cells = int(np.prod(shape, dtype=object))
-        if stored is None:
-            self.budget.charge(8 * cells + extra)
-        else:
-            # The parts exist up to four times: as stored, in row order, with values as float64,
-            # and as a copy. In addition there is one pointer per column and per row.
-            dense = 8 * cells if variable in _LABELS else 0
-            self.budget.charge(4 * stored + 8 * sum(shape) + dense)
 
 
 def _pick(variables: Settings, file: str) -> tuple[Any, Any]:
@@ -580,7 +414,7 @@ def _oriented(variables: Settings, layout: tuple[str, str, bool], file: str) -> 
 
 
 def _checked(matrix: Features, name: str, file: str) -> Any:
-    if isinstance(matrix, OddVariable):
+    if isinstance(matrix, _OddVariable):
         raise DatasetFormatError(
             f"variable {name!r} must be a matrix of real numbers; cells, structs, text and complex "
             "numbers cannot be features or labels",
@@ -606,26 +440,12 @@ def _joined(train: tuple[Any, Any], test: tuple[Any, Any], file: str) -> tuple[A
     return X, np.vstack([train[1], test[1]])
 
 
-def _is_hdf5(path: Path) -> bool:
-    with path.open("rb") as file:
-        head = file.read(512 + len(_HDF5_SIGNATURE))
-    if not head:
-        raise DatasetFormatError("the file is empty", file=str(path))
-    return head.startswith(_HDF5_SIGNATURE) or head[512:] == _HDF5_SIGNATURE
-
-
 def _load(path: Path, max_expanded_bytes: int | None) -> Settings:
-    packed = file_size(path)
-    budget = Budget(str(path), packed, max_expanded_bytes)
-    version = "version 5"
+    budget = Budget(str(path), file_size(path), max_expanded_bytes)
     try:
-        if _is_hdf5(path):
-            version = "7.3"
-            import_extra("h5py", "data", "Reading a MATLAB 7.3 file")
-            return read_hdf5(path, _KNOWN, _Cost(budget), max_expanded_bytes or 4 * packed)
         with path.open("rb") as file:
-            return read_mat5(file, _KNOWN, _Cost(budget))
+            return read_mat5(file, _KNOWN, budget)
     except BrokenFileError as error:
         raise DatasetFormatError(
-            f"not a readable MATLAB {version} file: {error}", file=str(path)
+            f"not a readable MATLAB version 5 file: {error}", file=str(path)
         ) from error
