@@ -33,7 +33,6 @@ from lemll.tables import Table, read_table
 LEARNERS = [
     lemll.BinaryRelevance(), lemll.LEMLL(scale="auto"), lemll.LEMLL(kernel="rbf"),
     lemll.LEMLL(kernel="rbf", approximation="nystroem", n_components=20),
-    lemll.LEMLL(kernel="rbf", approximation="fourier", n_components=20),
     lemll.LEMLLCV(alphas=[1.0], betas=[1.0], gammas=[1.0], kernel="auto", scale="auto"),
     rivals.MLkNN(scale="auto"), lemll.MultilabelForest(5, random_state=0), lemll.MSVRClassifier(),
     lemll.MSVRCV(alphas=[1.0]), rivals.CLR(), rivals.ECC(random_state=0), rivals.LabelChain(),

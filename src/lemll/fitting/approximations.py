@@ -1,13 +1,22 @@
 r"""Kernels at scale: explicit features whose inner products approximate a kernel.
 
 Nystroem features use m landmark rows l_j: with :math:`K_{mm} = Q \Lambda Q^\top` they are
-:math:`z(x) = \Lambda^{-1/2} Q^\top (k(l_j, x))_j`. Fourier features approximate the Gaussian kernel
-by :math:`\sqrt{2/m}\,(\cos \omega_j^\top x, \sin \omega_j^\top x)` with m/2 random frequencies.
-With such features Eq. (9) is a linear problem: its time and memory grow with n, not with n^2.
-For the Gaussian kernel of rows with few columns, both approximate only what is left of the kernel
-without its low orders, which are exact: Nystroem without the first order
-(`lemll.fitting.first_order`), with means of clusters as landmarks, and Fourier features without the
-first and the largest part of the second (`lemll.fitting.low_order`).
+:math:`z(x) = \Lambda^{-1/2} Q^\top (k(l_j, x))_j`. With such features Eq. (9) is a linear problem:
+its time and memory grow with n, not with n^2.
+
+For the Gaussian kernel of rows with few columns, the landmarks approximate only what is left of the
+kernel without its first-order part, which is exact. With the centred rows :math:`z = x - m` and
+:math:`e(x) = \exp(-g |z|^2)`, the kernel is :math:`k(x, y) = e(x) e(y) \exp(2g z_x^\top z_y)`. The
+first two terms of the series of the last factor are products of d + 1 explicit features,
+
+.. math:: \varphi(x) = e(x) (1, \sqrt{2g}\, z),
+
+and the remainder :math:`r(x, y) = e(x) e(y) (\exp(t) - 1 - t)` with :math:`t = 2g z_x^\top z_y` is
+a kernel again, because all terms of its series are. Nystroem features of r next to
+:math:`\varphi` give :math:`\hat K = \Phi\Phi^\top + \hat R`, and :math:`K - \hat K = R - \hat R` is
+positive semi-definite. The features are orthonormal functions in the space of k:
+:math:`\varphi` holds k(m, .) and its derivatives at m. So a model of them is also a model of
+the exact kernel, with the same outputs and the same penalty.
 """
 
 from __future__ import annotations
@@ -16,18 +25,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import eigh
 
 from lemll._types import Array, Features, FloatArray
-from lemll._validation import check_memory, check_whole
-from lemll.fitting.first_order import FirstOrderKernel, cluster_means
+from lemll._validation import check_memory, check_whole, is_sparse
 from lemll.fitting.kernels import Kernel, row_parts
-from lemll.fitting.low_order import LowOrderWaves, fit_low_order_waves, orthogonal_frequencies
 from lemll.solvers import solver_bytes
 
-__all__ = ["APPROXIMATIONS", "FourierFeatures", "MappedRows", "approximate", "kernel_excess"]
+__all__ = ["FirstOrderKernel", "MappedRows", "approximate", "cluster_means", "kernel_excess"]
 
-APPROXIMATIONS = ("nystroem", "fourier")
 # Directions of the landmarks with smaller eigenvalues, relative to the largest one, hold only the
 # rounding errors of the kernel.
 SMALLEST_EIGENVALUE = 1e-10
@@ -43,27 +50,100 @@ COLUMNS_PER_COMPONENT = 2
 # that the features have at most 5e8 values, but never fewer than 1,000.
 MOST_COMPONENTS, FEWEST_COMPONENTS, MOST_VALUES = 4_000, 1_000, 500_000_000
 LARGEST_SHARE = 0.75
+# Clusters of more rows than this many per mean would hardly change the means.
+ROWS_PER_MEAN = 20
+# Each step costs about as much as the kernel values of the rows and the means. The first step
+# changes the quality most.
+STEPS = 3
 
 
 @dataclass(frozen=True)
-class FourierFeatures:
-    """Random Fourier features of the whole Gaussian kernel, in place of it in a fitted model.
+class FirstOrderKernel:
+    """The first-order features of the Gaussian kernel, and its remainder with landmarks.
 
     Attributes
     ----------
-    frequencies : ndarray of shape (n_features, n_components / 2)
-        The frequencies.
+    gamma : float
+        Factor g of the squared distance.
+    centre : ndarray of shape (n_features,)
+        The mean m of the training rows.
     """
 
-    frequencies: FloatArray = field(compare=False, repr=False)
-    name: str = "fourier"
+    gamma: float
+    centre: FloatArray = field(compare=False, repr=False)
+    name: str = "first-order rbf"
 
-    def values(self, rows: Features, others: Features = None) -> FloatArray:
-        """Return the features of rows, of shape (n_rows, n_components); `others` is not used."""
-        phases = np.asarray(rows @ self.frequencies, dtype=np.float64)
-        values = np.hstack([np.cos(phases), np.sin(phases)])
-        values /= np.sqrt(self.frequencies.shape[1])
+    def values(self, rows: Features, landmarks: Features) -> FloatArray:
+        """Return phi of the rows, and beside it their remainder kernel with every landmark.
+
+        The shape is (n_rows, 1 + n_features + n_landmarks).
+        """
+        z, others = self._centred(rows), self._centred(landmarks)
+        own, theirs = self._heights(z), self._heights(others)
+        count = z.shape[1] + 1
+        values = np.empty((len(z), count + len(others)))
+        values[:, 0] = own
+        np.multiply(z, np.sqrt(2 * self.gamma) * own[:, None], out=values[:, 1:count])
+        t = z @ others.T
+        t *= 2 * self.gamma
+        # The squared distance avoids exp(t), which overflows for rows far from the mean.
+        squares = np.square(z).sum(axis=1)[:, None] + np.square(others).sum(axis=1)
+        left = np.exp(np.minimum(t - self.gamma * squares, 0.0))
+        t += 1.0
+        t *= own[:, None]
+        t *= theirs
+        np.subtract(left, t, out=values[:, count:])
         return values
+
+    def _centred(self, rows: Features) -> FloatArray:
+        return _dense_rows(rows) - self.centre
+
+    def _heights(self, z: FloatArray) -> FloatArray:
+        return np.asarray(np.exp(-self.gamma * np.square(z).sum(axis=1)))
+
+
+def cluster_means(X: Features, count: int, generator: np.random.Generator) -> FloatArray:
+    """Return the means of clusters of rows, as landmarks that represent all rows.
+
+    Lloyd's algorithm lowers the sum of the squared distances of rows to the nearest mean. It starts
+    with randomly chosen rows, and does a few steps on a sample: the landmarks need not be optimal.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Rows.
+    count : int
+        Number of means, less than n_samples.
+    generator : Generator
+        Chooses the sample and its first rows as the initial means.
+
+    Returns
+    -------
+    ndarray of shape (count, n_features)
+        The means. A cluster without rows keeps the last one.
+    """
+    sample = generator.permutation(X.shape[0])[: ROWS_PER_MEAN * count]
+    rows = X[sample]
+    means = _dense_rows(rows[:count])
+    for _ in range(STEPS):
+        half_squares = np.square(means).sum(axis=1) / 2
+        nearest = np.concatenate(
+            [
+                np.argmin(half_squares - np.asarray(rows[part] @ means.T), axis=1)
+                for part in row_parts(rows.shape[0], count)
+            ]
+        )
+        size = np.bincount(nearest, minlength=count)
+        members = sparse.csr_array(
+            (1 / size[nearest], (nearest, np.arange(len(nearest)))), shape=(count, len(nearest))
+        )
+        found = _dense_rows(members @ rows)
+        means = np.where(size[:, None] > 0, found, means)
+    return means
+
+
+def _dense_rows(rows: Features) -> FloatArray:
+    return np.asarray(rows.toarray() if is_sparse(rows) else rows, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -72,28 +152,26 @@ class MappedRows:
 
     Attributes
     ----------
-    kernel : Kernel, FirstOrderKernel, FourierFeatures or LowOrderWaves
+    kernel : Kernel or FirstOrderKernel
         What a fitted model evaluates for new rows.
     features : ndarray of shape (n_samples, n_components)
         The features of the training rows.
-    landmarks : ndarray or csr_array, or None
-        The landmark rows of Nystroem.
-    transform : ndarray of shape (n_landmarks, n_components), or None
+    landmarks : ndarray or csr_array
+        The landmark rows.
+    transform : ndarray of shape (n_landmarks, n_components)
         Turns kernel values of the landmarks into features.
-    exact : Kernel or None
-        The kernel that Nystroem features approximate.
+    exact : Kernel
+        The kernel that the features approximate.
     """
 
-    kernel: Kernel | FirstOrderKernel | FourierFeatures | LowOrderWaves
+    kernel: Kernel | FirstOrderKernel
     features: Array
-    landmarks: Features = None
-    transform: FloatArray | None = None
-    exact: Kernel | None = None
+    landmarks: Features
+    transform: FloatArray
+    exact: Kernel
 
     def coefficients(self, coef: FloatArray) -> FloatArray:
         """Return the coefficients of what `kernel` evaluates, of shape (n_labels, n_values)."""
-        if self.transform is None:
-            return coef
         # The transform belongs to the last features; those before it are values of the kernel.
         first = coef.shape[1] - self.transform.shape[1]
         return np.hstack([coef[:, :first], coef[:, first:] @ self.transform.T])
@@ -117,15 +195,15 @@ def approximate(
         The kernel, None for the linear one.
     X : ndarray or csr_array of shape (n_samples, n_features)
         Validated rows.
-    approximation : {"nystroem", "fourier"}
+    approximation : {"nystroem"}
         The kind of features.
     n_components : int or "auto"
-        Number of landmarks, or of waves and features of order 2. "auto" is three quarters of the
-        number of rows, at most 4,000, and fewer for more than 125,000 rows.
+        Number of landmarks. "auto" is three quarters of the number of rows, at most 4,000, and
+        fewer for more than 125,000 rows.
     n_labels : int
         Number of labels that are solved together, for the estimate of the memory.
     seed : int
-        Seed of the landmarks or frequencies.
+        Seed of the landmarks.
     precision : {"float64", "float32"}
         Precision of the features.
 
@@ -134,44 +212,32 @@ def approximate(
     MappedRows
         The features.
     """
-    if not isinstance(approximation, str) or approximation not in APPROXIMATIONS:
-        raise ValueError(f"approximation={approximation!r} must be None, 'nystroem' or 'fourier'.")
-    n_components = _n_components(n_components, X.shape[0])
+    if approximation != "nystroem":
+        raise ValueError(f"approximation={approximation!r} must be None or 'nystroem'.")
+    n_landmarks = min(_n_components(n_components, X.shape[0]), X.shape[0])
     if kernel is None or kernel.name == "precomputed":
         name = "linear" if kernel is None else kernel.name
         raise ValueError(
             f"approximation={approximation!r} needs a kernel of rows, got kernel={name!r}; leave "
             "approximation=None, or choose kernel='rbf'."
         )
-    if approximation == "fourier" and kernel.name != "rbf":
-        raise ValueError(
-            f"approximation='fourier' needs kernel='rbf', got {kernel.name!r}; use 'nystroem'."
-        )
     dtype = np.dtype(precision)
     # For all rows as landmarks, the first-order part would add nothing.
     split = (
         kernel.name == "rbf"
-        and (approximation == "fourier" or n_components < X.shape[0])
-        and X.shape[1] <= COLUMNS_PER_COMPONENT * n_components
+        and n_landmarks < X.shape[0]
+        and X.shape[1] <= COLUMNS_PER_COMPONENT * n_landmarks
     )
-    # There are at most as many landmarks as rows.
-    most = X.shape[0] if approximation == "nystroem" else n_components
-    width = min(n_components, most) + (X.shape[1] + 1 if split else 0)
+    width = n_landmarks + (X.shape[1] + 1 if split else 0)
     # An array of this shape that takes no memory: the estimate uses only its shape.
     shaped = np.broadcast_to(np.zeros((), dtype), (X.shape[0], width))
-    needed = shaped.nbytes + solver_bytes(shaped, n_labels, precision=precision)
-    if split and approximation == "fourier":
-        # The decomposition of the rows, before the features exist.
-        needed = max(needed, 24 * X.shape[1] * min(X.shape))
     check_memory(
-        needed,
+        shaped.nbytes + solver_bytes(shaped, n_labels, precision=precision),
         f"Fitting {X.shape[0]} rows, {width} features of a kernel and {n_labels} labels",
         "lower n_components, fit fewer rows, or use precision='float32'",
     )
     generator = np.random.default_rng(seed)
-    if approximation == "fourier":
-        return _fourier(kernel, X, n_components, generator, dtype=dtype, split=split)
-    return _nystroem(kernel, X, n_components, generator, dtype=dtype, split=split)
+    return _nystroem(kernel, X, n_landmarks, generator, dtype=dtype, split=split)
 
 
 def _n_components(wanted: Any, n_samples: int) -> int:
@@ -181,25 +247,6 @@ def _n_components(wanted: Any, n_samples: int) -> int:
     if isinstance(wanted, str):
         raise ValueError(f"n_components must be 'auto' or a whole number >= 2, got {wanted!r}.")
     return check_whole("n_components", wanted, least=2)
-
-
-def _fourier(
-    kernel: Kernel,
-    X: Features,
-    n_components: int,
-    generator: np.random.Generator,
-    *,
-    dtype: np.dtype[Any],
-    split: bool,
-) -> MappedRows:
-    """Return waves of the whole kernel; after its low orders if `split`."""
-    if split:
-        low = fit_low_order_waves(kernel, X, n_components, generator)
-        return MappedRows(low, _mapped(low, X, None, None, width=low.width, dtype=dtype))
-    frequencies = orthogonal_frequencies(generator, X.shape[1], n_components // 2)
-    whole = FourierFeatures(np.sqrt(2 * kernel.gamma) * frequencies)
-    width = 2 * frequencies.shape[1]
-    return MappedRows(whole, _mapped(whole, X, None, None, width=width, dtype=dtype))
 
 
 def _nystroem(
@@ -216,7 +263,6 @@ def _nystroem(
     if split:
         mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
         evaluated = FirstOrderKernel(kernel.gamma, mean)
-    if split:
         landmarks: Features = cluster_means(X, n_landmarks, generator)
     else:
         # Means of wide sparse rows would be dense.
@@ -241,10 +287,10 @@ def _symmetric(K: FloatArray) -> FloatArray:
 
 
 def _mapped(
-    kernel: Kernel | FirstOrderKernel | FourierFeatures | LowOrderWaves,
+    kernel: Kernel | FirstOrderKernel,
     X: Features,
     landmarks: Features,
-    transform: FloatArray | None,
+    transform: FloatArray,
     *,
     width: int,
     dtype: np.dtype[Any],
@@ -252,9 +298,6 @@ def _mapped(
     features = np.empty((X.shape[0], width), dtype)
     for part in row_parts(X.shape[0], width):
         values = kernel.values(X[part], landmarks)
-        if transform is None:
-            features[part] = values
-            continue
         first = width - transform.shape[1]
         features[part, :first] = values[:, :first]
         features[part, first:] = values[:, first:] @ transform
@@ -283,7 +326,6 @@ def kernel_excess(mapped: MappedRows, X: Features, half_dual: FloatArray) -> flo
         The value itself for up to 20,000 rows. For more rows the upper bound
         :math:`(\sum_i \|h_i\| \sqrt{E_{ii}})^2`, which needs only the diagonal.
     """
-    assert mapped.exact is not None
     if X.shape[0] <= MOST_EXACT_GAP_ROWS:
         exact = sum(
             float(np.vdot(half_dual[part], mapped.exact.values(X[part], X) @ half_dual))

@@ -221,7 +221,7 @@ def fit_equation9(
     if mapped is None:
         store_model(estimator, kernel, X, solution.coef, solution.intercept)
     else:
-        if mapped.landmarks is not None and len(blocks) == 1 and cell_weight is None:
+        if len(blocks) == 1 and cell_weight is None:
             estimator.kernel_gap_ = _gap_to_kernel(problem, mapped, Y, solution)
         coef = mapped.coefficients(solution.coef)
         store_model(estimator, mapped.kernel, mapped.landmarks, coef, solution.intercept)

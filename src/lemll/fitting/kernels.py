@@ -472,11 +472,10 @@ def store_model(
     estimator : estimator
         This function sets `intercept_`, and either `coef_` or `dual_coef_`, `X_fit_` and
         `kernel_`.
-    kernel : Kernel, FirstOrderKernel, FourierFeatures, LowOrderWaves or None
+    kernel : Kernel, FirstOrderKernel or None
         The kernel, or the features that replace it.
-    X : ndarray or csr_array of shape (n_samples, n_features), or None
-        The rows with which a new row is compared: training rows or landmarks. None for Fourier
-        features, which compare with none.
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        The rows with which a new row is compared: training rows or landmarks.
     coef : ndarray of shape (n_labels, n_features) or (n_labels, n_samples)
         Coefficients of the features or of the samples.
     intercept : ndarray of shape (n_labels,)
@@ -491,7 +490,7 @@ def store_model(
         return
     estimator.dual_coef_ = coef
     estimator.kernel_ = kernel
-    if X is not None and kernel.name != "precomputed":
+    if kernel.name != "precomputed":
         # Copy the rows: if the caller changes X later, the model must not change.
         estimator.X_fit_ = X.copy()
 

@@ -83,7 +83,7 @@ def plain(value: object) -> Any:
 
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
-    "approximation": ("nystroem", "fourier"),
+    "approximation": ("nystroem",),
     "coding": ("admm", "lasso"),
     "combine": ("confidences", "votes"),
     "composition": ("product", "minimum"),

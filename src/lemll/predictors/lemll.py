@@ -71,19 +71,16 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         Degree of the polynomial kernel.
     coef0 : float, default=1.0
         Constant c of the polynomial and the sigmoid kernel.
-    approximation : {"nystroem", "fourier"} or None, default=None
+    approximation : {"nystroem"} or None, default=None
         Replace the kernel by explicit features, so that time and memory grow with the number of
         rows and not with its square. "nystroem" compares rows with landmarks, which are randomly
         chosen training rows. For the "rbf" kernel, at most 2 `n_components` columns and fewer
         landmarks than rows, the landmarks are means of clusters of rows, and the first-order part
-        of the kernel about the mean row is kept exactly, with one feature per column. "fourier"
-        needs the "rbf" kernel and uses random waves. For at most 2 `n_components` columns, the
-        first-order part and the largest features of the second-order part are exact, and waves
-        approximate the rest. With an approximation, the certificate
-        `optimality_` holds for the approximate kernel, and `kernel_gap_` for the exact one.
+        of the kernel about the mean row is kept exactly, with one feature per column. With an
+        approximation, the certificate `optimality_` holds for the approximate kernel, and
+        `kernel_gap_` for the exact one.
     n_components : int or "auto", default="auto"
-        Number of landmarks; for "fourier", of waves and second-order features together. Nystroem
-        uses at most as many landmarks as there are rows.
+        Number of landmarks, at most the number of rows.
         "auto" is three quarters of the number of rows, but at most 4,000; above 125,000 rows it is
         5e8 divided by the number of rows, but at least 1,000.
     random_state : int, default=0
@@ -151,11 +148,11 @@ class LEMLL(ScalesColumns, DegreeClassifier):
     dual_coef_ : ndarray of shape (n_labels, n_samples)
         Replaces `coef_` if a kernel is used: the coefficients a of the outputs
         :math:`\sum_j a_j k(x_j, x)+b`. Each row sums to zero. With an approximation: the
-        coefficients of the low-order features and of the landmarks or waves; then rows do not sum
-        to zero.
+        coefficients of the first-order features and of the landmarks; then rows do not sum to
+        zero.
     X_fit_ : ndarray or csr_array
         A copy of the training rows; of the landmarks for Nystroem features. Set only for a kernel
-        that is not precomputed, and not for Fourier features.
+        that is not precomputed.
     kernel_ : object
         The name of the kernel and the parameters used. Set only if a kernel is used. For dense
         rows, "poly" and "cosine" are computed relative to the mean of the training rows, so that

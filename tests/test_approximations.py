@@ -10,9 +10,13 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from lemll import LEMLL
-from lemll.fitting import approximations, first_order
-from lemll.fitting.approximations import approximate, kernel_excess
-from lemll.fitting.first_order import FirstOrderKernel, cluster_means
+from lemll.fitting import approximations
+from lemll.fitting.approximations import (
+    FirstOrderKernel,
+    approximate,
+    cluster_means,
+    kernel_excess,
+)
 from lemll.fitting.kernels import choose_kernel
 
 FORMS = pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
@@ -131,7 +135,7 @@ def test_equal_rows_leave_no_remainder():
 
 @FORMS
 def test_a_step_moves_each_mean_to_the_mean_of_its_nearest_rows(convert, monkeypatch):
-    monkeypatch.setattr(first_order, "STEPS", 1)
+    monkeypatch.setattr(approximations, "STEPS", 1)
     X = rows(n=200)
     order = np.random.default_rng(0).permutation(200)
     start = X[order[:10]]
