@@ -20,7 +20,8 @@ from lemll.topology import neighbor_graph
 X, Y = text_like({rows} + {held}, {features}, {labels}, density={density})
 X, T, Y, V = X[:{rows}], X[{rows}:], Y[:{rows}], Y[{rows}:].toarray()
 # Load the compiled code of the search and import what fits import, which would count as memory.
-LEMLL(neighbors="approximate", tol=1e-3, precision="float32").fit(X[:2000], Y[:2000])
+FAST = {{"precision": "float32"}}
+LEMLL(graph={{"neighbors": "approximate"}}, tol=1e-3, solver_params=FAST).fit(X[:2000], Y[:2000])
 def clock():
     return np.array([time.perf_counter(), time.process_time()])
 """
@@ -29,7 +30,8 @@ times = [clock()]
 graph = neighbor_graph(X, neighbors={neighbors!r})
 times.append(clock())
 print("graph", (times[1] - times[0]).round(1), graph.recall, file=sys.stderr, flush=True)
-model = LEMLL(graph=graph, tol=1e-3, precision="float32", label_block={block}).fit(X, Y)
+FAST["label_block"] = {block}
+model = LEMLL(graph=graph, tol=1e-3, solver_params=FAST).fit(X, Y)
 times.append(clock())
 predicted = model.predict(X)
 times.append(clock())

@@ -50,7 +50,8 @@ print(json.dumps(dict(
 _TOP = "top = np.vectorize(lambda name: int(name[1:]))(model.predict_top_k(T, 5))"
 _LEMLL = {
     "setup": "from lemll import LEMLL",
-    "fit": 'model = LEMLL(precision="float32", tol=1e-3, label_block={block}).fit(X, Y)\n'
+    "fit": 'settings = {{"precision": "float32", "label_block": {block}}}\n'
+    "model = LEMLL(tol=1e-3, solver_params=settings).fit(X, Y)\n"
     "note = dict(gap=model.optimality_, n_iter=model.n_iter_, **model.neighbor_search_)",
     "predict": _TOP,
 }

@@ -41,13 +41,20 @@ def halves(name: str) -> Halves:
 def cases(exact: float, kernel: float) -> list[tuple[str, float, dict[str, Any]]]:
     """Return each approximation: its title, the exact figure beside it, and its options."""
     found: list[tuple[str, float, dict[str, Any]]] = [
-        ("approximate neighbours", exact, {"neighbors": "approximate"}),
-        ("float32", exact, {"precision": "float32"}),
+        ("approximate neighbours", exact, {"graph": {"neighbors": "approximate"}}),
+        ("float32", exact, {"solver_params": {"precision": "float32"}}),
     ]
-    found += [(f"blocks of {size} labels", exact, {"label_block": size}) for size in BLOCKS]
+    found += [
+        (f"blocks of {size} labels", exact, {"solver_params": {"label_block": size}})
+        for size in BLOCKS
+    ]
     for size in SIZES:
-        options = {"kernel": "rbf", "approximation": "nystroem", "n_components": size}
-        found.append((f"nystroem {size}", kernel, options | {"precision": "float32"}))
+        options = {
+            "kernel": "rbf",
+            "kernel_params": {"approximation": "nystroem", "n_components": size},
+            "solver_params": {"precision": "float32"},
+        }
+        found.append((f"nystroem {size}", kernel, options))
     return found
 
 

@@ -19,7 +19,7 @@ resource.setrlimit(resource.RLIMIT_AS, (used + cap, used + cap))
 _FIT = """
 start, kind, text = time.perf_counter(), None, "fitted"
 try:
-    LEMLL(tol=1e-3, precision={precision!r}).fit(X, Y)
+    LEMLL(tol=1e-3, solver_params={{"precision": {precision!r}}}).fit(X, Y)
 except MemoryError as error:
     kind, text = type(error).__name__, str(error)
 result = dict(kind=kind, text=text, after=time.perf_counter() - start)

@@ -58,7 +58,10 @@ def test_scores(search: Any, index: int, halves: Halves, tol: float) -> Any:
     X, X_test = (normalize(A) if scaled else A for A in (halves.X, halves.X_test))
     if np.isinf(row["beta"]):
         model: Any = MSVRClassifier(
-            row["alpha"], kernel=row["kernel"], kernel_gamma=row["kernel_gamma"], tol=tol
+            row["alpha"],
+            kernel=row["kernel"],
+            kernel_params={"gamma": row["kernel_gamma"]},
+            tol=tol,
         )
     else:
         model = LEMLL(**row, tol=tol)

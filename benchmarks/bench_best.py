@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._measure import data_dir, run, write_json
-from lemll import LEMLLCV, TagPredictor
+from lemll import LEMLL, LEMLLCV, TagPredictor
 from lemll.datasets import load_dataset
 from lemll.metrics import average_precision
 from lemll.model_selection import RepeatedHalves
@@ -54,8 +54,9 @@ def scaled(name: str) -> dict[str, Any]:
     searched, unscaled = [], []
     for seed in SEEDS:
         X, Y, X_new, Y_new = halves(name, seed)
-        for values, scale in ((searched, None), (unscaled, "none")):
-            model = LEMLLCV(kernel="auto", scale=scale).fit(X, Y)
+        for values, scale in ((searched, "auto"), (unscaled, "none")):
+            template = LEMLL(scale=scale, tol=1e-6)
+            model = LEMLLCV(estimator=template, kernel="auto").fit(X, Y)
             values.append(average_precision(Y_new, model.decision_function(X_new)))
     return {
         "data": name,

@@ -57,9 +57,11 @@ def draw(seed: int) -> tuple[dict[str, Any], Any, Any]:
         "gamma": 10.0 ** rng.uniform(-8, 8) * (rng.random() > 0.1),
         "epsilon": float(rng.choice([0.0, 1e-3, 0.1, 1.0, 10.0])),
         "kernel": kernel,
-        "degree": int(rng.integers(2, 6)),
-        "coef0": float(rng.choice([0.0, 1.0])),
-        "precision": str(rng.choice(["float64", "float32"])),
+        "kernel_params": {
+            "degree": int(rng.integers(2, 6)),
+            "coef0": float(rng.choice([0.0, 1.0])),
+        },
+        "solver_params": {"precision": str(rng.choice(["float64", "float32"]))},
         "tol": 10.0 ** rng.uniform(-8, -3),
     }
     if kernel == "precomputed":
@@ -76,7 +78,7 @@ def examine(seed: int) -> dict[str, Any]:
     """Fit one problem and compare its claim with the truth."""
     parameters, X, Y = draw(seed)
     name = parameters["kernel"] if isinstance(parameters["kernel"], str) else "callable"
-    found: dict[str, Any] = {"seed": seed, "kernel": name, "precision": parameters["precision"]}
+    found: dict[str, Any] = {"seed": seed, "kernel": name, **parameters["solver_params"]}
     varies = Y.min(axis=0) != Y.max(axis=0)
     if not varies.any():
         return found | {"outcome": "constant"}

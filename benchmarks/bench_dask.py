@@ -74,7 +74,7 @@ def _measured(X: Any, Y: Any, workers: int, alone: Any) -> dict[str, Any]:
         labels = da.from_array(Y, chunks=(step, -1))
         client.run(_import_lemll)
         start = time.perf_counter()
-        model = LEMLL(tol=TOL, neighbors="exact").fit(rows, labels)
+        model = LEMLL(tol=TOL, graph={"neighbors": "exact"}).fit(rows, labels)
         seconds = time.perf_counter() - start
         counter = client.submit(_Idle, actor=True).result()
         start = time.perf_counter()

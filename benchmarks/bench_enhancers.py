@@ -64,7 +64,7 @@ SETTINGS = {
         "LabelPropagationEnhancer(transition='symmetric', self_similarity=True, "
         "normalization='softmax')"
     ),
-    "ML": ("ML2Enhancer({l}, reg=1e-3, reg_policy='always', normalization='softmax')"),
+    "ML": ("ML2Enhancer({l}, graph=dict(reg=1e-3, reg_policy='always'), normalization='softmax')"),
     "GLLE": ("GLLEEnhancer(n_neighbors={l} + 1, graph_gamma=0.5, standardize=False, ridge=5.0)"),
     "FCM": "FCMEnhancer(50, connection='none', normalization='softmax', tol=9e-10, random_state=0)",
 }

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks._measure import write_json
-from lemll import LEMLLCV, TagPredictor
+from lemll import LEMLL, LEMLLCV, TagPredictor
 from lemll.metrics import average_precision
 from lemll.model_selection import IterativeStratifiedKFold
 from lemll.models import compare_learners, fit_table, make_learner
@@ -48,7 +48,8 @@ def of_tune(frame: pd.DataFrame, fresh: pd.DataFrame) -> tuple[float, float, flo
     """Return the held-out score, the fresh score, and that of the folds that chose."""
     X, Y = frame.iloc[:, :N_COLUMNS].to_numpy(), frame[list(LABELS)].to_numpy()
     searched, held_out = next(IterativeStratifiedKFold(5).split(Y, Y))
-    model = LEMLLCV(kernel="auto", normalize_rows="auto", search="coarse", tol_final=1e-3,
+    template = LEMLL(scale="auto", tol=1e-3)
+    model = LEMLLCV(estimator=template, kernel="auto", normalize_rows="auto", search="coarse",
                     max_seconds=20)  # fmt: skip
     model.fit(X[searched], Y[searched])
     reported = average_precision(Y[held_out], model.decision_function(X[held_out]))

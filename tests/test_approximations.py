@@ -19,6 +19,7 @@ from lemll.fitting.approximations import (
 )
 from lemll.fitting.kernels import choose_kernel
 
+NYSTROEM = {"approximation": "nystroem"}
 FORMS = pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
 
 
@@ -32,7 +33,7 @@ def exact_kernel(X, others, gamma):
 
 
 def nystroem(X, n_components=20, **options):
-    kernel = choose_kernel(LEMLL(kernel="rbf"), X)
+    kernel = choose_kernel("rbf", None, X)
     settings = {"n_labels": 3, "seed": 0, "precision": "float64"} | options
     mapped = approximate(kernel, X, approximation="nystroem", n_components=n_components, **settings)
     return kernel, mapped
@@ -115,7 +116,7 @@ def test_a_model_predicts_what_its_features_say(convert):
 def test_a_shift_of_the_rows_changes_nothing(convert):
     X = rows(n=100)
     Y = (X[:, :3] > 0.2).astype(int)
-    options = {"kernel": "rbf", "approximation": "nystroem", "n_components": 15, "tol": 1e-8}
+    options = {"kernel": "rbf", "kernel_params": NYSTROEM | {"n_components": 15}, "tol": 1e-8}
     model = LEMLL(**options).fit(convert(X), Y)
     moved = LEMLL(**options).fit(convert(X + 3.0), Y)
     np.testing.assert_allclose(
@@ -129,7 +130,7 @@ def test_a_shift_of_the_rows_changes_nothing(convert):
 def test_equal_rows_leave_no_remainder():
     X = np.ones((30, 4))
     Y = np.tile([0, 1], 15).reshape(-1, 1)
-    model = LEMLL(kernel="rbf", approximation="nystroem", n_components=5).fit(X, Y)
+    model = LEMLL(kernel="rbf", kernel_params=NYSTROEM | {"n_components": 5}).fit(X, Y)
     assert np.isfinite(model.decision_function(X)).all()
 
 
@@ -154,7 +155,7 @@ def test_a_cluster_without_rows_keeps_its_mean():
 def test_landmarks_of_wide_rows_stay_sparse():
     X = sparse.random_array((60, 1_000_000), density=2e-5, format="csr", rng=0)
     Y = (np.random.RandomState(0).rand(60, 3) < 0.4).astype(int)
-    model = LEMLL(kernel="rbf", approximation="nystroem", n_components=20).fit(X, Y)
+    model = LEMLL(kernel="rbf", kernel_params=NYSTROEM | {"n_components": 20}).fit(X, Y)
     # As dense rows, the landmarks would take 160 MB.
     assert sparse.issparse(model.X_fit_)
     assert model.X_fit_.shape == (20, 1_000_000)

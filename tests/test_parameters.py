@@ -19,7 +19,7 @@ X, Y = np.arange(12.0).reshape(6, 2), np.tile([[1, 0, 1], [0, 1, 1]], (3, 1))
         (LEMLL(alpha=10**400), r"alpha must be finite and > 0, got 1000000000.*0\.\.\."),
         (LEMLL(alpha=10**5000), "alpha must be finite and > 0, got an integer of 16610 bits"),
         (LEMLL(max_iter=10**400), r"max_iter must be at most 2\*\*63 - 1, got 1000"),
-        (LEMLL(kernel="poly", degree=10**9), "the poly kernel reaches inf"),
+        (LEMLL(kernel="poly", kernel_params={"degree": 10**9}), "the poly kernel reaches inf"),
         *(
             (
                 kind(n_jobs=n_jobs),

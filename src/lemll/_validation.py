@@ -14,7 +14,7 @@ import numbers
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -23,7 +23,15 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from lemll._types import Array, Features, FloatArray, LabelArray, MatrixLike
+from lemll._types import (
+    Array,
+    Features,
+    FloatArray,
+    LabelArray,
+    MatrixLike,
+    Settings,
+    SettingsView,
+)
 from lemll.exceptions import NotEnoughMemoryError
 
 __all__ = [
@@ -38,6 +46,7 @@ __all__ = [
     "check_memory",
     "check_n_jobs",
     "check_number",
+    "check_settings",
     "check_whole",
     "is_sparse",
     "read_degrees",
@@ -406,6 +415,41 @@ def check_number(
     if not math.isfinite(number) or number < above or (number == above and not inclusive):
         raise ValueError(f"{name} must be finite{bound and ' and' + bound}, got {_shown(value)}.")
     return number
+
+
+def check_settings(name: str, given: Any, defaults: SettingsView) -> Settings:
+    """Return the settings of a parameter that holds several, or raise a ValueError.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for the error message.
+    given : mapping or None
+        Some of the settings. None means the defaults.
+    defaults : mapping
+        All settings.
+
+    Returns
+    -------
+    dict
+        All settings.
+
+    Examples
+    --------
+    >>> check_settings("graph", {"a": 1}, {"a": 0, "b": 2})
+    {'a': 1, 'b': 2}
+    """
+    known = ", ".join(map(repr, defaults))
+    if given is None:
+        return dict(defaults)
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{name} must be None or a dict with any of {known}, got {given!r}.")
+    unknown = [key for key in given if key not in defaults]
+    if unknown:
+        raise ValueError(
+            f"{name} has the key {unknown[0]!r}, which is not known; use any of {known}."
+        )
+    return {**defaults, **given}
 
 
 def check_whole(name: str, value: object, *, least: int) -> int:

@@ -16,11 +16,13 @@ from lemll._validation import (
     check_finite,
     check_magnitude,
     check_number,
+    check_settings,
     check_whole,
     is_sparse,
     warn_caller,
 )
 from lemll.exceptions import LemllError, import_extra
+from lemll.fitting.equation9 import GRAPH_SETTINGS
 from lemll.fitting.scaling import normalize
 from lemll.solvers import BlocksLostError, RowBlock, solve_blocks
 from lemll.topology import reconstruction_weights
@@ -264,10 +266,9 @@ class LEMLL(BaseEstimator):
         Radius of the tube.
     n_neighbors : int, default=10
         Number of neighbours that rebuild a row.
-    reg_policy : {"always", "auto"}, default="always"
-        As in `lemll.LEMLL`.
-    neighbors : {"exact", "approximate", "auto"}, default="auto"
-        How the neighbours of a block are searched, as in `lemll.LEMLL`.
+    graph : dict, optional
+        Settings of the graphs of the blocks, any of ``neighbors`` and ``reg_policy``, as in
+        `lemll.LEMLL`. It cannot be a graph itself.
     tol : float, default=1e-4
         The solver stops when the certified relative duality gap is at most this.
     max_iter : int, default=1000
@@ -331,8 +332,7 @@ class LEMLL(BaseEstimator):
         *,
         epsilon: float = 0.1,
         n_neighbors: int = 10,
-        reg_policy: str = "always",
-        neighbors: str = "auto",
+        graph: Settings | None = None,
         tol: float = 1e-4,
         max_iter: int = 1000,
         client: Any = None,
@@ -342,8 +342,7 @@ class LEMLL(BaseEstimator):
         self.gamma = gamma
         self.epsilon = epsilon
         self.n_neighbors = n_neighbors
-        self.reg_policy = reg_policy
-        self.neighbors = neighbors
+        self.graph = graph
         self.tol = tol
         self.max_iter = max_iter
         self.client = client
@@ -373,8 +372,7 @@ class LEMLL(BaseEstimator):
         max_iter = check_whole("max_iter", self.max_iter, least=1)
         graph: Settings = {
             "n_neighbors": check_whole("n_neighbors", self.n_neighbors, least=1),
-            "reg_policy": self.reg_policy,
-            "neighbors": self.neighbors,
+            **check_settings("graph", self.graph, GRAPH_SETTINGS),
         }
         client = self._find_client()
         rows, labels, names = _row_blocks(X, y)

@@ -106,7 +106,7 @@ def test_rated_rows_weigh_the_sources(file, tmp_path):
 
 def test_rated_rows_fix_the_scale(file, tmp_path):
     path, X, Y = file
-    enhancer = LEMLLEnhancer(reg_policy="auto", tol=1e-6, max_iter=5000, scale=3.0)
+    enhancer = LEMLLEnhancer(graph={"reg_policy": "auto"}, tol=1e-6, max_iter=5000, scale=3.0)
     known = enhancer.fit_enhance(X, Y)
     rated = tmp_path / "rated.csv"
     write_ratings(rated, known)

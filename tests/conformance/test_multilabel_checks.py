@@ -37,7 +37,7 @@ CLASSIFIERS = [
     LEMLL(),
     LEMLL(thresholds="f1"),
     LEMLL(probability=True),
-    LEMLL(precision="float32"),
+    LEMLL(solver_params={"precision": "float32"}),
     LEMLL(kernel="rbf"),
     MSVRClassifier(),
     MSVRClassifier(kernel="poly"),

@@ -47,7 +47,7 @@ def test_ml2_solves_its_programs(data):
 
 def test_ml2_with_a_cap_and_other_neighbours(data):
     X, Y = data
-    capped = ML2Enhancer(8, upper=1.5, reg=1e-3, reg_policy="always").fit(X, Y)
+    capped = ML2Enhancer(8, upper=1.5, graph={"reg": 1e-3, "reg_policy": "always"}).fit(X, Y)
     W = reconstruction_weights(X, 8).toarray()
     expected = boxed_by_clarabel(W, Y, 1, 1.5, 1e-5)
     np.testing.assert_allclose(capped.numerical_labels_, expected, atol=1e-4)
@@ -139,7 +139,10 @@ def test_without_standardising_the_units_matter(data):
         (ML2Enhancer(0), "n_neighbors must be a whole number >= 1"),
         (ML2Enhancer(lower=0.0), "lower must be finite and > 0"),
         (ML2Enhancer(upper=0.5), "upper must be finite and >= 1"),
-        (ML2Enhancer(reg_policy="never"), 'reg_policy must be "auto", "always" or "absolute"'),
+        (
+            ML2Enhancer(graph={"reg_policy": "never"}),
+            'reg_policy must be "auto", "always" or "absolute"',
+        ),
         (MLFEEnhancer(upper=0.5), "upper must be finite and >= 1"),
         (MLFEEnhancer(coding="exact"), "coding='exact' must be one of admm, lasso"),
         (MLFEEnhancer(share=0.0), "share must be finite and > 0"),

@@ -40,7 +40,7 @@ def test_a_calibrated_cell_is_what_calibrate_gives_on_the_rows_not_rated(finishe
     assert len(found) == 2 * 3
     cell = next(c for c in protocol.cells() if c.method.label == "LEMLL")
     data = load_source(cell.source)[0]
-    enhancer = LEMLLEnhancer(reg_policy="auto", tol=1e-6, max_iter=5000)
+    enhancer = LEMLLEnhancer(graph={"reg_policy": "auto"}, tol=1e-6, max_iter=5000)
     enhancer.fit(data.X, binarize_distribution(data.D, 0.3))
     plain = enhancer.label_distribution_
     rated = np.random.RandomState(3).choice(len(data.D), 8, replace=False)

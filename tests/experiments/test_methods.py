@@ -36,7 +36,7 @@ def test_lemll_has_the_papers_grid_and_enhances_as_published():
     assert dict(get_method("learner", "LEMLL").grid) == dict.fromkeys(
         ("alpha", "beta", "gamma"), PAPER
     )
-    assert get_method("enhancer", "LEMLL").make().reg_policy == "auto"
+    assert get_method("enhancer", "LEMLL").make().graph == {"reg_policy": "auto"}
 
 
 def test_a_method_registered_runs_and_appears_everywhere(one_more, tmp_path, log):

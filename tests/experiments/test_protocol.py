@@ -363,6 +363,7 @@ def test_what_methods_document_as_texts_is_what_a_file_may_say():
             texts = set(re.findall(r'"([^"]*)"', rule.partition(", default")[0]))
             assert texts <= set(CHOICES[name]), (method.name, name)
     names = {name for m in list_methods() for name in m.make().get_params()}
+    assert {*methods._SETTINGS} <= names
     assert CHOICES.keys() <= names
     assert not CHOICES.keys() & OBJECTS
 
@@ -390,10 +391,24 @@ def test_every_way_into_a_parameter_is_checked(tmp_path, text):
 
 
 def test_known_texts_and_numbers_are_taken_and_python_may_give_objects(tmp_path):
-    text = '[methods.LEMLL]\nkernel = "rbf"\nkernel_gamma = 0.5\n[methods.BR]\nestimator = "weka"'
+    text = (
+        '[methods.LEMLL]\nkernel = "rbf"\nkernel_params = {gamma = 0.5}\n'
+        '[methods.BR]\nestimator = "weka"'
+    )
     assert read(tmp_path, SHIPPED + text).methods[0].parameters["kernel"] == "rbf"
     made = small(methods=(MethodSpec("MLFE", "", {"memory": str(tmp_path)}),))
     assert made.methods[0].parameters["memory"] == str(tmp_path)
+
+
+def test_settings_and_templates_are_checked_to_their_last_key(tmp_path):
+    text = SHIPPED + '[methods.LEMLL-auto]\nestimator__kernel_params = {gamma = "variance"}\n'
+    text += 'estimator__thresholds = "f1"'
+    given = read(tmp_path, text).methods[0].parameters
+    assert given["estimator__kernel_params"] == {"gamma": "variance"}
+    with pytest.raises(ProtocolError, match="unknown value .*'estimator__kernel_params.gamma'"):
+        read(tmp_path, text.replace("variance", "os.system"))
+    with pytest.raises(ProtocolError, match="unknown value .*'estimator__thresholds'"):
+        read(tmp_path, text.replace("f1", "os.system"))
 
 
 def test_a_method_of_ones_own_says_which_texts_it_takes(tmp_path, monkeypatch):

@@ -32,8 +32,8 @@ from lemll.tables import Table, read_table
 
 LEARNERS = [
     lemll.BinaryRelevance(), lemll.LEMLL(scale="auto"), lemll.LEMLL(kernel="rbf"),
-    lemll.LEMLL(kernel="rbf", approximation="nystroem", n_components=20),
-    lemll.LEMLLCV(alphas=[1.0], betas=[1.0], gammas=[1.0], kernel="auto", scale="auto"),
+    lemll.LEMLL(kernel="rbf", kernel_params={"approximation": "nystroem", "n_components": 20}),
+    lemll.LEMLLCV(alphas=[1.0], betas=[1.0], gammas=[1.0], kernel="auto"),
     rivals.MLkNN(scale="auto"), lemll.MultilabelForest(5, random_state=0), lemll.MSVRClassifier(),
     lemll.MSVRCV(alphas=[1.0]), rivals.CLR(), rivals.ECC(random_state=0), rivals.LabelChain(),
     rivals.LabelPropagation(3), rivals.ML2(), rivals.MLFE(), rivals.RELIAB(),

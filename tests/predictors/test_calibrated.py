@@ -21,8 +21,8 @@ LEARNERS = [
     LEMLL(probability=True),
     LEMLL(kernel="rbf", scale="auto", probability=True),
     MSVRClassifier(probability=True),
-    LEMLLCV(**FEW, betas=(1.0,), gammas=(1.0,), probability=True),
-    MSVRCV(**FEW, probability=True),
+    LEMLLCV(**FEW, betas=(1.0,), gammas=(1.0,), estimator=LEMLL(probability=True, tol=1e-6)),
+    MSVRCV(**FEW, estimator=MSVRClassifier(probability=True)),
 ]
 
 

@@ -61,7 +61,7 @@ def test_scores_do_not_depend_on_how_many_rows_are_scored_at_once(estimator, ker
 
 def test_the_certificate_holds_for_the_kernel_and_not_only_for_its_rounded_values():
     _, X, Y = far_problem(1e4)
-    model = LEMLL(alpha=1e10, kernel="poly", kernel_gamma=0.25, tol=1e-8).fit(X, Y)
+    model = LEMLL(alpha=1e10, kernel="poly", kernel_params={"gamma": 0.25}, tol=1e-8).fit(X, Y)
     rows = [[Fraction(value) for value in row] for row in X]
     base = [[sum(a * b for a, b in zip(x, y, strict=True)) for y in rows] for x in rows]
     K = [[(Fraction(0.25) * value + 1) ** 3 for value in line] for line in base]
@@ -97,7 +97,9 @@ def test_a_kernel_that_is_not_calculated_exactly_is_said(estimator):
 def test_sparse_rows_far_from_the_origin_are_said():
     _, X, Y = far_problem(1e6)
     with pytest.warns(ConvergenceWarning, match="rounding raises it to about"):
-        LEMLL(alpha=1e-3, kernel="rbf", kernel_gamma=0.1, tol=1e-5).fit(sparse.csr_array(X), Y)
+        LEMLL(alpha=1e-3, kernel="rbf", kernel_params={"gamma": 0.1}, tol=1e-5).fit(
+            sparse.csr_array(X), Y
+        )
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -106,7 +108,9 @@ def test_the_certificate_covers_the_rounding_of_the_objective(degree, alpha):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((30, 3)) + 1000
     Y = (rng.random((30, 2)) < 0.5).astype(int)
-    model = MSVRClassifier(kernel="poly", degree=degree, alpha=alpha, tol=1e-6, max_iter=3000)
+    model = MSVRClassifier(
+        kernel="poly", kernel_params={"degree": degree}, alpha=alpha, tol=1e-6, max_iter=3000
+    )
     model.fit(X, Y)
     # The kernel by fractions, which do not round.
     kernel = model.kernel_

@@ -39,9 +39,9 @@ def outputs(model, X):
 @pytest.mark.parametrize(
     ("parameters", "values"),
     [
-        ({"kernel": "rbf", "kernel_gamma": 0.3}, ("rbf", {"gamma": 0.3})),
+        ({"kernel": "rbf", "kernel_params": {"gamma": 0.3}}, ("rbf", {"gamma": 0.3})),
         (
-            {"kernel": "poly", "kernel_gamma": 0.5, "degree": 2, "coef0": 0.5},
+            {"kernel": "poly", "kernel_params": {"gamma": 0.5, "degree": 2, "coef0": 0.5}},
             ("poly", {"gamma": 0.5, "degree": 2, "coef0": 0.5}),
         ),
         ({"kernel": "cosine"}, ("cosine", {})),
@@ -79,7 +79,7 @@ def test_a_precomputed_linear_kernel_needs_no_graph():
 def test_without_a_tube_msvr_is_kernel_ridge_on_centred_targets_and_kernel():
     X, _ = random_problem()
     targets = np.sin(X[:, :2])
-    model = MSVR(alpha=0.5, epsilon=0.0, kernel="rbf", kernel_gamma=0.4).fit(X, targets)
+    model = MSVR(alpha=0.5, epsilon=0.0, kernel="rbf", kernel_params={"gamma": 0.4}).fit(X, targets)
     K = pairwise_kernels(X, metric="rbf", gamma=0.4)
     centring = np.eye(60) - 1 / 60
     ridge = KernelRidge(alpha=0.5, kernel="precomputed")
@@ -92,7 +92,7 @@ def test_without_a_tube_msvr_is_kernel_ridge_on_centred_targets_and_kernel():
 def test_weights_of_rows_are_repeated_rows_with_a_kernel_too():
     X, _ = random_problem()
     targets, weights = np.sin(X[:, :2]), np.arange(60) % 3
-    options = {"alpha": 0.5, "kernel": "rbf", "kernel_gamma": 0.4}
+    options = {"alpha": 0.5, "kernel": "rbf", "kernel_params": {"gamma": 0.4}}
     weighted = MSVR(**options).fit(X, targets, sample_weight=weights)
     repeated = MSVR(**options).fit(np.repeat(X, weights, axis=0), np.repeat(targets, weights, 0))
     np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), atol=1e-8)
@@ -151,7 +151,9 @@ def test_scikit_learn_slices_a_precomputed_kernel_both_ways():
     X, Y = random_problem()
     K = pairwise_kernels(X, metric="rbf", gamma=0.3)
     scores = cross_val_predict(MSVRClassifier(kernel="precomputed"), K, Y, cv=3)
-    direct = cross_val_predict(MSVRClassifier(kernel="rbf", kernel_gamma=0.3), X, Y, cv=3)
+    direct = cross_val_predict(
+        MSVRClassifier(kernel="rbf", kernel_params={"gamma": 0.3}), X, Y, cv=3
+    )
     np.testing.assert_array_equal(scores, direct)
     search = GridSearchCV(LEMLL(kernel="precomputed"), {"alpha": [0.1, 1]}, cv=3).fit(K, Y)
     assert search.predict(K).shape == Y.shape
@@ -161,7 +163,7 @@ def test_thresholds_are_tuned_on_a_precomputed_kernel_too():
     X, Y = random_problem()
     K = pairwise_kernels(X, metric="rbf", gamma=0.3)
     given = MSVRClassifier(kernel="precomputed", thresholds="f1").fit(K, Y)
-    built_in = MSVRClassifier(kernel="rbf", kernel_gamma=0.3, thresholds="f1").fit(X, Y)
+    built_in = MSVRClassifier(kernel="rbf", kernel_params={"gamma": 0.3}, thresholds="f1").fit(X, Y)
     np.testing.assert_allclose(given.thresholds_, built_in.thresholds_, atol=1e-8)
 
 
@@ -183,9 +185,9 @@ def test_a_kernel_separates_what_a_line_cannot():
 
 def test_a_sigmoid_kernel_is_taken_where_it_is_positive_and_refused_where_not():
     X, Y = random_problem()
-    LEMLL(kernel="sigmoid", kernel_gamma=1e-6, coef0=0.0).fit(X, Y)
+    LEMLL(kernel="sigmoid", kernel_params={"gamma": 1e-6, "coef0": 0.0}).fit(X, Y)
     with pytest.raises(ValueError, match=r"smallest eigenvalue \(centred\) is -\d"):
-        LEMLL(kernel="sigmoid", kernel_gamma=5.0, coef0=-1.0).fit(X, Y)
+        LEMLL(kernel="sigmoid", kernel_params={"gamma": 5.0, "coef0": -1.0}).fit(X, Y)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
@@ -194,13 +196,31 @@ def test_a_sigmoid_kernel_is_taken_where_it_is_positive_and_refused_where_not():
     [
         ({"kernel": "gauss"}, "kernel='gauss' must be one of 'linear', 'rbf'"),
         ({"kernel": 3}, "kernel=3 must be one of"),
-        ({"kernel": "rbf", "kernel_gamma": "scale"}, "'variance' or a number > 0"),
-        ({"kernel": "rbf", "kernel_gamma": -1.0}, "kernel_gamma must be finite and > 0, got -1"),
-        ({"kernel": "poly", "degree": 1.5}, "degree must be a whole number >= 1, got 1.5"),
-        ({"kernel": "poly", "coef0": np.inf}, "coef0 must be finite, got inf"),
-        ({"kernel": "poly", "coef0": "1"}, "coef0 must be a number, got '1'"),
-        ({"kernel": "poly", "kernel_gamma": 1e200}, "poly kernel reaches inf, but values above"),
-        ({"kernel": "poly", "kernel_gamma": 1e50}, r"reaches \d.*e\+15\d.*scale the features down"),
+        ({"kernel": "rbf", "kernel_params": {"gamma": "scale"}}, "'variance' or a number > 0"),
+        (
+            {"kernel": "rbf", "kernel_params": {"gamma": -1.0}},
+            "gamma in kernel_params must be finite and > 0, got -1",
+        ),
+        (
+            {"kernel": "poly", "kernel_params": {"degree": 1.5}},
+            "degree in kernel_params must be a whole number >= 1, got 1.5",
+        ),
+        (
+            {"kernel": "poly", "kernel_params": {"coef0": np.inf}},
+            "coef0 in kernel_params must be finite, got inf",
+        ),
+        (
+            {"kernel": "poly", "kernel_params": {"coef0": "1"}},
+            "coef0 in kernel_params must be a number, got '1'",
+        ),
+        (
+            {"kernel": "poly", "kernel_params": {"gamma": 1e200}},
+            "poly kernel reaches inf, but values above",
+        ),
+        (
+            {"kernel": "poly", "kernel_params": {"gamma": 1e50}},
+            r"reaches \d.*e\+15\d.*scale the features down",
+        ),
         ({"kernel": "precomputed"}, r"must be square, got shape \(60, 4\)"),
         ({"kernel": lambda A, B: A}, r"must return shape \(60, 60\) for 60 and 60 rows"),
         ({"kernel": lambda A, B: np.full((len(A), len(B)), np.nan)}, "callable kernel's result"),

@@ -194,8 +194,11 @@ def test_scaled_features():
         ({"n_neighbors": 2.5}, "n_neighbors must be a whole number >= 1, got 2.5"),
         ({"tol": 0}, "tol must be finite and > 0"),
         ({"max_iter": 0}, "max_iter must be a whole number >= 1"),
-        ({"reg_policy": "never"}, "reg_policy"),
-        ({"precision": "half"}, "precision='half' must be 'float64' or 'float32'"),
+        ({"graph": {"reg_policy": "never"}}, "reg_policy"),
+        (
+            {"solver_params": {"precision": "half"}},
+            "precision='half' in solver_params must be 'float64' or 'float32'",
+        ),
     ],
 )
 @pytest.mark.parametrize("estimator", [LEMLL, LEMLLEnhancer])
@@ -350,7 +353,7 @@ def test_the_whole_fit_is_invariant():
 
 def test_float32_precision_keeps_the_certificate(digits):
     X, Y = digits
-    model = LEMLL(precision="float32", tol=1e-4).fit(X.astype(np.float32), Y)
+    model = LEMLL(solver_params={"precision": "float32"}, tol=1e-4).fit(X.astype(np.float32), Y)
     assert model.optimality_ <= 1e-4
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GroupKFold, KFold, cross_val_predict, cross_val_score
 
@@ -17,7 +18,8 @@ from lemll.model_selection import IterativeStratifiedKFold
 
 AXIS = (1 / 16, 1.0, 16.0)
 SMALL = {"alphas": AXIS, "betas": AXIS, "gammas": (0.0, 4.0)}
-TIGHT = {"tol_search": 1e-10, "tol_final": 1e-10, "max_iter": 20_000}
+EXACT = LEMLL(tol=1e-10, max_iter=20_000)
+TIGHT = {"tol_search": 1e-10, "estimator": EXACT}
 
 
 def loop_scores(X, Y, cv, scoring="average_precision", **settings):
@@ -103,7 +105,7 @@ def test_a_function_scores(labelled):
         seen.append((truth.shape, scores.shape))
         return -hamming_loss(truth, (scores > 0).astype(int)) - one_error(truth, scores)
 
-    settings = SMALL | {"cv": KFold(4), "tol_final": 1e-3}
+    settings = SMALL | {"cv": KFold(4), "estimator": LEMLL(tol=1e-3)}
     model = LEMLLCV(**settings, scoring=fewest_errors).fit(X, Y)
     assert set(seen) == {((15, 3), (15, 3))}
     assert len(seen) == 4 * 18
@@ -114,7 +116,7 @@ def test_a_function_scores(labelled):
 
 def test_a_loss_is_negated_by_name_function_metric_and_scorer(labelled):
     X, Y = labelled
-    settings = SMALL | {"cv": KFold(4), "tol_final": 1e-3}
+    settings = SMALL | {"cv": KFold(4), "estimator": LEMLL(tol=1e-3)}
     named = LEMLLCV(**settings, scoring="one_error").fit(X, Y).cv_results_["mean_test_one_error"]
     assert named.max() < 0
     for same in (one_error, METRICS["one_error"], get_scorer("one_error")):
@@ -182,7 +184,8 @@ def test_a_precomputed_kernel_is_split_by_rows_and_columns(labelled):
     settings = {"alphas": AXIS, "betas": (1.0,), "gammas": (0.0,), "cv": 3} | TIGHT
     K = rbf_kernel(X, gamma=0.3)
     given = LEMLLCV(**settings, kernel="precomputed").fit(K, Y)
-    computed = LEMLLCV(**settings, kernel="rbf", kernel_gamma=0.3).fit(X, Y)
+    template = clone(EXACT).set_params(kernel_params={"gamma": 0.3})
+    computed = LEMLLCV(**settings | {"estimator": template}, kernel="rbf").fit(X, Y)
     np.testing.assert_allclose(
         given.cv_results_["mean_test_average_precision"],
         computed.cv_results_["mean_test_average_precision"],
@@ -205,7 +208,7 @@ def test_labels_constant_in_a_fold_or_everywhere(labelled):
 def test_one_dimensional_targets(labelled):
     X, Y = labelled
     names = np.array(["no", "yes"])[Y[:, 0]]
-    model = LEMLLCV(**SMALL, cv=3, thresholds="f1").fit(X, names)
+    model = LEMLLCV(**SMALL, cv=3, estimator=LEMLL(thresholds="f1", tol=1e-6)).fit(X, names)
     assert set(model.predict(X)) == {"no", "yes"}
     assert model.score(X, names) > 0.7
     # Of a label and its opposite, one comes first: 1 where it is right, else 1/2.

@@ -22,6 +22,9 @@ from lemll.solvers.joint import solver_bytes
 from lemll.topology import reconstruction_weights
 from lemll.topology.graphs import ReconstructionOperator
 
+NYSTROEM = {"approximation": "nystroem"}
+FLOAT32 = {"precision": "float32"}
+
 
 def data(n=150, d=6, n_labels=5, seed=0):
     rng = np.random.default_rng(seed)
@@ -35,7 +38,7 @@ def data(n=150, d=6, n_labels=5, seed=0):
 def test_all_rows_as_landmarks_give_the_exact_kernel(kernel, convert):
     X, Y = data()
     exact = LEMLL(kernel=kernel, tol=1e-8).fit(convert(X), Y)
-    options = {"approximation": "nystroem", "n_components": 1000}
+    options = {"kernel_params": {"approximation": "nystroem", "n_components": 1000}}
     model = LEMLL(kernel=kernel, **options, tol=1e-8).fit(convert(X), Y)
     new = convert(data(seed=1)[0])
     scores = exact.decision_function(new)
@@ -52,7 +55,7 @@ def test_the_gap_to_the_exact_kernel_is_a_bound(kernel, bounded, monkeypatch):
     X, Y = data()
     Y[:, 2] = 1  # a constant label has its own path
     exact = LEMLL(kernel=kernel, tol=1e-9).fit(X, Y)
-    model = LEMLL(kernel=kernel, approximation="nystroem", n_components=30, tol=1e-6).fit(X, Y)
+    model = LEMLL(kernel=kernel, kernel_params=NYSTROEM | {"n_components": 30}, tol=1e-6).fit(X, Y)
     true = (model.objective_ - exact.objective_) / model.objective_
     assert model.optimality_ <= 1e-6
     assert true > 1e-3
@@ -61,9 +64,12 @@ def test_the_gap_to_the_exact_kernel_is_a_bound(kernel, bounded, monkeypatch):
 
 def test_the_seed_decides():
     X, Y = data()
-    options = {"kernel": "rbf", "approximation": "nystroem", "n_components": 20}
+    options = NYSTROEM | {"n_components": 20}
     scores = [
-        LEMLL(**options, random_state=seed).fit(X, Y).decision_function(X) for seed in (0, 0, 1)
+        LEMLL(kernel="rbf", kernel_params=options | {"random_state": seed})
+        .fit(X, Y)
+        .decision_function(X)
+        for seed in (0, 0, 1)
     ]
     np.testing.assert_array_equal(scores[0], scores[1])
     assert np.abs(scores[0] - scores[2]).max() > 1e-3
@@ -72,17 +78,29 @@ def test_the_seed_decides():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"approximation": "random", "kernel": "rbf"}, "must be None or 'nystroem'"),
-        ({"approximation": "nystroem"}, "needs a kernel of rows, got kernel='linear'"),
-        ({"approximation": "nystroem", "kernel": "rbf", "n_components": 0}, "n_components must be"),
         (
-            {"approximation": "nystroem", "kernel": "rbf", "n_components": "many"},
-            "n_components must be 'auto' or a whole number >= 2, got 'many'",
+            {"kernel_params": {"approximation": "random"}, "kernel": "rbf"},
+            "must be None or 'nystroem'",
         ),
-        ({"approximation": "nystroem", "kernel": "rbf", "random_state": -1}, "random_state must"),
-        ({"approximation": "nystroem", "kernel": lambda a, b: -a @ b.T}, "positive semi-definite"),
-        ({"label_block": 0}, "label_block must be a whole number >= 1"),
-        ({"neighbors": "near"}, "neighbors='near' must be"),
+        ({"kernel_params": NYSTROEM}, "needs a kernel of rows, got kernel='linear'"),
+        (
+            {"kernel": "rbf", "kernel_params": NYSTROEM | {"n_components": 0}},
+            "n_components in kernel_params must be",
+        ),
+        (
+            {"kernel": "rbf", "kernel_params": NYSTROEM | {"n_components": "many"}},
+            "n_components in kernel_params must be 'auto' or a whole number >= 2, got 'many'",
+        ),
+        (
+            {"kernel": "rbf", "kernel_params": NYSTROEM | {"random_state": -1}},
+            "random_state in kernel_params must",
+        ),
+        ({"kernel_params": NYSTROEM, "kernel": lambda a, b: -a @ b.T}, "positive semi-definite"),
+        (
+            {"solver_params": {"label_block": 0}},
+            "label_block in solver_params must be a whole number >= 1",
+        ),
+        ({"graph": {"neighbors": "near"}}, "neighbors='near' must be"),
     ],
 )
 def test_wrong_options_are_refused(options, message):
@@ -94,7 +112,7 @@ def test_blocks_of_labels_without_a_tube_solve_the_same_problem():
     X, Y = data()
     Y[:, 3] = 0
     together = LEMLL(epsilon=0, tol=1e-9).fit(X, Y)
-    apart = LEMLL(epsilon=0, tol=1e-9, label_block=2).fit(X, Y)
+    apart = LEMLL(epsilon=0, tol=1e-9, solver_params={"label_block": 2}).fit(X, Y)
     np.testing.assert_allclose(apart.coef_, together.coef_, atol=1e-4)
     np.testing.assert_allclose(apart.numerical_labels_, together.numerical_labels_, atol=1e-4)
     assert apart.objective_ == pytest.approx(together.objective_, rel=1e-8)
@@ -104,7 +122,7 @@ def test_blocks_of_labels_without_a_tube_solve_the_same_problem():
 
 def test_blocks_of_labels_are_the_fits_of_their_labels():
     X, Y = data()
-    apart = LEMLL(label_block=3, tol=1e-8, epsilon=0.2).fit(X, Y)
+    apart = LEMLL(solver_params={"label_block": 3}, tol=1e-8, epsilon=0.2).fit(X, Y)
     for block, share in ((slice(0, 3), 0.6), (slice(3, 5), 0.4)):
         alone = LEMLL(tol=1e-8, epsilon=0.2 * np.sqrt(share)).fit(X, Y[:, block])
         np.testing.assert_allclose(apart.coef_[block], alone.coef_, atol=1e-10)
@@ -113,7 +131,7 @@ def test_blocks_of_labels_are_the_fits_of_their_labels():
 def test_blocks_of_labels_come_near_the_fit_of_all_labels():
     X, Y = data(n=300, n_labels=6)
     together = LEMLL(epsilon=0.3, tol=1e-8).fit(X, Y)
-    apart = LEMLL(epsilon=0.3, tol=1e-8, label_block=1).fit(X, Y)
+    apart = LEMLL(epsilon=0.3, tol=1e-8, solver_params={"label_block": 1}).fit(X, Y)
     same_radius = [LEMLL(epsilon=0.3, tol=1e-8).fit(X, Y[:, [j]]).coef_[0] for j in range(6)]
     error, error_with_it = (
         np.abs(coef - together.coef_).max() for coef in (apart.coef_, np.array(same_radius))
@@ -123,7 +141,7 @@ def test_blocks_of_labels_come_near_the_fit_of_all_labels():
 
 def test_float32_gives_float32_labels_and_the_same_certificate():
     X, Y = data()
-    model = LEMLL(precision="float32").fit(X.astype(np.float32), Y)
+    model = LEMLL(solver_params=FLOAT32).fit(X.astype(np.float32), Y)
     assert model.numerical_labels_.dtype == np.float32
     assert model.optimality_ <= 1e-4
     expected = LEMLL().fit(X, Y)
@@ -151,10 +169,10 @@ def test_the_certificate_by_blocks_is_that_of_all_rows(convert, far, monkeypatch
 
 def test_a_search_that_is_certified_by_blocks_ends_at_the_same_point(monkeypatch):
     X, Y = data()
-    expected = LEMLL(precision="float32").fit(X, Y)
+    expected = LEMLL(solver_params=FLOAT32).fit(X, Y)
     monkeypatch.setattr(blocks, "LARGE_LABEL_BYTES", 1)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 8 * 5 * 10)
-    model = LEMLL(precision="float32").fit(X, Y)
+    model = LEMLL(solver_params=FLOAT32).fit(X, Y)
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-12)
     assert model.optimality_ == pytest.approx(expected.optimality_, rel=1e-6)
 
@@ -184,8 +202,8 @@ def test_mapped_files_are_fitted_without_being_changed(tmp_path):
     for name in ("data", "indices", "indptr"):
         np.save(tmp_path / f"{name}.npy", getattr(rows, name))
     parts = [np.load(tmp_path / f"{n}.npy", mmap_mode="r") for n in ("data", "indices", "indptr")]
-    model = LEMLL(precision="float32").fit(sparse.csr_array(tuple(parts), shape=rows.shape), Y)
-    np.testing.assert_array_equal(model.coef_, LEMLL(precision="float32").fit(rows, Y).coef_)
+    model = LEMLL(solver_params=FLOAT32).fit(sparse.csr_array(tuple(parts), shape=rows.shape), Y)
+    np.testing.assert_array_equal(model.coef_, LEMLL(solver_params=FLOAT32).fit(rows, Y).coef_)
 
 
 def test_too_little_memory_is_refused_with_what_to_change(monkeypatch):
@@ -193,11 +211,12 @@ def test_too_little_memory_is_refused_with_what_to_change(monkeypatch):
     monkeypatch.setattr(_validation, "WORTH_CHECKING", 0)
     monkeypatch.setattr(_validation, "available_bytes", lambda: 1000)
     with pytest.raises(
-        NotEnoughMemoryError, match=r"needs about .* GiB and 0.0 GiB.*label_block below 5"
+        NotEnoughMemoryError,
+        match=r"needs about .* GiB and 0.0 GiB.*label_block in solver_params below 5",
     ):
         LEMLL().fit(X, Y)
     with pytest.raises(NotEnoughMemoryError, match="lower n_components"):
-        LEMLL(kernel="rbf", approximation="nystroem").fit(X, Y)
+        LEMLL(kernel="rbf", kernel_params=NYSTROEM).fit(X, Y)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +225,7 @@ def test_too_little_memory_is_refused_with_what_to_change(monkeypatch):
 def test_many_rows_have_fewer_landmarks(monkeypatch, n_rows, n_features):
     monkeypatch.setattr(_validation, "available_bytes", lambda: 1000)
     X = sparse.csr_array((n_rows, 3))
-    kernel = choose_kernel(LEMLL(kernel="rbf", kernel_gamma=1.0), X)
+    kernel = choose_kernel("rbf", {"gamma": 1.0}, X)
     # The first-order part adds one feature per column and one for the constant.
     with pytest.raises(NotEnoughMemoryError, match=f"{n_features + 4} features of a kernel"):
         approximate(
@@ -226,7 +245,8 @@ def test_the_estimate_for_blocks_of_labels_is_near_the_peak(precision):
     X = sparse.random_array((1500, 200), density=0.02, format="csr", rng=rng).astype(precision)
     Y = sparse.random_array((1500, 400), density=0.05, format="csr", rng=rng) > 0
     graph = reconstruction_weights(X, 5)
-    options = {"label_block": 20, "precision": precision, "graph": graph, "tol": 0.1}
+    solver = {"label_block": 20, "precision": precision}
+    options = {"solver_params": solver, "graph": graph, "tol": 0.1}
     LEMLL(**options).fit(X, Y[:, :20])  # imports and caches what is not of the fit
     tracemalloc.start()
     try:

@@ -16,6 +16,8 @@ from lemll.solvers import GridPoint
 
 LEARNERS = [LEMLL(), LEMLL(kernel="rbf"), MSVRClassifier(), MSVRClassifier(kernel="rbf"), MLkNN()]
 
+AUTO = LEMLL(scale="auto", tol=1e-6)
+
 
 @pytest.fixture(name="data")
 def _data():
@@ -62,9 +64,10 @@ def test_regressions_scale_too(data):
 def test_a_search_learns_the_scaling_in_each_fold(search, data):
     X, Y, X_new, Y_new = data
     halves = [(np.arange(30), np.arange(30, 60)), (np.arange(30, 60), np.arange(30))]
-    model = search((0.25, 4.0), cv=halves, scale="standard").fit(X, Y)
+    template = search._kind(scale="standard", tol=search._tol)
+    model = search((0.25, 4.0), estimator=template, cv=halves).fit(X, Y)
     point = GridPoint(*(model.cv_results_[f"param_{name}"][0] for name in GridPoint._fields))
-    options = {"epsilon": 0.1, "tol": 1e-3, "max_iter": 1000, **model._graph_options()}
+    options = model._path_options()
     for number, (train, test) in enumerate(halves):
         scaler = StandardScaler().fit(X[train])
         fold = Fold(scaler.transform(X), Y, train, test)
@@ -78,7 +81,7 @@ def test_a_search_learns_the_scaling_in_each_fold(search, data):
 @pytest.mark.slow
 def test_auto_finds_that_units_matter(data):
     X, Y, X_new, Y_new = data
-    model = LEMLLCV(kernel="rbf", scale="auto", search="coarse", cv=2).fit(X, Y)
+    model = LEMLLCV(estimator=AUTO, kernel="rbf", search="coarse", cv=2).fit(X, Y)
     assert model.best_params_["scale"] == "standard"
     raw = LEMLLCV(kernel="rbf", search="coarse", cv=2).fit(X, Y)
     assert raw.best_params_["scale"] == "none"
@@ -88,7 +91,8 @@ def test_auto_finds_that_units_matter(data):
 
 def test_the_walk_leaves_the_grid_until_the_score_turns(data):
     X, Y, *_ = data
-    model = LEMLLCV((64.0, 256.0, 1024.0), kernel="rbf", kernel_gamma=0.1, scale="standard", cv=2)
+    template = LEMLL(scale="standard", kernel_params={"gamma": 0.1}, tol=1e-6)
+    model = LEMLLCV((64.0, 256.0, 1024.0), estimator=template, kernel="rbf", cv=2)
     model.set_params(search="halving").fit(X, Y)
     best = model.best_params_["alpha"]
     assert best < 64.0
@@ -168,7 +172,7 @@ def test_a_round_that_cannot_judge_keeps_all_spaces():
     [
         (LEMLL(scale="minmax"), "scale='minmax' must be one of 'auto', 'standard', 'maxabs', 'non"),
         (MSVRClassifier(scale=None), "scale=None must be one of 'auto', 'standard'"),
-        (LEMLLCV(scale="max"), "scale='max' must be one of 'auto', 'standard'"),
+        (LEMLLCV(estimator=LEMLL(scale="max")), "scale='max' must be one of 'auto', 'standard'"),
         (LEMLLCV(max_seconds=-1), "max_seconds must be finite and > 0, got -1"),
         (
             LEMLL(kernel="precomputed", scale="standard"),

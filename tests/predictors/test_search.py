@@ -24,6 +24,8 @@ from lemll.solvers import GridPoint
 
 AXIS = (1 / 16, 1.0, 16.0)
 SMALL = {"alphas": AXIS, "betas": AXIS, "gammas": (0.0, 4.0), "cv": 3}
+UNSCALED = LEMLL(tol=1e-6)
+LOOSE = LEMLL(tol=1e-3)
 SEVEN = tuple(range(7))
 
 
@@ -94,7 +96,7 @@ def test_a_fold_is_prepared_once_a_kernel(labelled, monkeypatch):
     monkeypatch.setattr(
         trials.FoldPath, "_prepare", lambda self: prepared.append(self) or prepare(self)
     )
-    settings = {"search": "coarse", "kernel": "auto", "scale": "none", "cv": 2, "tol_final": 1e-3}
+    settings = {"search": "coarse", "kernel": "auto", "estimator": LOOSE, "cv": 2}
     LEMLLCV(**settings).fit(X, Y)
     assert len(prepared) == 4 * 2
     # Without memory to keep it in, it is prepared again, to the same result.
@@ -110,9 +112,9 @@ def test_a_fold_is_prepared_once_a_kernel(labelled, monkeypatch):
 @pytest.mark.slow
 def test_auto_tries_kernels_and_scaled_rows(labelled):
     X, Y = labelled
-    model = LEMLLCV(**SMALL, kernel="auto", normalize_rows="auto", scale="none", search="grid").fit(
-        X, Y
-    )
+    model = LEMLLCV(
+        **SMALL, estimator=UNSCALED, kernel="auto", normalize_rows="auto", search="grid"
+    ).fit(X, Y)
     table = pd.DataFrame(model.cv_results_)
     tried = table.groupby(["param_kernel", "param_kernel_gamma", "param_normalize_rows"]).size()
     assert (tried == 18).all()
@@ -122,7 +124,9 @@ def test_auto_tries_kernels_and_scaled_rows(labelled):
     np.testing.assert_allclose(sorted(widths[1:]), [middle / 4, middle, 4 * middle])
     best = model.best_params_
     alone = LEMLL(
-        **{name: best[name] for name in best if name not in ("normalize_rows", "scale")}, tol=1e-6
+        **{name: best[name] for name in ("alpha", "beta", "gamma", "kernel")},
+        kernel_params={"gamma": best["kernel_gamma"]},
+        tol=1e-6,
     )
     rows = normalize(X) if best["normalize_rows"] else X
     np.testing.assert_array_equal(
@@ -156,8 +160,8 @@ def test_one_standard_error_takes_the_plainest():
 
 def test_the_one_standard_error_rule_is_applied(labelled):
     X, Y = labelled
-    best = LEMLLCV(**SMALL, tol_final=1e-3).fit(X, Y)
-    plain = LEMLLCV(**SMALL, tol_final=1e-3, one_standard_error=True).fit(X, Y)
+    best = LEMLLCV(**SMALL, estimator=LOOSE).fit(X, Y)
+    plain = LEMLLCV(**SMALL, estimator=LOOSE, one_standard_error=True).fit(X, Y)
     assert plain.best_params_["alpha"] >= best.best_params_["alpha"]
     assert plain.best_index_ != best.best_index_
     splits = [best.cv_results_[f"split{i}_test_average_precision"] for i in range(3)]
@@ -223,7 +227,7 @@ def test_frames_in_frames_out(labelled):
 
 def test_thresholds_are_those_of_the_final_model(labelled):
     X, Y = labelled
-    model = LEMLLCV(**SMALL, thresholds="f1").fit(X, Y)
+    model = LEMLLCV(**SMALL, estimator=LEMLL(thresholds="f1", tol=1e-6)).fit(X, Y)
     names = ("alpha", "beta", "gamma")
     best = {name: model.best_params_[name] for name in names}
     alone = LEMLL(**best, thresholds="f1", tol=1e-6).fit(X, Y)
@@ -252,8 +256,7 @@ def test_progress_is_reported(labelled, search, n_points):
         **SMALL,
         search=search,
         kernel="auto",
-        scale="none",
-        tol_final=1e-3,
+        estimator=LOOSE,
         callback=reports.append,
     ).fit(X, Y)
     done = [report.done for report in reports]
@@ -321,7 +324,7 @@ def test_the_best_is_chosen_among_points_solved_exactly(labelled, search, monkey
 def test_points_that_miss_the_tolerance_are_counted(labelled):
     X, Y = labelled
     with pytest.warns(ConvergenceWarning, match=r"18 of 18 combinations tried by LEMLLCV did not"):
-        LEMLLCV(**SMALL, max_iter=1, tol_search=1e-9, refit=False).fit(X, Y)
+        LEMLLCV(**SMALL, estimator=LEMLL(max_iter=1), tol_search=1e-9, refit=False).fit(X, Y)
 
 
 @pytest.mark.parametrize(
@@ -344,12 +347,12 @@ def test_points_that_miss_the_tolerance_are_counted(labelled):
         ({"normalize_rows": "yes"}, "normalize_rows='yes' must be a bool or 'auto'"),
         ({"kernel": "cubic"}, "kernel='cubic' must be one of"),
         ({"tol_search": 0}, "tol_search must be finite and > 0, got 0"),
-        ({"tol_final": 0}, "tol_final must be finite and > 0, got 0"),
-        ({"epsilon": -1}, "epsilon must be finite and >= 0, got -1"),
-        ({"max_iter": 0}, "max_iter must be a whole number >= 1, got 0"),
-        ({"n_neighbors": 0}, "n_neighbors must be a whole number >= 1, got 0"),
-        ({"precision": "half"}, "precision must be"),
-        ({"thresholds": "best"}, "thresholds='best' must be"),
+        ({"estimator": LEMLL(tol=0)}, "tol of estimator must be finite and > 0, got 0"),
+        ({"estimator": LEMLL(epsilon=-1)}, "epsilon must be finite and >= 0, got -1"),
+        ({"estimator": LEMLL(max_iter=0)}, "max_iter must be a whole number >= 1, got 0"),
+        ({"estimator": LEMLL(n_neighbors=0)}, "n_neighbors must be a whole number >= 1, got 0"),
+        ({"estimator": LEMLL(solver_params={"precision": "half"})}, "precision must be"),
+        ({"estimator": LEMLL(thresholds="best")}, "thresholds='best' must be"),
     ],
 )
 def test_bad_settings_are_named(labelled, wrong, message):

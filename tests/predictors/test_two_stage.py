@@ -71,7 +71,7 @@ def test_the_width_of_the_kernel_is_the_mean_distance():
     distances = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
     width = distances.sum() / (60 * 59)
     assert MLFE().fit(X, Y).kernel_.gamma == pytest.approx(1 / (2 * width**2))
-    assert ML2(kernel="rbf", kernel_gamma=0.5).fit(X, Y).kernel_.gamma == 0.5
+    assert ML2(kernel="rbf", kernel_params={"gamma": 0.5}).fit(X, Y).kernel_.gamma == 0.5
     assert MLFE().fit(np.ones((9, 2)), Y[:9]).kernel_.gamma == 1.0
 
 
@@ -233,7 +233,10 @@ def test_labels_absent_from_the_rows_are_not_predicted(estimator):
         (ML2(C2=-1), "C2 must be finite and >= 0, got -1"),
         (ML2(epsilon=-1), "epsilon must be finite and >= 0"),
         (ML2(kernel="precomputed"), "ML2 cannot use kernel='precomputed': its first stage needs"),
-        (MLFE(kernel_gamma="wide"), "kernel_gamma='wide' must be 'distance', 'variance' or a num"),
+        (
+            MLFE(kernel_params={"gamma": "wide"}),
+            "gamma='wide' in kernel_params must be 'distance', 'variance' or a num",
+        ),
         (ML2(C1=1e300), r"C1 must lie between 1e-40 and 1e\+40, got 1e\+300"),
         (MLFE(beta3=1e300), r"beta3 must lie between 1e-40 and 1e\+40 or be 0, got 1e\+300"),
         (MLFE(beta1=0), "beta1 must be finite and > 0, got 0"),

@@ -51,7 +51,13 @@ pytestmark = [
 ]
 
 NAMES = list("abcdefgh")
-SEARCH = {"alphas": (1.0, 16.0), "betas": (1.0,), "gammas": (1.0,), "cv": 3, "tol_final": 1e-4}
+SEARCH = {
+    "alphas": (1.0, 16.0),
+    "betas": (1.0,),
+    "gammas": (1.0,),
+    "cv": 3,
+    "estimator": LEMLL(tol=1e-4),
+}
 QUICK = [LEMLL(16.0), BinaryRelevance(C=0.01), MSVRClassifier(16.0)]
 LONG = [
     MSVRClassifier(kernel="rbf"),
@@ -381,7 +387,8 @@ def test_scores_of_a_search_skip_unknown_cells(data):
     X, Y, hidden, *_ = data
     cells = partial(Y, hidden)
     folds = [(np.arange(150), np.arange(150, 300))]
-    search = LEMLLCV(**SEARCH | {"cv": folds, "tol_search": 1e-6, "tol_final": 1e-6})
+    tight = {"tol_search": 1e-6, "estimator": LEMLL(tol=1e-6)}
+    search = LEMLLCV(**SEARCH | tight | {"cv": folds})
     search.fit(X, cells)
     for place in range(2):
         alpha = search.cv_results_["param_alpha"][place]
@@ -627,7 +634,7 @@ def test_a_score_skips_unknown_cells(hidden):
     [
         BinaryRelevance(tol=1e-8),
         MSVRClassifier(),
-        MSVRClassifier(kernel="rbf", kernel_gamma=0.1, thresholds="zero"),
+        MSVRClassifier(kernel="rbf", kernel_params={"gamma": 0.1}, thresholds="zero"),
         MultilabelForest(10, max_features=None, random_state=0),
     ],
 )

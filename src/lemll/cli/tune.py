@@ -259,6 +259,7 @@ def _label_movement(
     It is None if the time was used up.
     """
     best = dict(model.best_params_)
+    best["kernel_params"] = {"gamma": best.pop("kernel_gamma")}
     rows = Normalizer().transform(X) if best.pop("normalize_rows") else X
     surface = score_surface(model.cv_results_, model.best_index_, model.scoring[0])
     points = [(float(b), float(g)) for b in surface.betas for g in surface.gammas]

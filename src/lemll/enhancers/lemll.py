@@ -7,10 +7,18 @@ from typing import Self
 from sklearn.utils.validation import check_consistent_length
 
 from lemll._labels import code_degrees
-from lemll._types import Features, FloatArray, KernelLike, LabelArray, MatrixLike, SparseMatrix
+from lemll._types import (
+    Features,
+    FloatArray,
+    KernelLike,
+    LabelArray,
+    MatrixLike,
+    Settings,
+    SparseMatrix,
+)
 from lemll._validation import all_or_nothing
 from lemll.enhancers.base import UNSEEN_EFFECT, BaseEnhancer
-from lemll.fitting.equation9 import fit_equation9, make_graph
+from lemll.fitting.equation9 import EXACT_GRAPH, fit_equation9, make_graph
 from lemll.fitting.kernels import model_outputs
 from lemll.fitting.scaling import Normalization
 
@@ -34,43 +42,10 @@ class LEMLLEnhancer(BaseEnhancer):
 
     Parameters
     ----------
-    alpha : float, default=1.0
-        Weight of :math:`\|\Theta\|_F^2`, > 0.
-    beta : float, default=1.0
-        Weight of :math:`\|U-Y\|_F^2`, > 0. A large value keeps U near the logical labels.
-    gamma : float, default=1.0
-        Weight of :math:`\mathrm{tr}(U^\top MU)`, >= 0. A large value makes U follow the local
-        linear structure of the rows.
-    epsilon : float, default=0.1
-        Radius of the tube, >= 0. Residuals inside the tube cost nothing.
-    kernel : str or callable, default="linear"
-        Inner product of two rows in the feature space of the model. The kernel must be positive
-        semi-definite.
-
-        - "linear": :math:`x^\top x'`.
-        - "rbf": :math:`\exp(-g\|x-x'\|^2)`.
-        - "poly": :math:`(g\,x^\top x'+c)^{degree}`.
-        - "sigmoid": :math:`\tanh(g\,x^\top x'+c)`.
-        - "cosine": the inner product of the rows after scaling them to length 1.
-        - "precomputed": X itself holds the kernel values.
-        - A callable: a function of two arrays of rows.
-
-        Neighbours are searched in X, or in the feature space of a precomputed kernel.
-    kernel_gamma : "variance" or float, default="variance"
-        Factor g of the kernel, > 0. "variance" means one divided by the sum of the variances of
-        the features. With it, two rows at the mean squared distance have the exponent -2.
-    degree : int, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1.0
-        Constant c of the polynomial and the sigmoid kernel.
-    n_neighbors : int, default=10
-        Number of neighbours that rebuild a row. If there are fewer rows, all other rows are used.
-    reg_policy : {"always", "auto"}, default="always"
-        When to regularise the local Gram matrices of LLE: always, or only if they are singular.
-        The published figures were computed with "auto". It makes the solver about twenty times
-        slower on data whose neighbours almost coincide, and it does not predict better.
-    graph : csr_array of shape (n_samples, n_samples), optional
-        Precomputed LLE weights W, from `lemll.topology.reconstruction_weights`.
+    alpha, beta, gamma, epsilon, kernel, kernel_params, n_neighbors
+        As in :class:`lemll.LEMLL`.
+    graph : dict, csr_array of shape (n_samples, n_samples), NeighborGraph, str or Path, optional
+        As in :class:`lemll.LEMLL`, but ``neighbors`` is "exact" by default.
     normalization : {"sigmoid", "softmax", "sum"}, default="sigmoid"
         How U becomes a distribution.
     scale : float, default=1.0
@@ -80,15 +55,9 @@ class LEMLLEnhancer(BaseEnhancer):
         the paper. "standard" subtracts the mean and divides by the standard deviation; sparse
         features are only divided. "maxabs" divides by the largest absolute value. "auto" is
         "standard", or "maxabs" for sparse features. Learners call it `scale`, but here `scale` is
-        the scale of the degrees. A `graph` that is passed is not changed.
-    tol : float, default=1e-4
-        The solver stops when the certified relative duality gap is at most this.
-    max_iter : int, default=1000
-        Largest number of iterations of the solver.
-    precision : {"float64", "float32"}, default="float64"
-        Floating-point precision of the iterates. The certificate is always computed in float64.
-    verbose : int, default=0
-        If positive, print a progress line to standard error.
+        the scale of the degrees. A graph that is passed is not changed.
+    tol, max_iter, solver_params, verbose
+        As in :class:`lemll.LEMLL`.
 
     Attributes
     ----------
@@ -147,18 +116,15 @@ class LEMLLEnhancer(BaseEnhancer):
         *,
         epsilon: float = 0.1,
         kernel: KernelLike = "linear",
-        kernel_gamma: str | float = "variance",
-        degree: int = 3,
-        coef0: float = 1.0,
+        kernel_params: Settings | None = None,
         n_neighbors: int = 10,
-        reg_policy: str = "always",
         graph: SparseMatrix = None,
         normalization: Normalization = "sigmoid",
         scale: float = 1.0,
         feature_scale: str = "none",
         tol: float = 1e-4,
         max_iter: int = 1000,
-        precision: str = "float64",
+        solver_params: Settings | None = None,
         verbose: int = 0,
     ) -> None:
         self.alpha = alpha
@@ -166,25 +132,22 @@ class LEMLLEnhancer(BaseEnhancer):
         self.gamma = gamma
         self.epsilon = epsilon
         self.kernel = kernel
-        self.kernel_gamma = kernel_gamma
-        self.degree = degree
-        self.coef0 = coef0
+        self.kernel_params = kernel_params
         self.n_neighbors = n_neighbors
-        self.reg_policy = reg_policy
         self.graph = graph
         self.normalization = normalization
         self.scale = scale
         self.feature_scale = feature_scale
         self.tol = tol
         self.max_iter = max_iter
-        self.precision = precision
+        self.solver_params = solver_params
         self.verbose = verbose
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
-        return fit_equation9(self, X, Y)
+        return fit_equation9(self, X, Y, graph_defaults=EXACT_GRAPH)
 
     def _partial_labels(self, X: Features, Y: LabelArray, weight: FloatArray) -> FloatArray:
-        return fit_equation9(self, X, Y, weight)
+        return fit_equation9(self, X, Y, weight, graph_defaults=EXACT_GRAPH)
 
     @all_or_nothing
     def fit_degrees(
@@ -216,7 +179,7 @@ class LEMLLEnhancer(BaseEnhancer):
         return self._enhance(X, D, weight, coding)
 
     def _make_graph(self, X: Features, n_labels: int) -> Features:
-        return make_graph(self, X)
+        return make_graph(self, X, EXACT_GRAPH)
 
     def _model_outputs(self, X: Features) -> FloatArray:
         return model_outputs(self, X)

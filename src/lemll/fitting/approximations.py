@@ -213,13 +213,15 @@ def approximate(
         The features.
     """
     if approximation != "nystroem":
-        raise ValueError(f"approximation={approximation!r} must be None or 'nystroem'.")
+        raise ValueError(
+            f"approximation={approximation!r} in kernel_params must be None or 'nystroem'."
+        )
     n_landmarks = min(_n_components(n_components, X.shape[0]), X.shape[0])
     if kernel is None or kernel.name == "precomputed":
         name = "linear" if kernel is None else kernel.name
         raise ValueError(
-            f"approximation={approximation!r} needs a kernel of rows, got kernel={name!r}; leave "
-            "approximation=None, or choose kernel='rbf'."
+            f"approximation={approximation!r} in kernel_params needs a kernel of rows, got "
+            f"kernel={name!r}; leave it out, or choose kernel='rbf'."
         )
     dtype = np.dtype(precision)
     # For all rows as landmarks, the first-order part would add nothing.
@@ -234,7 +236,8 @@ def approximate(
     check_memory(
         shaped.nbytes + solver_bytes(shaped, n_labels, precision=precision),
         f"Fitting {X.shape[0]} rows, {width} features of a kernel and {n_labels} labels",
-        "lower n_components, fit fewer rows, or use precision='float32'",
+        "lower n_components in kernel_params, fit fewer rows, or use "
+        "solver_params={'precision': 'float32'}",
     )
     generator = np.random.default_rng(seed)
     return _nystroem(kernel, X, n_landmarks, generator, dtype=dtype, split=split)
@@ -245,8 +248,10 @@ def _n_components(wanted: Any, n_samples: int) -> int:
         most = max(FEWEST_COMPONENTS, min(MOST_COMPONENTS, MOST_VALUES // n_samples))
         return min(most, max(2, int(LARGEST_SHARE * n_samples)))
     if isinstance(wanted, str):
-        raise ValueError(f"n_components must be 'auto' or a whole number >= 2, got {wanted!r}.")
-    return check_whole("n_components", wanted, least=2)
+        raise ValueError(
+            f"n_components in kernel_params must be 'auto' or a whole number >= 2, got {wanted!r}."
+        )
+    return check_whole("n_components in kernel_params", wanted, least=2)
 
 
 def _nystroem(

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lemll._types import Estimator, Features, FloatArray, LabelArray, Settings
-from lemll._validation import check_magnitude, check_memory, check_number, check_whole
+from lemll._types import Estimator, Features, FloatArray, LabelArray, Settings, SettingsView
+from lemll._validation import (
+    check_magnitude,
+    check_memory,
+    check_number,
+    check_settings,
+    check_whole,
+)
 from lemll.fitting.approximations import MappedRows, approximate, kernel_excess
-from lemll.fitting.kernels import Kernel, choose_kernel, settle_optimality, store_model
+from lemll.fitting.kernels import (
+    KERNEL_SETTINGS,
+    Kernel,
+    choose_kernel,
+    settle_optimality,
+    store_model,
+)
 from lemll.solvers import LemllSolution, solver_bytes
 from lemll.solvers.equation9 import duality_gap
 from lemll.solvers.interface import Progress, Status
@@ -22,21 +34,45 @@ from lemll.topology import NeighborGraph, check_graph, load_graph, neighbor_grap
 from lemll.topology.graphs import check_rows, kernel_reconstruction_weights
 
 __all__ = [
+    "EXACT_GRAPH",
+    "FEATURE_SETTINGS",
+    "GRAPH_SETTINGS",
+    "SOLVER_SETTINGS",
     "LabelProblem",
     "check_fits",
     "fit_bytes",
     "fit_equation9",
+    "graph_is_given",
+    "graph_settings",
     "label_blocks",
     "local_graph",
     "make_graph",
 ]
 
 
+# What `graph`, `solver_params` and, beside the settings of the kernel, `kernel_params` may hold.
+GRAPH_SETTINGS: SettingsView = {"neighbors": "auto", "reg_policy": "always"}
+# The same for enhancers, which search exactly also among many rows.
+EXACT_GRAPH: SettingsView = {**GRAPH_SETTINGS, "neighbors": "exact"}
+SOLVER_SETTINGS: SettingsView = {"label_block": None, "precision": "float64"}
+FEATURE_SETTINGS: SettingsView = {"approximation": None, "n_components": "auto", "random_state": 0}
+
+
+def graph_is_given(graph: Any) -> bool:
+    """Return whether the parameter `graph` holds a graph, and not settings to build one."""
+    return graph is not None and not isinstance(graph, Mapping)
+
+
+def graph_settings(graph: Any, defaults: SettingsView = GRAPH_SETTINGS) -> Settings:
+    """Return the settings in the parameter `graph`, the defaults if it holds a graph."""
+    return check_settings("graph", None if graph_is_given(graph) else graph, defaults)
+
+
 def label_blocks(label_block: Any, n_labels: int) -> list[slice]:
     """Divide the labels into blocks of the size that the user wants, or into one block."""
     if label_block is None:
         return [slice(0, n_labels)]
-    step = check_whole("label_block", label_block, least=1)
+    step = check_whole("label_block in solver_params", label_block, least=1)
     return [slice(i, min(i + step, n_labels)) for i in range(0, n_labels, step)]
 
 
@@ -168,54 +204,59 @@ def fit_equation9(
     X: Features,
     Y: LabelArray | FloatArray,
     cell_weight: FloatArray | None = None,
+    *,
+    graph_defaults: SettingsView = GRAPH_SETTINGS,
 ) -> FloatArray:
     """Minimise Eq. (9) with the parameters of an estimator and store the solution in it.
 
     Parameters
     ----------
     estimator : estimator
-        It has alpha, beta, gamma, epsilon, n_neighbors, reg_policy, graph, tol, max_iter,
-        precision, verbose and the parameters of the kernel. It may have those for many rows:
-        neighbors, approximation, n_components, label_block and random_state. This function sets
-        coef_ (or dual_coef_), intercept_, numerical_labels_, objective_, objective_trace_,
-        optimality_, n_iter_ and neighbor_search_; with Nystroem features also kernel_gap_.
+        It has alpha, beta, gamma, epsilon, kernel, kernel_params, n_neighbors, graph, tol,
+        max_iter, solver_params and verbose. This function sets coef_ (or dual_coef_), intercept_,
+        numerical_labels_, objective_, objective_trace_, optimality_, n_iter_ and neighbor_search_;
+        with Nystroem features also kernel_gap_.
     X : ndarray or csr_array of shape (n_samples, n_features)
         Validated features.
     Y : ndarray of shape (n_samples, n_labels)
         Logical labels, 0/1, or degrees in [0, 1].
     cell_weight : ndarray of shape (n_samples, n_labels), optional
         The weights of the cells of Y; by default 1.
+    graph_defaults : mapping, optional
+        The settings that `graph` leaves out.
 
     Returns
     -------
     ndarray of shape (n_samples, n_labels)
         The numerical labels.
     """
-    kernel = choose_kernel(estimator, X)
-    options = _checked_options(estimator)
-    blocks = label_blocks(getattr(estimator, "label_block", None), Y.shape[1])
+    kernel, features_of_kernel = _kernel_of(estimator, X)
+    options, label_block = _checked_options(estimator)
+    precision = options["precision"]
+    blocks = label_blocks(label_block, Y.shape[1])
     widest = max(block.stop - block.start for block in blocks)
     mapped = None
     estimator.__dict__.pop("kernel_gap_", None)
-    if getattr(estimator, "approximation", None) is not None:
-        seed = check_whole("random_state", estimator.random_state, least=0)
+    if features_of_kernel["approximation"] is not None:
         mapped = approximate(
             kernel,
             X,
-            approximation=estimator.approximation,
-            n_components=estimator.n_components,
+            approximation=features_of_kernel["approximation"],
+            n_components=features_of_kernel["n_components"],
             n_labels=widest,
-            seed=seed,
-            precision=estimator.precision,
+            seed=check_whole(
+                "random_state in kernel_params", features_of_kernel["random_state"], least=0
+            ),
+            precision=precision,
         )
     features = X if mapped is None else mapped.features
     linear = kernel is None or mapped is not None
     check_fits(features, widest, None if linear else kernel, kept_labels=Y.shape[1],
-               precision=estimator.precision)  # fmt: skip
+               precision=precision)  # fmt: skip
     if not linear:
         assert kernel is not None
         features = kernel.of_training(X, widest)
-    W, estimator.neighbor_search_ = _graph_for(estimator, X, kernel)
+    W, estimator.neighbor_search_ = _graph_for(estimator, X, kernel, graph_defaults)
     problem = LabelProblem(X, features, W, None if linear else kernel, options, estimator.verbose)
     solution = problem.solve(Y, cell_weight, blocks)
     if mapped is None:
@@ -233,19 +274,32 @@ def fit_equation9(
     return solution.numerical_labels
 
 
-def _checked_options(estimator: Estimator) -> Settings:
-    """Return the options of the solver, checked."""
-    if estimator.precision not in ("float64", "float32"):
-        raise ValueError(f"precision={estimator.precision!r} must be 'float64' or 'float32'.")
-    return {
+def _kernel_of(estimator: Estimator, X: Features) -> tuple[Kernel | None, Settings]:
+    """Return the kernel of an estimator, and the settings of features that replace it."""
+    defaults = {**KERNEL_SETTINGS, **FEATURE_SETTINGS}
+    settings = check_settings("kernel_params", estimator.kernel_params, defaults)
+    of_features = {name: settings.pop(name) for name in FEATURE_SETTINGS}
+    return choose_kernel(estimator.kernel, settings, X), of_features
+
+
+def _checked_options(estimator: Estimator) -> tuple[Settings, Any]:
+    """Return the options of the solver, checked, and the number of labels of a block."""
+    settings = check_settings("solver_params", estimator.solver_params, SOLVER_SETTINGS)
+    precision = settings["precision"]
+    if precision not in ("float64", "float32"):
+        raise ValueError(
+            f"precision={precision!r} in solver_params must be 'float64' or 'float32'."
+        )
+    options = {
         "alpha": check_number("alpha", estimator.alpha, above=0),
         "beta": check_number("beta", estimator.beta, above=0),
         "gamma": check_number("gamma", estimator.gamma, above=0, inclusive=True),
         "epsilon": check_number("epsilon", estimator.epsilon, above=0, inclusive=True),
         "tol": check_number("tol", estimator.tol, above=0),
         "max_iter": check_whole("max_iter", estimator.max_iter, least=1),
-        "precision": estimator.precision,
+        "precision": precision,
     }
+    return options, settings["label_block"]
 
 
 def _gap_to_kernel(
@@ -268,7 +322,7 @@ def _gap_to_kernel(
 
 
 def _graph_for(
-    estimator: Estimator, X: Features, kernel: Kernel | None
+    estimator: Estimator, X: Features, kernel: Kernel | None, defaults: SettingsView
 ) -> tuple[Features, Settings]:
     """Return the graph of an estimator, and a record of how its neighbours were found."""
     graph = estimator.graph
@@ -276,12 +330,11 @@ def _graph_for(
         graph = load_graph(graph)
     if isinstance(graph, NeighborGraph):
         check_rows(graph, X)
-    elif graph is not None:
+    elif graph_is_given(graph):
         return check_graph(graph, X.shape[0]), {"search": "given"}
     else:
-        neighbors = getattr(estimator, "neighbors", "exact")
-        wanted = estimator.n_neighbors, estimator.reg_policy
-        graph = local_graph(X, kernel, *wanted, neighbors=neighbors)
+        settings = graph_settings(graph, defaults)
+        graph = local_graph(X, kernel, estimator.n_neighbors, **settings)
     return graph.W, {
         "search": graph.search,
         "recall": graph.recall,
@@ -289,32 +342,37 @@ def _graph_for(
     }
 
 
-def make_graph(estimator: Estimator, X: Features) -> Features:
+def make_graph(
+    estimator: Estimator, X: Features, defaults: SettingsView = GRAPH_SETTINGS
+) -> Features:
     """Build the graph for the parameters of an estimator.
 
     Parameters
     ----------
     estimator : estimator
-        It has n_neighbors, reg_policy and the parameters of the kernel.
+        It has n_neighbors, graph, kernel and kernel_params.
     X : ndarray or csr_array of shape (n_samples, n_features)
         Validated features.
+    defaults : mapping, optional
+        The settings that `graph` leaves out.
 
     Returns
     -------
     csr_array of shape (n_samples, n_samples)
         The LLE weights W.
     """
-    kernel = choose_kernel(estimator, X)
-    return local_graph(X, kernel, estimator.n_neighbors, estimator.reg_policy).W
+    kernel, _ = _kernel_of(estimator, X)
+    settings = graph_settings(estimator.graph, defaults)
+    return local_graph(X, kernel, estimator.n_neighbors, **settings).W
 
 
 def local_graph(
     X: Features,
     kernel: Kernel | None,
     n_neighbors: int,
-    reg_policy: str,
     *,
-    neighbors: str = "exact",
+    neighbors: str,
+    reg_policy: str,
 ) -> NeighborGraph:
     """Build the graph of near rows in X, or in the feature space of a precomputed kernel.
 
@@ -324,8 +382,8 @@ def local_graph(
         Validated features, or values of a precomputed kernel.
     kernel : Kernel or None
         The kernel.
-    n_neighbors, reg_policy, neighbors
-        As in `lemll.LEMLL`.
+    n_neighbors, neighbors, reg_policy
+        As in `lemll.LEMLL`, where the last two are settings of `graph`.
 
     Returns
     -------
@@ -377,9 +435,12 @@ def check_fits(
     needed = fit_bytes(X, n_labels, kept_labels=kept_labels, precision=precision)
     remedy = "fit fewer rows, features or labels at a time, or use a machine with more memory"
     if 1 < kept_labels <= n_labels:
-        remedy = f"set label_block below {n_labels} to solve fewer labels at a time, or {remedy}"
+        remedy = (
+            f"set label_block in solver_params below {n_labels} to solve fewer labels at a time, "
+            f"or {remedy}"
+        )
     if kept_labels and precision == "float64":
-        remedy = f"use precision='float32', {remedy}"
+        remedy = f"use solver_params={{'precision': 'float32'}}, {remedy}"
     check_memory(needed, f"Fitting {X.shape[0]} rows with {n_labels} labels", remedy)
 
 

@@ -11,11 +11,20 @@ import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import normalize
 
-from lemll._types import Array, Estimator, Features, FloatArray, MatrixLike
+from lemll._types import (
+    Array,
+    Estimator,
+    Features,
+    FloatArray,
+    KernelLike,
+    MatrixLike,
+    SettingsView,
+)
 from lemll._validation import (
     check_finite,
     check_memory,
     check_number,
+    check_settings,
     check_whole,
     is_sparse,
     warn_gap,
@@ -26,6 +35,7 @@ from lemll.solvers.equation9 import CentredKernel
 
 __all__ = [
     "KERNELS",
+    "KERNEL_SETTINGS",
     "Kernel",
     "choose_kernel",
     "cosine",
@@ -145,6 +155,8 @@ def _squares(rows: Features) -> Array:
 
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "precomputed")
+# What `kernel_params` may hold, with its defaults.
+KERNEL_SETTINGS: SettingsView = {"gamma": "variance", "degree": 3, "coef0": 1.0}
 
 # Squares of larger values, summed over rows and columns, would overflow in float64.
 LARGEST_VALUE = 1e100
@@ -239,7 +251,7 @@ class Kernel:
             kernel_bytes(n_samples, n_labels),
             f"Fitting {n_samples} rows with the {self.name} kernel",
             'fit fewer rows, use kernel="linear", or approximate the kernel: LEMLL has '
-            'approximation="nystroem", and for other learners there is '
+            'kernel_params={"approximation": "nystroem"}, and for other learners there is '
             "sklearn.kernel_approximation.Nystroem",
         )
         if self.name == "precomputed" and X.shape[1] != n_samples:
@@ -257,8 +269,8 @@ class Kernel:
         if largest > LARGEST_VALUE:
             raise ValueError(
                 f"the {self.name} kernel reaches {largest:.3g}, but values above "
-                f"{LARGEST_VALUE:.0e} lose their digits; scale the features down, or lower "
-                "kernel_gamma or degree."
+                f"{LARGEST_VALUE:.0e} lose their digits; scale the features down, or lower gamma "
+                "or degree in kernel_params."
             )
         centred = CentredKernel(K, overwrite=True)
         # With a negative eigenvalue the objective is not convex, and no certificate is valid.
@@ -307,16 +319,21 @@ class Kernel:
 
 
 def choose_kernel(
-    estimator: Estimator, X: Features, sample_weight: MatrixLike = None
+    kernel: KernelLike,
+    params: SettingsView | None,
+    X: Features,
+    sample_weight: MatrixLike = None,
 ) -> Kernel | None:
     """Return the kernel for the parameters of an estimator, or None for the linear kernel.
 
     Parameters
     ----------
-    estimator : estimator
-        It has kernel, kernel_gamma, degree and coef0.
+    kernel : str or callable
+        The parameter `kernel`.
+    params : mapping or None
+        The parameter `kernel_params`, with any of gamma, degree and coef0.
     X : ndarray or csr_array of shape (n_samples, n_features)
-        Training rows. They determine the width if kernel_gamma is "variance".
+        Training rows. They determine the width if gamma is "variance".
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows. The solver checks them later.
 
@@ -325,29 +342,32 @@ def choose_kernel(
     Kernel or None
         The kernel.
     """
-    name = estimator.kernel
-    function = name if callable(name) else None
-    if function is None and (not isinstance(name, str) or name not in KERNELS):
+    settings = check_settings("kernel_params", params, KERNEL_SETTINGS)
+    function = kernel if callable(kernel) else None
+    if function is None and (not isinstance(kernel, str) or kernel not in KERNELS):
         raise ValueError(
-            f"kernel={name!r} must be one of {', '.join(map(repr, KERNELS))} or a function of two "
-            "arrays of rows."
+            f"kernel={kernel!r} must be one of {', '.join(map(repr, KERNELS))} or a function of "
+            "two arrays of rows."
         )
-    if name == "linear":
+    if kernel == "linear":
         return None
-    gamma = estimator.kernel_gamma
+    gamma = settings["gamma"]
     if isinstance(gamma, str):
         if gamma != "variance":
-            raise ValueError(f"kernel_gamma={gamma!r} must be 'variance' or a number > 0.")
-        gamma = 1.0 if name == "precomputed" or function else inverse_variance(X, sample_weight)
+            raise ValueError(
+                f"gamma={gamma!r} in kernel_params must be 'variance' or a number > 0."
+            )
+        known = kernel == "precomputed" or function is not None
+        gamma = 1.0 if known else inverse_variance(X, sample_weight)
     centre = None
-    if name in ("rbf", "poly", "cosine") and not is_sparse(X):
-        rows = unit_rows(X) if name == "cosine" else X
+    if kernel in ("rbf", "poly", "cosine") and not is_sparse(X):
+        rows = unit_rows(X) if kernel == "cosine" else X
         centre = rows.mean(axis=0, dtype=np.float64)
     return Kernel(
-        name="callable" if function else str(name),
-        gamma=check_number("kernel_gamma", gamma, above=0),
-        degree=check_whole("degree", estimator.degree, least=1),
-        coef0=check_number("coef0", estimator.coef0),
+        name="callable" if function else str(kernel),
+        gamma=check_number("gamma in kernel_params", gamma, above=0),
+        degree=check_whole("degree in kernel_params", settings["degree"], least=1),
+        coef0=check_number("coef0 in kernel_params", settings["coef0"]),
         function=function,
         centre=centre,
     )
@@ -372,7 +392,7 @@ def inverse_variance(X: Features, sample_weight: MatrixLike = None) -> float:
     Returns
     -------
     float
-        The default of ``kernel_gamma``.
+        The default of `gamma` in ``kernel_params``.
     """
     weights = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, float)
     # The solver reports invalid weights later, with a better message.

@@ -83,7 +83,6 @@ def plain(value: object) -> Any:
 
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
-    "approximation": ("nystroem",),
     "coding": ("admm", "lasso"),
     "combine": ("confidences", "votes"),
     "composition": ("product", "minimum"),
@@ -92,11 +91,9 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "estimator": ("weka",),
     "feature_scale": ("auto", "standard", "maxabs", "none"),
     "kernel": ("auto", "linear", "rbf", "poly", "sigmoid", "cosine", "precomputed"),
-    "kernel_gamma": ("variance", "distance"),
+    "kernel_gamma": ("distance",),
     "max_features": ("sqrt", "log2"),
     "measure": ("jaccard", "cosine"),
-    "n_components": ("auto",),
-    "neighbors": ("exact", "approximate", "auto"),
     "noise": ("squared", "rows"),
     "normalization": ("sum", "sigmoid", "softmax"),
     "normalize_rows": ("auto",),
@@ -110,9 +107,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
         "micro_f1",
         "log_loss",
     ),
-    "precision": ("float64", "float32"),
     "radius": ("positives", "all"),
-    "reg_policy": ("always", "auto", "absolute"),
     "sampling": ("bootstrap", "subset"),
     "scale": ("auto", "standard", "maxabs", "minmax", "none"),
     "scoring": (
@@ -130,6 +125,20 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "voting": ("hard", "soft"),
 }
 """The texts that parameters of lemll's own methods take, by parameter."""
+
+# The same for the settings in parameters that hold several.
+_SETTINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "graph": {
+        "neighbors": ("exact", "approximate", "auto"),
+        "reg_policy": ("always", "auto", "absolute"),
+    },
+    "kernel_params": {
+        "approximation": ("nystroem",),
+        "gamma": ("variance", "distance"),
+        "n_components": ("auto",),
+    },
+    "solver_params": {"precision": ("float64", "float32")},
+}
 
 # Parameters that take Python objects, except for the texts above.
 _OBJECTS = ("estimator", "graph", "memory")
@@ -154,14 +163,20 @@ def check_from_file(
     ValueError
         If a file may not give this value.
     """
-    known = tuple(choices.get(parameter, ()))
+    own = parameter.rpartition("__")[2]
+    known = tuple(choices.get(parameter, choices.get(own, ())))
     where = f"parameter {parameter!r} of {method!r}"
+    if isinstance(value, Mapping) and own in _SETTINGS:
+        for key, item in value.items():
+            name = f"{parameter}.{key}"
+            check_from_file(method, name, item, {name: _SETTINGS[own].get(key, ())})
+        return
     if isinstance(value, list | tuple):
         for item in value:
             check_from_file(method, parameter, item, choices)
     elif isinstance(value, str) and value in known:
         return
-    elif parameter in _OBJECTS:
+    elif own in _OBJECTS:
         raise ValueError(
             f"{where} is an object, which a protocol file cannot give, got {value!r}; leave it "
             f"out{f', say one of {known}' if known else ''}, or build the Protocol in Python."
@@ -375,7 +390,7 @@ def list_methods(kind: Kind | None = None) -> list[Method]:
 
 _LEMLL_GRID = {"alpha": PAPER_GRID, "beta": PAPER_GRID, "gamma": PAPER_GRID}
 # The published reconstructions regularise local Gram matrices only if they are singular.
-_LEMLL = partial(LEMLLEnhancer, reg_policy="auto", tol=1e-6, max_iter=5000)
+_LEMLL = partial(LEMLLEnhancer, graph={"reg_policy": "auto"}, tol=1e-6, max_iter=5000)
 # The stopping rule of fcm in MATLAB. The start is random, and that of the published run is unknown.
 _FCM = partial(FCMEnhancer, stop="objective", tol=1e-5, max_iter=100, random_state=0)
 # The paper states 0.5, but this value reproduces its figures.
@@ -389,9 +404,18 @@ _CLR = partial(CLR, "weka", tol=1e-6)
 _ECC = partial(ECC, "weka", tol=1e-6, random_state=0)
 _ECC_L2 = partial(ECC, random_state=0)
 _EXTRA_TREES = partial(MultilabelForest, random_state=0)
-# It searches by itself, in its own folds, so it has no grid here.
-_LEMLL_AUTO = partial(LEMLLCV, kernel="auto", normalize_rows="auto", tol_final=1e-4)
-_MSVR_AUTO = partial(MSVRCV, kernel="auto", normalize_rows="auto", tol_final=1e-4)
+
+
+# These search by themselves, in their own folds, so they have no grid here.
+def _lemll_auto() -> LEMLLCV:
+    return LEMLLCV(estimator=LEMLL(scale="auto"), kernel="auto", normalize_rows="auto")
+
+
+def _msvr_auto() -> MSVRCV:
+    template = MSVRClassifier(scale="auto", tol=1e-4)
+    return MSVRCV(estimator=template, kernel="auto", normalize_rows="auto")
+
+
 _BOOSTING = partial(BinaryRelevance, HistGradientBoostingClassifier(random_state=0))
 
 _ONE_TO_TEN = tuple(float(weight) for weight in range(1, 11))
@@ -432,8 +456,8 @@ for _method in (
     Method("CLR-L2", "learner", CLR, {"C": PAPER_GRID}, "CLR with regularised models"),
     Method("ECC-L2", "learner", _ECC_L2, {"C": PAPER_GRID}, "ECC with regularised models"),
     Method("Extra trees", "learner", _EXTRA_TREES, {}, "a forest that all labels share"),
-    Method("LEMLL-auto", "learner", _LEMLL_AUTO, {}, "LEMLL with a searched kernel and scaling"),
-    Method("MSVR-auto", "learner", _MSVR_AUTO, {}, "MSVR with a searched kernel and scaling"),
+    Method("LEMLL-auto", "learner", _lemll_auto, {}, "LEMLL with a searched kernel and scaling"),
+    Method("MSVR-auto", "learner", _msvr_auto, {}, "MSVR with a searched kernel and scaling"),
     Method("TagPredictor", "learner", TagPredictor, {}, "LEMLL, BR and forests, blended"),
     Method("Boosting", "learner", _BOOSTING, {}, "boosted trees for each label, dense features"),
     Method("MLFE", "learner", MLFE, _MLFE_GRID, "sparse reconstruction, then regression"),

@@ -15,12 +15,13 @@ from sklearn.model_selection import GridSearchCV, ParameterGrid
 
 from lemll._types import Estimator, Features, FloatArray, LabelArray, Settings, SettingsView
 from lemll.datasets.dataset import Dataset
+from lemll.fitting.equation9 import graph_is_given
 from lemll.lab.cells import Tuning, features_sha256
 from lemll.lab.methods import plain
 from lemll.metrics.scorers import get_scorer
 from lemll.metrics.table import METRICS
 from lemll.predictors.lemll import LEMLL
-from lemll.predictors.lemll_cv import LEMLLCV
+from lemll.predictors.lemll_cv import LEMLLCV, not_searchable
 from lemll.predictors.msvr import MSVRClassifier
 from lemll.predictors.msvr_cv import MSVRCV
 
@@ -113,7 +114,7 @@ class Graphs:
 
     def of(self, estimator: Estimator, dataset: Dataset) -> Any:
         """Return the value for the parameter `graph` of an estimator, or None if it has none."""
-        if estimator.get_params().get("graph", dataset) is not None:
+        if graph_is_given(estimator.get_params().get("graph", dataset)):
             return None
         n_labels = dataset.labels.shape[1]
         settings = json.dumps(plain(estimator.get_params()), sort_keys=True)
@@ -277,17 +278,18 @@ def make_search(
     several = len(tuning.metrics) > 1
     path, names = _PATHS.get(type(estimator), (None, {}))
     parameters = estimator.get_params()
-    if path is not None and grid.keys() <= names.keys() and parameters.get("graph") is None:
+    unusable = isinstance(estimator, LEMLL) and not_searchable(estimator)
+    if path is not None and grid.keys() <= names.keys() and not unusable:
         values = {of_path: grid.get(name, [parameters[name]]) for name, of_path in names.items()}
         made = path(**values, scoring=tuning.metric, cv=folds, refit=not several)
-        # The path solves the points that lead by its first metric again. With several metrics all
-        # of them are chosen at the gap of the search.
-        made.set_params(tol_final=made.tol_search if several else parameters["tol"])
-        # MSVR has one parameter to tune, so it has no coarse search.
-        shared = {**parameters, "search": tuning.search}
-        return made.set_params(
-            **{name: value for name, value in shared.items() if name in made.get_params()}
-        )
+        template = clone(estimator)
+        if several:
+            # The path solves the points that lead by its first metric again. With several metrics
+            # all of them are chosen at the gap of the search.
+            template.set_params(tol=made.tol_search)
+        if isinstance(made, LEMLLCV):  # MSVR has one parameter to tune, so no coarse search
+            made.set_params(search=tuning.search)
+        return made.set_params(estimator=template)
     lists = {name: list(values) for name, values in grid.items()}
     if hasattr(estimator, "fit_grid"):
         return SharedGridSearch(estimator, lists, tuning.metrics, folds, decisions)

@@ -242,6 +242,10 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Tell whether rows in which no label was observed have changed the fitted model."""
         return False
 
+    def _to_set(self, setting: str) -> str:
+        """Return how a user sets a parameter of the model, for messages."""
+        return setting
+
     def _warn_unused(self, Y: LabelArray) -> None:
         """Warn if there are rows without an observed label and the learner cannot use them."""
         untagged = int((Y < 0).all(axis=1).sum())
@@ -256,15 +260,16 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _warn_untagged(self, empty: int, n_rows: int) -> None:
         """Warn if most rows get no label although most training rows have one."""
         # Learners with thresholds of their own have no parameter of this name.
-        expected = getattr(self, "_mostly_tagged", False) and "thresholds" in self.get_params()
+        expected = getattr(self, "_mostly_tagged", False) and hasattr(self, "thresholds")
         # A single label is simply not predicted; that is an answer.
         several = self._coding.multilabel and len(self.thresholds_) > 1
         if not (expected and several and self.thresholds == "zero"):
             return
         if n_rows >= _FEWEST_ROWS_TO_WARN and empty > n_rows / 2:
+            advice = self._to_set("thresholds='f1'")
             warn_caller(
                 f"{type(self).__name__} predicts no label in {empty} of {n_rows} rows: no "
-                "score is above 0; fit it with thresholds='f1' to choose one threshold per "
+                f"score is above 0; fit it with {advice} to choose one threshold per "
                 "label, or rank the labels by decision_function.",
                 UserWarning,
             )

@@ -404,7 +404,7 @@ class LemllMember:
         # The type checker does not see that a named tuple can be callable.
         rows = cast(_RowMap, space.fit(task.X))
         model = LEMLL(
-            **point._asdict(), kernel=space.kernel, kernel_gamma=space.kernel_gamma, tol=_TOL
+            **point._asdict(), kernel=space.kernel, kernel_params=space.kernel_params, tol=_TOL
         )
         return _Prepared(rows, task.fit(model, rows(task.X), np.arange(len(task.Y))))
 
@@ -413,13 +413,12 @@ class LemllMember:
         return LEMLLCV(
             scoring=self.scoring if _can_be_ranked(task) else "hamming_loss",
             cv=task.folds,
-            kernel="auto" if len(task.Y) <= _LARGEST_KERNEL else "linear",
-            search="halving",
             # Dense columns have units, which must not matter. Sparse columns are often counts or
             # weights of words, whose sizes matter, so there the search decides.
-            scale="auto" if sparse else "standard",
+            estimator=LEMLL(scale="auto" if sparse else "standard", tol=1e-3),
+            kernel="auto" if len(task.Y) <= _LARGEST_KERNEL else "linear",
+            search="halving",
             normalize_rows="auto" if sparse else False,
-            tol_final=1e-3,
             max_seconds=_budget(task.seconds_left() / 2),
         )
 

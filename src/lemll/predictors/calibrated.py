@@ -195,7 +195,8 @@ def _wants_probability(estimator: Any) -> bool:
     if estimator.probability:
         return True
     raise AttributeError(
-        f"{type(estimator).__name__} gives scores; for probabilities, fit it with probability=True"
+        f"{type(estimator).__name__} gives scores; for probabilities, fit it with "
+        f"{estimator._to_set('probability=True')}"
     )
 
 
@@ -234,7 +235,7 @@ class CalibratedProbabilities(LabelScorer):
         if self._calibration is None:
             raise NotFittedError(
                 f"this {type(self).__name__} was fitted with probability=False; fit it again with "
-                "probability=True."
+                f"{self._to_set('probability=True')}."
             )
         return class_probabilities(self._calibration.log_odds(scores), self._coding)
 

@@ -54,12 +54,14 @@ class Space(NamedTuple):
 
     Attributes
     ----------
-    kernel, kernel_gamma : object
+    kernel : str or callable
         As in `lemll.LEMLL`.
+    kernel_gamma : "variance" or float
+        The setting ``gamma`` of `kernel_params`.
     normalize_rows : bool
         Whether each row is divided by its length, after the scaling of the columns.
     degree, coef0 : number
-        As in `lemll.LEMLL`.
+        Settings of `kernel_params`.
     scale : str
         The scaling of the columns, as in `lemll.LEMLL`.
     """
@@ -70,6 +72,11 @@ class Space(NamedTuple):
     degree: int = 3
     coef0: float = 1.0
     scale: str = "none"
+
+    @property
+    def kernel_params(self) -> Settings:
+        """The settings of the kernel, as estimators take them."""
+        return {"gamma": self.kernel_gamma, "degree": self.degree, "coef0": self.coef0}
 
     def fit(self, X: Features) -> SpaceRows:
         """Return the function that turns rows into those to which the kernel is applied.
@@ -198,16 +205,14 @@ class FoldPath:
     space : Space
         The feature space of the model.
     options : mapping
-        ``n_neighbors`` and ``reg_policy`` of the graph, and options of `solve_path`. Without
-        ``n_neighbors`` the labels are not enhanced, and the options are those of
-        `solve_msvr_path`.
+        ``graph``, the arguments of `local_graph`, and options of `solve_path`. Without ``graph``
+        the labels are not enhanced, and the options are those of `solve_msvr_path`.
     """
 
     def __init__(self, fold: Fold, space: Space, options: SettingsView) -> None:
         self._fold, self._space = fold, space
         self._options = dict(options)
-        self._n_neighbors = self._options.pop("n_neighbors", None)
-        self._reg_policy = self._options.pop("reg_policy", None)
+        self._graph: Settings | None = self._options.pop("graph", None)
         self._prepared: tuple[Any, _Path] | None = None
 
     def score(
@@ -277,16 +282,15 @@ class FoldPath:
         weight = None if fold.weight is None else fold.weight[fold.train]
         # MSVR does not use rows without an observed cell, also not for the width of the kernel.
         seen = None
-        if weight is not None and self._n_neighbors is None:
+        if weight is not None and self._graph is None:
             seen = np.sign(weight.max(axis=1))
-        kernel = choose_kernel(space, known, seen)
+        kernel = choose_kernel(space.kernel, space.kernel_params, known, seen)
         check_fits(known, Y.shape[1], kernel)
         features = known if kernel is None else kernel.of_training(known, Y.shape[1])
         across = new if kernel is None else kernel.values(new, known)
-        if self._n_neighbors is None:
+        if self._graph is None:
             return across, partial(_fixed_labels, features, Y, weight, self._options)
-        wanted = self._n_neighbors, self._reg_policy
-        W = local_graph(known, kernel, *wanted, neighbors="auto").W
+        W = local_graph(known, kernel, **self._graph).W
         return across, partial(LogicalPath(features, Y, W, weight).solve, **self._options)
 
 

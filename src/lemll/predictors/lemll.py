@@ -13,7 +13,7 @@ from lemll._types import (
     SparseMatrix,
     Thresholds,
 )
-from lemll.fitting.equation9 import fit_equation9
+from lemll.fitting.equation9 import fit_equation9, graph_is_given
 from lemll.fitting.kernels import model_outputs
 from lemll.fitting.scaling import normalize
 from lemll.predictors.base import ScalesColumns
@@ -64,27 +64,25 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         - A callable: a function of two arrays of rows.
 
         Neighbours are searched in X, or in the feature space of a precomputed kernel.
-    kernel_gamma : "variance" or float, default="variance"
-        Factor g of the kernel, > 0. "variance" means one divided by the sum of the variances of
-        the features. With it, two rows at the mean squared distance have the exponent -2.
-    degree : int, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1.0
-        Constant c of the polynomial and the sigmoid kernel.
-    approximation : {"nystroem"} or None, default=None
-        Replace the kernel by explicit features, so that time and memory grow with the number of
-        rows and not with its square. "nystroem" compares rows with landmarks, which are randomly
-        chosen training rows. For the "rbf" kernel, at most 2 `n_components` columns and fewer
-        landmarks than rows, the landmarks are means of clusters of rows, and the first-order part
-        of the kernel about the mean row is kept exactly, with one feature per column. With an
-        approximation, the certificate `optimality_` holds for the approximate kernel, and
-        `kernel_gap_` for the exact one.
-    n_components : int or "auto", default="auto"
-        Number of landmarks, at most the number of rows.
-        "auto" is three quarters of the number of rows, but at most 4,000; above 125,000 rows it is
-        5e8 divided by the number of rows, but at least 1,000.
-    random_state : int, default=0
-        Seed of the approximation.
+    kernel_params : dict, optional
+        Settings of the kernel, any of
+
+        - ``gamma``, "variance" (default) or a number > 0: factor g of the kernel. "variance" means
+          one divided by the sum of the variances of the features. With it, two rows at the mean
+          squared distance have the exponent -2.
+        - ``degree``, a whole number, 3 by default: degree of the polynomial kernel.
+        - ``coef0``, 1.0 by default: constant c of the polynomial and the sigmoid kernel.
+        - ``approximation``, None (default) or "nystroem": replace the kernel by explicit features,
+          so that time and memory grow with the number of rows and not with its square. "nystroem"
+          compares rows with landmarks, which are randomly chosen training rows. For the "rbf"
+          kernel, at most 2 ``n_components`` columns and fewer landmarks than rows, the landmarks
+          are means of clusters of rows, and the first-order part of the kernel about the mean row
+          is kept exactly, with one feature per column. With an approximation, the certificate
+          `optimality_` holds for the approximate kernel, and `kernel_gap_` for the exact one.
+        - ``n_components``, "auto" (default) or a whole number: number of landmarks, at most the
+          number of rows. "auto" is three quarters of the number of rows, but at most 4,000; above
+          125,000 rows it is 5e8 divided by the number of rows, but at least 1,000.
+        - ``random_state``, a whole number, 0 by default: seed of the approximation.
     scale : {"none", "standard", "maxabs", "auto"}, default="none"
         Scaling of the columns of X, learned from the training rows. "none" changes nothing, as in
         the paper. "standard" subtracts the mean and divides by the standard deviation; sparse
@@ -92,20 +90,22 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         "standard", or "maxabs" for sparse features. Use it if columns have different units.
     n_neighbors : int, default=10
         Number of neighbours that rebuild a row. If there are fewer rows, all other rows are used.
-    neighbors : {"auto", "exact", "approximate"}, default="auto"
-        How neighbours are searched. "exact" compares all pairs of rows. "approximate" needs
-        pynndescent (``pip install 'lemll[ann]'``). "auto" is exact up to 100,000 rows.
-        `neighbor_search_` says which search was used and how good it was.
-    reg_policy : {"always", "auto"}, default="always"
-        When to regularise the local Gram matrices of LLE: always, or only if they are singular.
-        The published figures were computed with "auto". It makes the solver about twenty times
-        slower on data whose neighbours almost coincide, and it does not predict better.
-    graph : csr_array of shape (n_samples, n_samples), NeighborGraph, str or Path, optional
-        Precomputed LLE weights W of the training rows: from
+    graph : dict, csr_array of shape (n_samples, n_samples), NeighborGraph, str or Path, optional
+        Either settings of the graph, any of
+
+        - ``neighbors``, "auto" (default), "exact" or "approximate": how neighbours are searched.
+          "exact" compares all pairs of rows. "approximate" needs pynndescent
+          (``pip install 'lemll[ann]'``). "auto" is exact up to 100,000 rows. `neighbor_search_`
+          says which search was used and how good it was.
+        - ``reg_policy``, "always" (default) or "auto": when to regularise the local Gram matrices
+          of LLE: always, or only if they are singular. The published figures were computed with
+          "auto". It makes the solver about twenty times slower on data whose neighbours almost
+          coincide, and it does not predict better.
+
+        Or the graph itself, the LLE weights W of the training rows: from
         `lemll.topology.reconstruction_weights` or `lemll.topology.neighbor_graph`, or the file
-        that `lemll.topology.save_graph` wrote. If given, `n_neighbors`, `neighbors` and
-        `reg_policy` are not used. The graph is valid only for these rows, so it cannot be used in
-        cross-validation.
+        that `lemll.topology.save_graph` wrote. Then `n_neighbors` is not used. The graph is valid
+        only for these rows, so it cannot be used in cross-validation.
     thresholds : {"zero", "f1", "hamming"}, default="zero"
         A label is predicted if its score is above its threshold. "zero" uses 0 for all labels, as
         in the paper. "f1" and "hamming" choose one threshold per label: the one with the best F1,
@@ -115,19 +115,20 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         Whether `predict_proba` exists. It needs five more fits, of parts of the rows, which give
         scores of rows that a model has not seen; the lines that turn scores into log-odds are
         fitted to these.
-    label_block : int, optional
-        Solve this many labels at a time, which needs less memory. Then the tube loss of a row is
-        a sum over the blocks of labels,
-        :math:`\sum_g L_{\varepsilon_g}(\|u_{ig}-\Theta_g x_i-b_g\|)` with
-        :math:`\varepsilon_g=\varepsilon\sqrt{l_g/l}` for :math:`l_g` of l labels.
-        With ``epsilon=0`` this is the same problem. By default all labels are solved together.
     tol : float, default=1e-4
         The solver stops when the certified relative duality gap is at most this.
     max_iter : int, default=1000
         Largest number of iterations of the solver.
-    precision : {"float64", "float32"}, default="float64"
-        Floating-point precision of the iterates and of `numerical_labels_`. The certificate is
-        always computed in float64.
+    solver_params : dict, optional
+        Settings of the solver, any of
+
+        - ``label_block``, None (default) or a whole number: solve this many labels at a time,
+          which needs less memory. Then the tube loss of a row is a sum over the blocks of labels,
+          :math:`\sum_g L_{\varepsilon_g}(\|u_{ig}-\Theta_g x_i-b_g\|)` with
+          :math:`\varepsilon_g=\varepsilon\sqrt{l_g/l}` for :math:`l_g` of l labels. With
+          ``epsilon=0`` this is the same problem. By default all labels are solved together.
+        - ``precision``, "float64" (default) or "float32": floating-point precision of the iterates
+          and of `numerical_labels_`. The certificate is always computed in float64.
     verbose : int, default=0
         If positive, print a progress line to standard error.
 
@@ -162,7 +163,7 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         passed as `graph`), "recall" (the share of the true neighbours, measured on a sample)
         and "checked_rows" (the size of the sample).
     kernel_gap_ : float
-        Only for Nystroem features without `label_block` and without unknown cells: certified
+        Only for Nystroem features without ``label_block`` and without unknown cells: certified
         relative gap of the solution to the minimum of Eq. (9) with the exact kernel. Up to 20,000
         rows it is computed from all kernel values; for more rows it is a coarser upper bound.
     objective_ : float
@@ -232,23 +233,15 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         *,
         epsilon: float = 0.1,
         kernel: KernelLike = "linear",
-        kernel_gamma: str | float = "variance",
-        degree: int = 3,
-        coef0: float = 1.0,
-        approximation: str | None = None,
-        n_components: int | str = "auto",
-        random_state: int = 0,
+        kernel_params: Settings | None = None,
         scale: str = "none",
         n_neighbors: int = 10,
-        neighbors: str = "auto",
-        reg_policy: str = "always",
         graph: SparseMatrix = None,
         thresholds: Thresholds = "zero",
         probability: bool = False,
-        label_block: int | None = None,
         tol: float = 1e-4,
         max_iter: int = 1000,
-        precision: str = "float64",
+        solver_params: Settings | None = None,
         verbose: int = 0,
     ) -> None:
         self.alpha = alpha
@@ -256,23 +249,15 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         self.gamma = gamma
         self.epsilon = epsilon
         self.kernel = kernel
-        self.kernel_gamma = kernel_gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.approximation = approximation
-        self.n_components = n_components
-        self.random_state = random_state
+        self.kernel_params = kernel_params
         self.scale = scale
         self.n_neighbors = n_neighbors
-        self.neighbors = neighbors
-        self.reg_policy = reg_policy
         self.graph = graph
         self.thresholds = thresholds
         self.probability = probability
-        self.label_block = label_block
         self.tol = tol
         self.max_iter = max_iter
-        self.precision = precision
+        self.solver_params = solver_params
         self.verbose = verbose
 
     @property
@@ -300,9 +285,9 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         return model_outputs(self, self._scaled(X))
 
     def _fold_parameters(self) -> Settings:
-        if self.graph is not None:
+        if graph_is_given(self.graph):
             raise ValueError(
                 f"{self._why_folds()} needs fits of parts of the rows, for which the given graph "
-                "does not hold; leave graph=None, or leave it out."
+                "does not hold; leave out graph, or the other."
             )
         return super()._fold_parameters()

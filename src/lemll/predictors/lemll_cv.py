@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Any
 
-from lemll._types import Estimator, FloatArray, KernelLike, Settings, Thresholds
+from lemll._types import Estimator, FloatArray, KernelLike, Settings
+from lemll._validation import check_settings
+from lemll.fitting.equation9 import (
+    FEATURE_SETTINGS,
+    SOLVER_SETTINGS,
+    graph_is_given,
+    graph_settings,
+)
+from lemll.fitting.kernels import KERNEL_SETTINGS
 from lemll.predictors.lemll import LEMLL
 from lemll.predictors.search import PAPER_GRID, PathCV, check_axis
-from lemll.solvers import GridPoint
 
-__all__ = ["LEMLLCV"]
+__all__ = ["LEMLLCV", "not_searchable"]
 
 
 class LEMLLCV(PathCV):
@@ -24,6 +32,19 @@ class LEMLLCV(PathCV):
     ----------
     alphas, betas, gammas : sequence of float, default={1/64, 1/16, 1/4, 1, 4, 16, 64}
         Values to try. All combinations are tried. The default is the grid of the paper.
+    estimator : LEMLL, optional
+        A template: the parameters that are not searched are taken from it, for the search and for
+        the final model. It is not changed. Its `alpha`, `beta` and `gamma` are not used, and it
+        cannot have a given graph, an approximation of the kernel or blocks of labels. Its `tol` is
+        the certified gap of the ten best combinations, from which the winner is chosen, and of the
+        final model. With ``scale="auto"``, the search tries "none" and "standard" ("maxabs" for
+        sparse features). The scaling is learned on the training rows of each fold. By default
+        ``LEMLL(tol=1e-6)``; ``LEMLL(scale="auto", tol=1e-6)`` if `kernel` is "auto".
+    kernel : "auto", str or callable, optional
+        As in :class:`LEMLL`; by default that of `estimator`. "auto" tries the linear kernel and the
+        RBF kernel with three widths.
+    normalize_rows : bool or "auto", default=False
+        Whether each row is divided by its length, after the scaling. "auto" tries both.
     scoring : str, sequence of str, or callable, default="average_precision"
         One or more names in ``lemll.metrics.METRICS``; the first one decides. Or a function of the
         true labels and the scores; a greater value is better.
@@ -45,37 +66,16 @@ class LEMLLCV(PathCV):
         Whether to choose the simplest model that is almost as good as the best. Candidates have
         the same kernel as the best, and a mean score within one standard error of it. Among them
         the largest alpha wins, then the largest beta, then the smallest gamma.
-    kernel : "auto", str or callable, default="linear"
-        As in :class:`LEMLL`. "auto" tries the linear kernel and the RBF kernel with three widths.
-    kernel_gamma, degree, coef0 : object
-        Parameters of the kernel, as in :class:`LEMLL`.
-    normalize_rows : bool or "auto", default=False
-        Whether each row is divided by its length, after the scaling. "auto" tries both.
-    scale : {"auto", "standard", "maxabs", "none"}, optional
-        The scaling of the columns, learned on the training rows of each fold. "standard" subtracts
-        the mean and divides by the standard deviation; sparse features are only divided. "maxabs"
-        divides by the largest absolute value. "none" changes nothing, as in the paper. "auto"
-        tries "none", and "standard" ("maxabs" for sparse features). By default "auto" if `kernel`
-        is "auto", otherwise "none".
-    epsilon, n_neighbors, reg_policy, max_iter
-        As in :class:`LEMLL`.
-    thresholds : {"zero", "f1", "hamming"}, default="zero"
-        As in :class:`LEMLL`, for the final model.
-    probability : bool, default=False
-        Whether the final model has `predict_proba`, as in :class:`LEMLL`. It needs five more fits.
-    tol_search, tol_final : float, default=1e-3, 1e-6
-        Certified relative gaps. `tol_search` is used during the search. `tol_final` is used for
-        the ten best combinations, from which the winner is chosen, and for the final model.
-    precision : {"float64", "float32"}, default="float64"
-        Floating-point precision of the iterates during the search.
-    refit : bool, default=True
-        Whether to fit the final model. Without it, the object cannot predict.
+    tol_search : float, default=1e-3
+        Certified relative gap of the models of the search.
     max_seconds : float, optional
         Wall time after which no further combinations are tried. At least one space is tried, and
         the final model is always fitted.
     n_jobs : int, optional
         Number of folds that run at the same time, in threads, as in joblib. The result does not
         depend on it.
+    refit : bool, default=True
+        Whether to fit the final model. Without it, the object cannot predict.
     callback : callable, optional
         Called with a `SearchProgress` (done, expected, best_score, elapsed) after each fold. If it
         returns True, the search ends early, as with `max_seconds`, with the best so far.
@@ -83,7 +83,8 @@ class LEMLLCV(PathCV):
     Attributes
     ----------
     best_params_ : dict
-        alpha, beta, gamma, kernel, kernel_gamma, normalize_rows and scale of the final model.
+        alpha, beta, gamma, kernel, normalize_rows and scale of the final model, and
+        kernel_gamma, which is ``gamma`` in its `kernel_params`.
     best_score_ : float
         Mean of the first measure over the folds. Greater is better.
     best_index_ : int
@@ -115,61 +116,43 @@ class LEMLLCV(PathCV):
     (1497, 8)
     """
 
+    _kind = LEMLL
+    _tol = 1e-6
+    _KERNEL_SETTINGS = MappingProxyType({**KERNEL_SETTINGS, **FEATURE_SETTINGS})
+
     def __init__(
         self,
         alphas: Sequence[float] = PAPER_GRID,
         betas: Sequence[float] = PAPER_GRID,
         gammas: Sequence[float] = PAPER_GRID,
         *,
+        estimator: LEMLL | None = None,
+        kernel: KernelLike | None = None,
+        normalize_rows: Any = False,
         scoring: Any = "average_precision",
         cv: Estimator = 5,
         search: str = "auto",
         one_standard_error: bool = False,
-        kernel: KernelLike = "linear",
-        kernel_gamma: str | float = "variance",
-        degree: int = 3,
-        coef0: float = 1.0,
-        normalize_rows: Any = False,
-        scale: str | None = None,
-        epsilon: float = 0.1,
-        n_neighbors: int = 10,
-        reg_policy: str = "always",
-        thresholds: Thresholds = "zero",
-        probability: bool = False,
         tol_search: float = 1e-3,
-        tol_final: float = 1e-6,
-        max_iter: int = 1000,
-        precision: str = "float64",
-        refit: bool = True,
         max_seconds: float | None = None,
         n_jobs: int | None = None,
+        refit: bool = True,
         callback: Any = None,
     ) -> None:
         self.alphas = alphas
         self.betas = betas
         self.gammas = gammas
+        self.estimator = estimator
+        self.kernel = kernel
+        self.normalize_rows = normalize_rows
         self.scoring = scoring
         self.cv = cv
         self.search = search
         self.one_standard_error = one_standard_error
-        self.kernel = kernel
-        self.kernel_gamma = kernel_gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.normalize_rows = normalize_rows
-        self.scale = scale
-        self.epsilon = epsilon
-        self.n_neighbors = n_neighbors
-        self.reg_policy = reg_policy
-        self.thresholds = thresholds
-        self.probability = probability
         self.tol_search = tol_search
-        self.tol_final = tol_final
-        self.max_iter = max_iter
-        self.precision = precision
-        self.refit = refit
         self.max_seconds = max_seconds
         self.n_jobs = n_jobs
+        self.refit = refit
         self.callback = callback
 
     def _axes(self) -> list[list[float]]:
@@ -179,15 +162,39 @@ class LEMLLCV(PathCV):
             check_axis("gammas", self.gammas, inclusive=True),
         ]
 
-    def _graph_options(self) -> Settings:
+    def _path_options(self) -> Settings:
+        fixed = self._template()
+        reason = not_searchable(fixed)
+        if reason is not None:
+            raise ValueError(f"{reason} of estimator cannot be used in a search; leave it out.")
+        solver = check_settings("solver_params", fixed.solver_params, SOLVER_SETTINGS)
         return {
-            "n_neighbors": self.n_neighbors,
-            "reg_policy": self.reg_policy,
-            "precision": self.precision,
+            **super()._path_options(),
+            "graph": {"n_neighbors": fixed.n_neighbors, **graph_settings(fixed.graph)},
+            "precision": solver["precision"],
         }
 
     def _check_partial(self, weight: FloatArray) -> None:
         """Accept unknown cells: Eq. (9) has a weight per cell."""
 
-    def _model(self, point: GridPoint) -> LEMLL:
-        return LEMLL(**point._asdict(), n_neighbors=self.n_neighbors, reg_policy=self.reg_policy)
+
+def not_searchable(estimator: LEMLL) -> str | None:
+    """Return which parameter of a learner `LEMLLCV` cannot use, None if it can use all.
+
+    Parameters
+    ----------
+    estimator : LEMLL
+        A template.
+
+    Returns
+    -------
+    str or None
+        Its name.
+    """
+    if graph_is_given(estimator.graph):
+        return "the given graph"
+    if (estimator.kernel_params or {}).get("approximation") is not None:
+        return "approximation in kernel_params"
+    if (estimator.solver_params or {}).get("label_block") is not None:
+        return "label_block in solver_params"
+    return None

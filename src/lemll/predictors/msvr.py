@@ -17,6 +17,7 @@ from lemll._types import (
     KernelLike,
     LabelArray,
     MatrixLike,
+    Settings,
     Thresholds,
 )
 from lemll._validation import all_or_nothing, check_number, check_whole
@@ -50,29 +51,10 @@ class MSVR(ScalesColumns, MultiOutputMixin, RegressorMixin, BaseEstimator):
         :math:`C=1/(2\alpha)`.
     epsilon : float, default=0.1
         Radius of the tube, >= 0. With 0, MSVR is (kernel) ridge regression.
-    kernel : str or callable, default="linear"
-        Inner product of two rows in the feature space of the model. The kernel must be positive
-        semi-definite.
-
-        - "linear": :math:`x^\top x'`.
-        - "rbf": :math:`\exp(-g\|x-x'\|^2)`.
-        - "poly": :math:`(g\,x^\top x'+c)^{degree}`.
-        - "sigmoid": :math:`\tanh(g\,x^\top x'+c)`.
-        - "cosine": the inner product of the rows after scaling them to length 1.
-        - "precomputed": X itself holds the kernel values.
-        - A callable: a function of two arrays of rows.
-    kernel_gamma : "variance" or float, default="variance"
-        Factor g of the kernel, > 0. "variance" means one divided by the sum of the variances of
-        the features. With it, two rows at the mean squared distance have the exponent -2.
-    degree : int, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1.0
-        Constant c of the polynomial and the sigmoid kernel.
-    scale : {"none", "standard", "maxabs", "auto"}, default="none"
-        Scaling of the columns of X, learned from the training rows. "none" changes nothing, as in
-        the paper. "standard" subtracts the mean and divides by the standard deviation; sparse
-        features are only divided. "maxabs" divides by the largest absolute value. "auto" is
-        "standard", or "maxabs" for sparse features. Use it if columns have different units.
+    kernel, scale
+        As in :class:`LEMLL`.
+    kernel_params : dict, optional
+        Any of ``gamma``, ``degree`` and ``coef0``, as in :class:`LEMLL`.
     tol : float, default=1e-10
         The solver stops when the certified relative duality gap is at most this.
     max_iter : int, default=1000
@@ -137,9 +119,7 @@ class MSVR(ScalesColumns, MultiOutputMixin, RegressorMixin, BaseEstimator):
         epsilon: float = 0.1,
         *,
         kernel: KernelLike = "linear",
-        kernel_gamma: str | float = "variance",
-        degree: int = 3,
-        coef0: float = 1.0,
+        kernel_params: Settings | None = None,
         scale: str = "none",
         tol: float = 1e-10,
         max_iter: int = 1000,
@@ -147,9 +127,7 @@ class MSVR(ScalesColumns, MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.alpha = alpha
         self.epsilon = epsilon
         self.kernel = kernel
-        self.kernel_gamma = kernel_gamma
-        self.degree = degree
-        self.coef0 = coef0
+        self.kernel_params = kernel_params
         self.scale = scale
         self.tol = tol
         self.max_iter = max_iter
@@ -235,38 +213,12 @@ class MSVRClassifier(ScalesColumns, WeighsRows, DegreeClassifier):
         :math:`C=1/(2\alpha)`.
     epsilon : float, default=0.1
         Radius of the tube, >= 0. Residuals inside the tube cost nothing.
-    kernel : str or callable, default="linear"
-        Inner product of two rows in the feature space of the model. The kernel must be positive
-        semi-definite.
-
-        - "linear": :math:`x^\top x'`.
-        - "rbf": :math:`\exp(-g\|x-x'\|^2)`.
-        - "poly": :math:`(g\,x^\top x'+c)^{degree}`.
-        - "sigmoid": :math:`\tanh(g\,x^\top x'+c)`.
-        - "cosine": the inner product of the rows after scaling them to length 1.
-        - "precomputed": X itself holds the kernel values.
-        - A callable: a function of two arrays of rows.
-    kernel_gamma : "variance" or float, default="variance"
-        Factor g of the kernel, > 0. "variance" means one divided by the sum of the variances of
-        the features. With it, two rows at the mean squared distance have the exponent -2.
-    degree : int, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1.0
-        Constant c of the polynomial and the sigmoid kernel.
-    scale : {"none", "standard", "maxabs", "auto"}, default="none"
-        Scaling of the columns of X, learned from the training rows. "none" changes nothing, as in
-        the paper. "standard" subtracts the mean and divides by the standard deviation; sparse
-        features are only divided. "maxabs" divides by the largest absolute value. "auto" is
-        "standard", or "maxabs" for sparse features. Use it if columns have different units.
-    thresholds : {"zero", "f1", "hamming"}, default="zero"
-        A label is predicted if its score is above its threshold. "zero" uses 0 for all labels, as
-        in the paper. "f1" and "hamming" choose one threshold per label: the one with the best F1,
-        or with the most correct decisions. To choose it, 5-fold cross-validation scores every
-        training row with a model that was not fitted on that row.
-    probability : bool, default=False
-        Whether `predict_proba` exists. It needs five more fits, of parts of the rows, which give
-        scores of rows that a model has not seen; the lines that turn scores into log-odds are
-        fitted to these.
+    kernel, scale
+        As in :class:`LEMLL`.
+    kernel_params : dict, optional
+        Any of ``gamma``, ``degree`` and ``coef0``, as in :class:`LEMLL`.
+    thresholds, probability
+        As in :class:`LEMLL`.
     tol : float, default=1e-10
         The solver stops when the certified relative duality gap is at most this.
     max_iter : int, default=1000
@@ -339,9 +291,7 @@ class MSVRClassifier(ScalesColumns, WeighsRows, DegreeClassifier):
         epsilon: float = 0.1,
         *,
         kernel: KernelLike = "linear",
-        kernel_gamma: str | float = "variance",
-        degree: int = 3,
-        coef0: float = 1.0,
+        kernel_params: Settings | None = None,
         scale: str = "none",
         thresholds: Thresholds = "zero",
         probability: bool = False,
@@ -351,9 +301,7 @@ class MSVRClassifier(ScalesColumns, WeighsRows, DegreeClassifier):
         self.alpha = alpha
         self.epsilon = epsilon
         self.kernel = kernel
-        self.kernel_gamma = kernel_gamma
-        self.degree = degree
-        self.coef0 = coef0
+        self.kernel_params = kernel_params
         self.scale = scale
         self.thresholds = thresholds
         self.probability = probability
@@ -396,7 +344,7 @@ def _fit_equation10(
         largest = cell_weight.max(axis=1)
         factor = 1.0 if sample_weight is None else sample_weight
         row_weight, seen = factor * largest, factor * np.sign(largest)
-    kernel = choose_kernel(estimator, X, seen)
+    kernel = choose_kernel(estimator.kernel, estimator.kernel_params, X, seen)
     check_fits(X, targets.shape[1], kernel)
     solution = solve_msvr(
         X if kernel is None else kernel.of_training(X, targets.shape[1]),

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lemll._types import Estimator, FloatArray, KernelLike, Thresholds
+from lemll._types import Estimator, FloatArray, KernelLike
 from lemll.predictors.msvr import MSVRClassifier
 from lemll.predictors.search import PAPER_GRID, PathCV, check_axis
-from lemll.solvers import GridPoint
 
 __all__ = ["MSVRCV"]
 
@@ -26,13 +25,12 @@ class MSVRCV(PathCV):
     ----------
     alphas : sequence of float, default={1/64, 1/16, 1/4, 1, 4, 16, 64}
         Values to try.
-    scoring, cv, one_standard_error, kernel, kernel_gamma, degree, coef0, normalize_rows, scale
+    estimator : MSVRClassifier, optional
+        A template of the parameters that are not searched, as in :class:`LEMLLCV`. By default
+        ``MSVRClassifier(tol=1e-10)``, with ``scale="auto"`` if `kernel` is "auto".
+    kernel, normalize_rows, scoring, cv, one_standard_error, tol_search
         As in :class:`LEMLLCV`. With ``kernel="auto"`` it searches by halving.
-    epsilon, thresholds, probability, max_iter
-        As in :class:`MSVRClassifier`.
-    tol_search, tol_final : float, default=1e-3, 1e-10
-        As in :class:`LEMLLCV`.
-    refit, max_seconds, n_jobs, callback
+    max_seconds, n_jobs, refit, callback
         As in :class:`LEMLLCV`.
 
     Attributes
@@ -56,49 +54,36 @@ class MSVRCV(PathCV):
     ['alpha', 'kernel', 'kernel_gamma', 'normalize_rows', 'scale']
     """
 
+    _kind = MSVRClassifier
+    _tol = 1e-10
+
     def __init__(
         self,
         alphas: Sequence[float] = PAPER_GRID,
         *,
+        estimator: MSVRClassifier | None = None,
+        kernel: KernelLike | None = None,
+        normalize_rows: Any = False,
         scoring: Any = "average_precision",
         cv: Estimator = 5,
         one_standard_error: bool = False,
-        kernel: KernelLike = "linear",
-        kernel_gamma: str | float = "variance",
-        degree: int = 3,
-        coef0: float = 1.0,
-        normalize_rows: Any = False,
-        scale: str | None = None,
-        epsilon: float = 0.1,
-        thresholds: Thresholds = "zero",
-        probability: bool = False,
         tol_search: float = 1e-3,
-        tol_final: float = 1e-10,
-        max_iter: int = 1000,
-        refit: bool = True,
         max_seconds: float | None = None,
         n_jobs: int | None = None,
+        refit: bool = True,
         callback: Any = None,
     ) -> None:
         self.alphas = alphas
+        self.estimator = estimator
+        self.kernel = kernel
+        self.normalize_rows = normalize_rows
         self.scoring = scoring
         self.cv = cv
         self.one_standard_error = one_standard_error
-        self.kernel = kernel
-        self.kernel_gamma = kernel_gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.normalize_rows = normalize_rows
-        self.scale = scale
-        self.epsilon = epsilon
-        self.thresholds = thresholds
-        self.probability = probability
         self.tol_search = tol_search
-        self.tol_final = tol_final
-        self.max_iter = max_iter
-        self.refit = refit
         self.max_seconds = max_seconds
         self.n_jobs = n_jobs
+        self.refit = refit
         self.callback = callback
 
     def _axes(self) -> list[list[float]]:
@@ -106,6 +91,3 @@ class MSVRCV(PathCV):
 
     def _check_partial(self, weight: FloatArray) -> None:
         """Accept unknown cells: Eq. (10) has a weight per cell."""
-
-    def _model(self, point: GridPoint) -> MSVRClassifier:
-        return MSVRClassifier(point.alpha)

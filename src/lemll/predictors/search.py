@@ -8,9 +8,10 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from functools import partial
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import check_cv
 from threadpoolctl import threadpool_limits
@@ -24,9 +25,18 @@ from lemll._types import (
     LabelArray,
     MatrixLike,
     Settings,
+    SettingsView,
+    Thresholds,
 )
-from lemll._validation import all_or_nothing, check_n_jobs, check_number, check_whole, warn_caller
-from lemll.fitting.kernels import inverse_variance
+from lemll._validation import (
+    all_or_nothing,
+    check_n_jobs,
+    check_number,
+    check_settings,
+    check_whole,
+    warn_caller,
+)
+from lemll.fitting.kernels import KERNEL_SETTINGS, inverse_variance
 from lemll.fitting.scaling import check_scale, usual_scale
 from lemll.model_selection import IterativeStratifiedKFold, equal_row_groups
 from lemll.predictors.base import partial_refusal, plain_method_names
@@ -210,7 +220,7 @@ def _other_widths(space: Space, start: Space) -> list[Space]:
 PAPER_GRID = tuple(4.0**power for power in range(-3, 4))
 # Values of kernel_gamma to try, as multiples of one divided by the sum of the feature variances.
 _WIDTHS = (0.25, 1.0, 4.0)
-# This many of the best combinations are solved again to `tol_final` before one is chosen.
+# This many of the best combinations are solved again to the final `tol` before one is chosen.
 _FINALISTS = 10
 # With fewer rows, products are too small to be worth several threads.
 _ROWS_FOR_THREADS = 3000
@@ -220,24 +230,25 @@ _ROWS_FOR_THREADS = 3000
 class PathCV(CalibratedProbabilities):
     """Base of classifiers that choose their parameters by cross-validation.
 
-    A subclass has the parameters read here, and implements `_axes` and `_model`.
+    A subclass has the parameters read here, and implements `_axes`. What is not searched comes from
+    `estimator`, an unfitted learner of the class `_kind`.
     """
 
+    _kind: ClassVar[Any]
+    # `tol` of the final model, unless `estimator` says another.
+    _tol: ClassVar[float]
+    # What `kernel_params` of the learner may hold.
+    _KERNEL_SETTINGS: ClassVar[SettingsView] = KERNEL_SETTINGS
+
+    estimator: Estimator
     scoring: Any
     cv: Estimator
     search: str = "auto"
     one_standard_error: Any
-    kernel: KernelLike
-    kernel_gamma: str | float
-    degree: Any
-    coef0: Any
+    kernel: KernelLike | None
     normalize_rows: Any
-    scale: str | None
     max_seconds: float | None
-    epsilon: float
     tol_search: Any
-    tol_final: Any
-    max_iter: int
     refit: Any
     n_jobs: int | None
     callback: Any
@@ -246,22 +257,75 @@ class PathCV(CalibratedProbabilities):
     def _axes(self) -> list[list[float]]:
         """Return the values of alpha, beta and gamma to try, in ascending order."""
 
-    @abstractmethod
-    def _model(self, point: GridPoint) -> Estimator:
-        """Return the unfitted estimator of a point, without the parameters set by the search."""
+    def _template(self) -> Estimator:
+        """Return a copy of the learner with the parameters that are not searched."""
+        if self.estimator is None:
+            # Columns with other units than others may hide that a kernel is good.
+            scale = "auto" if self._searches_kernels else "none"
+            return self._kind(scale=scale, tol=self._tol)
+        if not isinstance(self.estimator, self._kind):
+            kind = self._kind.__name__
+            raise TypeError(
+                f"estimator must be None or an unfitted {kind}, got {self.estimator!r}; pass "
+                f"{kind}(...) with the parameters that are not searched."
+            )
+        return clone(self.estimator)
 
-    def _graph_options(self) -> Settings:
-        """Return the options of the path that only some models have."""
-        return {}
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also those of `estimator`, for example ``estimator__thresholds="f1"``.
+
+        Parameters
+        ----------
+        **params : object
+            The parameters. If one of `estimator` is set while it is None, it becomes the learner
+            that None stands for.
+
+        Returns
+        -------
+        self
+            The same object.
+        """
+        nested = {n: value for n, value in params.items() if n.startswith("estimator__")}
+        super().set_params(**{n: value for n, value in params.items() if n not in nested})
+        if nested and self.estimator is None:
+            self.estimator = self._template()
+        super().set_params(**nested)
+        return self
+
+    @property
+    def _kernel(self) -> KernelLike:
+        given = self.kernel
+        return getattr(self.estimator, "kernel", "linear") if given is None else given
+
+    @property
+    def _pairwise(self) -> bool:
+        return bool(self._kernel == "precomputed")
+
+    @property
+    def thresholds(self) -> Thresholds:  # type: ignore[override]
+        """How the final model chooses its thresholds."""
+        return getattr(self.estimator, "thresholds", "zero")
+
+    @property
+    def probability(self) -> bool:  # type: ignore[override]
+        """Whether the final model has `predict_proba`."""
+        return bool(getattr(self.estimator, "probability", False))
+
+    def _to_set(self, setting: str) -> str:
+        return f"estimator={self._kind.__name__}({setting})"
 
     def _path_options(self) -> Settings:
         """Return the options of `FoldPath`."""
+        fixed = self._template()
         return {
-            **self._graph_options(),
-            "epsilon": check_number("epsilon", self.epsilon, above=0, inclusive=True),
+            "epsilon": check_number("epsilon", fixed.epsilon, above=0, inclusive=True),
             "tol": check_number("tol_search", self.tol_search, above=0),
-            "max_iter": check_whole("max_iter", self.max_iter, least=1),
+            "max_iter": check_whole("max_iter", fixed.max_iter, least=1),
         }
+
+    def _searched(self, point: GridPoint) -> Settings:
+        """Return the weights that the class searches: MSVRCV has `alphas`, but no `betas`."""
+        return {n: value for n, value in point._asdict().items() if hasattr(self, n + "s")}
 
     def fit(
         self,
@@ -357,9 +421,8 @@ class PathCV(CalibratedProbabilities):
             "cv_results_": results,
             "best_index_": best,
             "best_score_": float(trials.means()[best]),
-            # Only parameters that the class searches: MSVRCV has `alphas`, but no `betas`.
             "best_params_": {
-                **{n: value for n, value in point._asdict().items() if hasattr(self, n + "s")},
+                **self._searched(point),
                 **{n: getattr(space, n) for n in SPACE_PARAMETERS},
             },
             "n_splits_": len(folds),
@@ -376,7 +439,7 @@ class PathCV(CalibratedProbabilities):
 
     @property
     def _searches_kernels(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "auto"
+        return isinstance(self._kernel, str) and self._kernel == "auto"
 
     def _budget(self) -> float:
         if self.max_seconds is None:
@@ -409,12 +472,12 @@ class PathCV(CalibratedProbabilities):
             trials.best()  # fails at once if no fold can be judged
 
     def _final(self, trials: Trials) -> int:
-        """Return the index of the best combination, after solving it to `tol_final`.
+        """Return the index of the best combination, after solving it to the final `tol`.
 
         Scores of neighbours on the grid differ by less than the error that a loose gap allows.
         Therefore the best combinations are compared again at the tight gap.
         """
-        tol = check_number("tol_final", self.tol_final, above=0)
+        tol = check_number("tol of estimator", self._template().tol, above=0)
         exact = set(range(len(trials.tried))) if tol >= self.tol_search else set()
         while True:
             means = trials.means()
@@ -423,7 +486,7 @@ class PathCV(CalibratedProbabilities):
                 return best
             order = np.argsort(-means, kind="stable").tolist()
             # The scores change when they are refined, so another combination may lead now. Go on
-            # until the leader is one of those solved to `tol_final`.
+            # until the leader is one of those solved to `tol`.
             finalists = [place for place in order if place not in exact][:_FINALISTS]
             trials.refine(finalists, tol)
             exact.update(finalists)
@@ -443,7 +506,11 @@ class PathCV(CalibratedProbabilities):
     def _spaces(self, X: Features) -> list[Space]:
         if self.normalize_rows not in (True, False, "auto"):
             raise ValueError(f"normalize_rows={self.normalize_rows!r} must be a bool or 'auto'.")
-        scales = self._scales(X)
+        fixed = self._template()
+        settings = check_settings("kernel_params", fixed.kernel_params, self._KERNEL_SETTINGS)
+        gamma, degree, coef0 = (settings[name] for name in KERNEL_SETTINGS)
+        # "auto" compares the rows as they are with scaled ones.
+        scales = ["none", usual_scale(X)] if check_scale(fixed.scale) == "auto" else [fixed.scale]
         if self._pairwise and (self.normalize_rows or scales != ["none"]):
             raise ValueError(
                 "normalize_rows must be False and scale 'none' with a precomputed kernel, whose "
@@ -452,9 +519,7 @@ class PathCV(CalibratedProbabilities):
         lengths = (False, True) if self.normalize_rows == "auto" else (self.normalize_rows,)
         spaces = []
         for scale, to_length_1 in itertools.product(scales, lengths):
-            plain = Space(
-                self.kernel, self.kernel_gamma, to_length_1, self.degree, self.coef0, scale
-            )
+            plain = Space(self._kernel, gamma, to_length_1, degree, coef0, scale)
             if not self._searches_kernels:
                 spaces.append(plain)
                 continue
@@ -463,14 +528,6 @@ class PathCV(CalibratedProbabilities):
             middle = inverse_variance(plain.fit(X)(X))
             spaces += [plain._replace(kernel="rbf", kernel_gamma=middle * w) for w in _WIDTHS]
         return spaces
-
-    def _scales(self, X: Features) -> list[str]:
-        """Return the scalings of the columns to try."""
-        if self.scale is None and not self._searches_kernels:
-            return ["none"]
-        if self.scale is None or check_scale(self.scale) == "auto":
-            return ["none", usual_scale(X)]
-        return [self.scale]
 
     def _folds(
         self, X: Features, Y: LabelArray, weight: FloatArray | None, groups: MatrixLike
@@ -512,18 +569,15 @@ class PathCV(CalibratedProbabilities):
             self._store(coding, np.zeros(Y.shape[1]))
             return
         space, point = best
-        model = self._model(point).set_params(
+        model = self._template().set_params(
+            **self._searched(point),
             kernel=space.kernel,
-            kernel_gamma=space.kernel_gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            epsilon=self.epsilon,
-            # A 1-D target takes the class with the best score, so thresholds have no effect.
-            thresholds=self.thresholds if coding.multilabel else "zero",
-            probability=self.probability,
-            tol=self.tol_final,
-            max_iter=self.max_iter,
+            kernel_params=space.kernel_params,
+            scale="none",
         )
+        if not coding.multilabel:
+            # A 1-D target takes the class with the best score, so thresholds have no effect.
+            model.set_params(thresholds="zero")
         labels = Y if weight is None else np.where(Y < 0, np.nan, Y)
         self._rows = space.fit(X)
         self.best_estimator_ = model.fit(self._rows(X), labels, label_weight=weight)

@@ -12,18 +12,23 @@ from lemll._types import (
     FloatArray,
     KernelLike,
     LabelArray,
+    Settings,
+    SettingsView,
     SparseMatrix,
     Thresholds,
 )
 from lemll._validation import check_number, check_whole
 from lemll.enhancers.base import BaseEnhancer
 from lemll.fitting.distances import check_two_rows
+from lemll.fitting.equation9 import graph_is_given, graph_settings
 from lemll.fitting.scaling import Normalization
 from lemll.rivals.boxqp import boxed_labels
 from lemll.rivals.two_stage import SignKeepingClassifier, check_weight
 from lemll.topology.weights import check_graph, reconstruction_weights
 
 __all__ = ["ML2", "ML2Enhancer"]
+
+_GRAPH_SETTINGS: SettingsView = {"reg": 1e-5, "reg_policy": "absolute"}
 
 
 class ML2Enhancer(BaseEnhancer):
@@ -45,16 +50,17 @@ class ML2Enhancer(BaseEnhancer):
         :math:`\lambda`, > 0.
     upper : float, optional
         Largest magnitude of a numerical label, >= `lower`. By default there is no limit.
-    reg : float, default=1e-5
-        Added to the diagonals of the local Gram matrices of LLE, > 0. See `reg_policy`.
-    reg_policy : {"absolute", "always", "auto"}, default="absolute"
-        "absolute" adds `reg` itself. "always" adds `reg` relative to the trace of each Gram
-        matrix. "auto" does the same, but only if the Gram matrix is singular. "absolute"
-        reproduces the figures of [2]_.
     ridge : float, default=1e-5
         :math:`\rho`, >= 0. With 0 the optimum may not be unique.
-    graph : csr_array of shape (n_samples, n_samples), optional
-        Precomputed weights W, from `lemll.topology.reconstruction_weights`.
+    graph : dict or csr_array of shape (n_samples, n_samples), optional
+        Either settings of the graph, any of
+
+        - ``reg``, 1e-5 by default: added to the diagonals of the local Gram matrices of LLE, > 0.
+        - ``reg_policy``, "absolute" (default), "always" or "auto": "absolute" adds ``reg`` itself.
+          "always" adds it relative to the trace of each Gram matrix. "auto" does the same, but only
+          if the Gram matrix is singular. "absolute" reproduces the figures of [2]_.
+
+        Or the weights W, from `lemll.topology.reconstruction_weights`.
     normalization : {"sigmoid", "softmax", "sum"}, default="sigmoid"
         How U becomes a distribution.
     scale : float, default=1.0
@@ -64,7 +70,7 @@ class ML2Enhancer(BaseEnhancer):
         the paper. "standard" subtracts the mean and divides by the standard deviation; sparse
         features are only divided. "maxabs" divides by the largest absolute value. "auto" is
         "standard", or "maxabs" for sparse features. Learners call it `scale`, but here `scale` is
-        the scale of the degrees. A `graph` that is passed is not changed.
+        the scale of the degrees. A graph that is passed is not changed.
     tol : float, default=1e-8
         The solver stops when the largest violation of the optimality conditions is at most this.
     max_iter : int, default=500
@@ -116,8 +122,6 @@ class ML2Enhancer(BaseEnhancer):
         *,
         lower: float = 1.0,
         upper: Any = None,
-        reg: float = 1e-5,
-        reg_policy: str = "absolute",
         ridge: float = 1e-5,
         graph: SparseMatrix = None,
         normalization: Normalization = "sigmoid",
@@ -129,8 +133,6 @@ class ML2Enhancer(BaseEnhancer):
         self.n_neighbors = n_neighbors
         self.lower = lower
         self.upper = upper
-        self.reg = reg
-        self.reg_policy = reg_policy
         self.ridge = ridge
         self.graph = graph
         self.normalization = normalization
@@ -146,7 +148,7 @@ class ML2Enhancer(BaseEnhancer):
         if self.upper is not None:
             upper = check_number("upper", self.upper, above=lower, inclusive=True)
         ridge = check_number("ridge", self.ridge, above=0, inclusive=True)
-        if self.graph is None:
+        if not graph_is_given(self.graph):
             W = self._make_graph(X, Y.shape[1])
         else:
             W = check_graph(self.graph, X.shape[0])
@@ -157,11 +159,10 @@ class ML2Enhancer(BaseEnhancer):
         wanted = n_labels + 1
         if self.n_neighbors is not None:
             wanted = check_whole("n_neighbors", self.n_neighbors, least=1)
-        reg = check_number("reg", self.reg, above=0)
+        settings = graph_settings(self.graph, _GRAPH_SETTINGS)
+        check_number("reg in graph", settings["reg"], above=0)
         # A row cannot have more neighbours than there are other rows.
-        return reconstruction_weights(
-            X, min(wanted, X.shape[0] - 1), reg=reg, reg_policy=self.reg_policy
-        )
+        return reconstruction_weights(X, min(wanted, X.shape[0] - 1), **settings)
 
 
 class ML2(SignKeepingClassifier):
@@ -198,15 +199,10 @@ class ML2(SignKeepingClassifier):
     kernel : str or callable, default="linear"
         Inner product of two rows in the feature space of the model: "linear", "rbf", "poly",
         "sigmoid", "cosine", or a function of two arrays of rows. [2]_ uses "linear".
-    kernel_gamma : "distance", "variance" or float, default="distance"
-        Factor g of the kernel, for example :math:`\exp(-g\|x-x'\|^2)` for "rbf". "distance" means
-        :math:`1/(2\sigma^2)`, where :math:`\sigma` is the mean distance between two training rows;
-        the authors' programs use it. "variance" means one divided by the sum of the variances of
-        the features.
-    degree : int, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1.0
-        Constant that the polynomial and the sigmoid kernel add to the inner product.
+    kernel_params : dict, optional
+        Any of ``gamma``, ``degree`` and ``coef0``, as in :class:`lemll.LEMLL`, but ``gamma`` is
+        "distance" by default: :math:`1/(2\sigma^2)`, where :math:`\sigma` is the mean distance
+        between two training rows. The authors' programs use it.
     thresholds : {"zero", "f1", "hamming"}, default="zero"
         A label is predicted if its score is above its threshold. "zero" uses 0 for all labels.
         "f1" and "hamming" choose one threshold per label: the one with the best F1, or with the
@@ -275,9 +271,7 @@ class ML2(SignKeepingClassifier):
         ridge: float = 1e-3,
         epsilon: float = 0.001,
         kernel: KernelLike = "linear",
-        kernel_gamma: str | float = "distance",
-        degree: int = 3,
-        coef0: float = 1.0,
+        kernel_params: Settings | None = None,
         thresholds: Thresholds = "zero",
         memory: Estimator = None,
         tol: float = 1e-6,
@@ -290,9 +284,7 @@ class ML2(SignKeepingClassifier):
         self.ridge = ridge
         self.epsilon = epsilon
         self.kernel = kernel
-        self.kernel_gamma = kernel_gamma
-        self.degree = degree
-        self.coef0 = coef0
+        self.kernel_params = kernel_params
         self.thresholds = thresholds
         self.memory = memory
         self.tol = tol

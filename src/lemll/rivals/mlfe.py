@@ -15,6 +15,7 @@ from lemll._types import (
     FloatArray,
     KernelLike,
     LabelArray,
+    Settings,
     SparseMatrix,
     Thresholds,
 )
@@ -242,15 +243,10 @@ class MLFE(SignKeepingClassifier):
     kernel : str or callable, default="rbf"
         Inner product of two rows in the feature space of the model: "linear", "rbf", "poly",
         "sigmoid", "cosine", or a function of two arrays of rows.
-    kernel_gamma : "distance", "variance" or float, default="distance"
-        Factor g of the kernel, for example :math:`\exp(-g\|x-x'\|^2)` for "rbf". "distance" means
-        :math:`1/(2\sigma^2)`, where :math:`\sigma` is the mean distance between two training rows;
-        the authors' programs use it. "variance" means one divided by the sum of the variances of
-        the features.
-    degree : int, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1.0
-        Constant that the polynomial and the sigmoid kernel add to the inner product.
+    kernel_params : dict, optional
+        Any of ``gamma``, ``degree`` and ``coef0``, as in :class:`lemll.LEMLL`, but ``gamma`` is
+        "distance" by default: :math:`1/(2\sigma^2)`, where :math:`\sigma` is the mean distance
+        between two training rows. The authors' programs use it.
     thresholds : {"zero", "f1", "hamming"}, default="zero"
         A label is predicted if its score is above its threshold. "zero" uses 0 for all labels.
         "f1" and "hamming" choose one threshold per label: the one with the best F1, or with the
@@ -333,9 +329,7 @@ class MLFE(SignKeepingClassifier):
         coding: Any = "admm",
         epsilon: float = 0.001,
         kernel: KernelLike = "rbf",
-        kernel_gamma: str | float = "distance",
-        degree: int = 3,
-        coef0: float = 1.0,
+        kernel_params: Settings | None = None,
         thresholds: Thresholds = "zero",
         memory: Estimator = None,
         tol: float = 1e-6,
@@ -349,9 +343,7 @@ class MLFE(SignKeepingClassifier):
         self.coding = coding
         self.epsilon = epsilon
         self.kernel = kernel
-        self.kernel_gamma = kernel_gamma
-        self.degree = degree
-        self.coef0 = coef0
+        self.kernel_params = kernel_params
         self.thresholds = thresholds
         self.memory = memory
         self.tol = tol

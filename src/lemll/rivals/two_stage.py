@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -18,13 +16,15 @@ from lemll._types import (
     KernelLike,
     LabelArray,
     MatrixLike,
+    Settings,
     Thresholds,
 )
-from lemll._validation import check_magnitude, check_number, check_whole
+from lemll._validation import check_magnitude, check_number, check_settings, check_whole
 from lemll.enhancers.lemll import LEMLLEnhancer
 from lemll.fitting.distances import gamma_of_distance, mean_distance, upper_distances
 from lemll.fitting.equation9 import check_fits
 from lemll.fitting.kernels import (
+    KERNEL_SETTINGS,
     Kernel,
     choose_kernel,
     model_outputs,
@@ -112,9 +112,7 @@ class SignKeepingClassifier(MultilabelClassifier):
 
     epsilon: float
     kernel: KernelLike
-    kernel_gamma: str | float
-    degree: Any
-    coef0: Any
+    kernel_params: Settings | None
     memory: Estimator
     tol: float
     max_iter: int
@@ -168,21 +166,19 @@ class SignKeepingClassifier(MultilabelClassifier):
                 f"{type(self).__name__} cannot use kernel='precomputed': its first stage needs the "
                 "features; pass them with a function of two arrays of rows as kernel."
             )
-        gamma = self.kernel_gamma
+        settings = check_settings(
+            "kernel_params", self.kernel_params, {**KERNEL_SETTINGS, "gamma": "distance"}
+        )
+        gamma = settings["gamma"]
         # `choose_kernel` knows only "variance", so compute the mean distance here. A linear kernel
         # has no width, and the distances of all pairs of rows would be wasted work.
         if isinstance(gamma, str) and gamma == "distance" and self.kernel != "linear":
-            gamma = gamma_of_distance(mean_distance(upper_distances(X)))
+            settings["gamma"] = gamma_of_distance(mean_distance(upper_distances(X)))
         elif isinstance(gamma, str) and gamma not in ("distance", "variance"):
             raise ValueError(
-                f"kernel_gamma={gamma!r} must be 'distance', 'variance' or a number > 0."
+                f"gamma={gamma!r} in kernel_params must be 'distance', 'variance' or a number > 0."
             )
-        return choose_kernel(
-            SimpleNamespace(
-                kernel=self.kernel, kernel_gamma=gamma, degree=self.degree, coef0=self.coef0
-            ),
-            X,
-        )
+        return choose_kernel(self.kernel, settings, X)
 
     def _score(self, X: Features) -> FloatArray:
         return model_outputs(self, X)
