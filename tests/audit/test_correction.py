@@ -92,6 +92,8 @@ def test_refusals(issues):
         correct(Y, issues)
 
 
+@pytest.mark.slow
+@pytest.mark.nightly(when=lambda n: n in (15, 20))
 @pytest.mark.parametrize("n", [10, 15, 20, 30])
 def test_clean_tags_of_few_rows_stay(n):
     rng = np.random.default_rng(n)
@@ -145,6 +147,7 @@ def test_classes_that_no_row_has_need_their_names():
     assert correct(classes, issues, label_names=["y0", "y1", "y2"]).Y[0].tolist() == [1, 0, 1]
 
 
+@pytest.mark.slow
 def test_corrections_of_digits_are_mostly_right():
     digits = load_digit_tags()
     X, truth = digits.X[:500], digits.Y[:500]

@@ -38,6 +38,7 @@ def audit(digits):
     return audit_tags(X, Z)
 
 
+@pytest.mark.slow
 def test_mistakes_are_found(digits, audit):
     X, _, Z, wrong = digits
     given = Z == 1
@@ -67,6 +68,7 @@ def test_the_members_of_an_audit_have_equal_weights_and_no_leaf_of_one_row(digit
     assert blend.contributions_ == dict.fromkeys(names, pytest.approx(0.25))
 
 
+@pytest.mark.slow
 def test_the_mean_finds_more_wrong_tags_than_its_members():
     """Texts of 400 rows with thirty rare labels; each word tells a little of one label."""
     rng = np.random.default_rng(0)
@@ -89,6 +91,7 @@ def test_the_mean_finds_more_wrong_tags_than_its_members():
         assert blend > found(audit_tags(None, Z, pred_probs=p).error)
 
 
+@pytest.mark.slow
 def test_there_is_one_definition_of_likely(digits, audit):
     _, _, Z, _ = digits
     even = audit_tags(None, Z, pred_probs=audit.out_of_fold)
@@ -110,6 +113,7 @@ def test_a_score_of_even_odds_is_one_half_by_the_whole_rates():
     assert found[1] / found[0] == pytest.approx(EVEN_ODDS / (1 - EVEN_ODDS), rel=0.2)
 
 
+@pytest.mark.slow
 def test_frame_has_the_promised_columns_and_order(digits, audit):
     X, _, Z, _ = digits
     frame = issue_frame(audit, limit=None)
@@ -131,6 +135,7 @@ def test_frame_has_the_promised_columns_and_order(digits, audit):
     assert first["neighbour_share"] == Z[near[first["row"]], int(first["label"][1:])].mean()
 
 
+@pytest.mark.slow
 def test_same_data_same_result_and_inputs_stay(digits, audit):
     X, _, Z, _ = digits
     copies = X.copy(), Z.copy()
@@ -158,7 +163,7 @@ def test_forms_of_features_and_tags_agree(digits):
     assert set(found["label"]) <= set(frame.columns)
 
 
-@pytest.mark.parametrize("mode", ["default", "fast"])
+@pytest.mark.parametrize("mode", [pytest.param("default", marks=pytest.mark.slow), "fast"])
 def test_values_in_unknown_cells_have_no_influence(digits, mode):
     X, _, Z, wrong = digits
     X, Z, wrong = X[:150], Z[:150, :3], wrong[:150, :3]
@@ -187,6 +192,7 @@ def test_probabilities_of_the_user_are_used(digits):
     np.testing.assert_array_equal(frame["out_of_fold"], p[frame["row"], labels])
 
 
+@pytest.mark.slow
 def test_noise_of_each_label(digits):
     X, Y, Z, _ = digits
     frame = estimate_noise(X, Z)
@@ -250,7 +256,7 @@ def test_missing_features_are_refused_with_a_remedy(digits):
 
 
 @pytest.mark.filterwarnings("ignore:labels whose known cells are all relevant:UserWarning")
-@pytest.mark.parametrize("mode", ["default", "fast"])
+@pytest.mark.parametrize("mode", [pytest.param("default", marks=pytest.mark.slow), "fast"])
 def test_labels_that_are_constant_unknown_or_alone(digits, mode):
     X, _, Z, wrong = digits
     Y = Z[:100, :4].astype(float)

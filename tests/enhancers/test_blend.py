@@ -409,6 +409,7 @@ def test_losses_are_divergences_and_squared_errors_in_equal_parts():
     assert (np.abs(exact[0]) < 1e-9 * exact[1]).all()
 
 
+@pytest.mark.slow
 def test_with_many_labels_the_largest_degrees_count_too():
     rng = np.random.RandomState(1)
     X = rng.randn(500, 20)

@@ -156,6 +156,7 @@ def test_grid_search_picks_the_better_model_by_a_loss(problem):
     assert search.best_score_ == pytest.approx(-min(losses))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [

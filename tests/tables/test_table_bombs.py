@@ -91,7 +91,7 @@ def test_texts_of_parquet_that_repeat_beginnings(tmp_path):
     [
         ("XFD3", "the sheet has '1' in cell XFD3, but its header names 2 columns; name"),
         ("A20000", "a cell in row 20000, below 19997 empty rows; delete what is not part of the"),
-        ("A1048576", "a cell in row 1048576"),
+        pytest.param("A1048576", "a cell in row 1048576", marks=pytest.mark.slow),
     ],
 )
 def test_a_lone_cell_of_excel(tmp_path, cell, message):
