@@ -83,8 +83,8 @@ def main(options: list[str] | None = None) -> int:
         learned += says
         differences.setdefault("lemll fit", []).append(reported - true)
         reported, true, chosen = of_tune(frame, fresh)
-        differences.setdefault("lemll tune", []).append(reported - true)
-        differences.setdefault("(the folds of tune, not reported)", []).append(chosen - true)
+        differences.setdefault("search of LEMLL", []).append(reported - true)
+        differences.setdefault("(the folds of the search, not reported)", []).append(chosen - true)
         reported, true = of_compare(frame, fresh)
         differences.setdefault("lemll compare", []).append(reported - true)
         print(f"seed {seed} done", file=sys.stderr, flush=True)

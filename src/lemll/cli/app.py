@@ -23,7 +23,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "enhance": ("lemll.cli.enhance:enhance", "Recover how much each label matters in each row."),
     "audit": ("lemll.cli.audit:audit", "List tags that look wrong or missing; writes a page."),
     "export": ("lemll.cli.model:export", "Write a linear or kernel model as ONNX."),
-    "tune": ("lemll.cli.tune:tune", "Choose the parameters of LEMLL by cross-validation."),
     "demo": ("lemll.lab.cli.demo:demo", "The demonstration, on embedded data; writes a page."),
     "bench": ("lemll.lab.cli.bench:app", "The laboratory: experiments that can be stopped."),
     "reproduce": ("lemll.lab.cli.reproduce:app", "The laboratory: the paper's experiments."),

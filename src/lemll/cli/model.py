@@ -54,7 +54,10 @@ def fit(
     ] = "TagPredictor",
     seconds: Annotated[
         float,
-        typer.Option("--seconds", help="Time budget of TagPredictor, about, for both fits."),
+        typer.Option(
+            "--seconds",
+            help="Time budget, about, of both fits of TagPredictor, and of the search of LEMLL.",
+        ),
     ] = 45.0,
     thresholds: Annotated[
         str | None,

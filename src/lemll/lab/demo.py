@@ -149,7 +149,7 @@ def demo_protocol(folder: Path, n_splits: int) -> Protocol:
     Parameters
     ----------
     folder : Path
-        Folder for the data sets. ``lemll bench`` and ``lemll tune`` can also read these files.
+        Folder for the data sets. ``lemll bench`` can also read these files.
     n_splits : int
         Number of random halves.
 

@@ -20,7 +20,7 @@ from lemll.models.training import (
     stratified_splits,
     table_pipeline,
 )
-from lemll.predictors import TagPredictor
+from lemll.predictors import LEMLLCV, TagPredictor
 from lemll.tables import LabelledTable, LabelSpec, Table, TableEncoder, inspect_columns, split_table
 
 __all__ = ["FREQUENCY", "LearnerScores", "compare_learners"]
@@ -191,7 +191,7 @@ def _make(names: Sequence[str], data: LabelledTable, seconds: float | None) -> d
     made: dict[str, Pipeline] = {}
     for name in names:
         learner = make_learner(name)
-        if isinstance(learner, TagPredictor) and seconds is not None:
+        if isinstance(learner, (TagPredictor, LEMLLCV)) and seconds is not None:
             learner.set_params(max_seconds=_SHARE * seconds)
         known = next(known for known in LEARNERS if known.lower() == name.lower())
         if known in made:

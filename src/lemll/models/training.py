@@ -26,6 +26,7 @@ from lemll.model_selection import IterativeStratifiedKFold, equal_row_groups
 from lemll.models.assess import Assessment, assess, label_shares
 from lemll.predictors import (
     LEMLL,
+    LEMLLCV,
     BinaryRelevance,
     BlendProgress,
     MSVRClassifier,
@@ -49,7 +50,9 @@ __all__ = ["LEARNERS", "Predictions", "TableModel", "fit_rows", "fit_table", "ma
 
 LEARNERS: Mapping[str, Callable[[], Estimator]] = {
     "TagPredictor": TagPredictor,
-    "LEMLL": lambda: LEMLL(scale="auto", probability=True),
+    "LEMLL": lambda: LEMLLCV(
+        estimator=LEMLL(probability=True), kernel="auto", normalize_rows="auto"
+    ),
     "MSVR": lambda: MSVRClassifier(scale="auto", probability=True),
     "BinaryRelevance": BinaryRelevance,
     "MultilabelForest": lambda: MultilabelForest(random_state=0),
@@ -222,7 +225,8 @@ def make_learner(
     name : str, default="TagPredictor"
         One of ``LEARNERS``, in any case.
     seconds : float, optional
-        Time budget of both fits of `fit_table` together. Only TagPredictor has one.
+        Time budget of both fits of `fit_table` together, for TagPredictor and for the search of
+        LEMLL. Others have none.
     thresholds : {"zero", "f1", "hamming"}, optional
         How the learner decides which labels are predicted. "zero" is a probability of one half.
         "f1" and "hamming" choose one threshold per label, from scores of unseen rows.
@@ -236,7 +240,7 @@ def make_learner(
     if known is None:
         raise LemllError(f"--learner must be one of {', '.join(LEARNERS)}, got {name!r}")
     learner = LEARNERS[known]()
-    if seconds is not None and isinstance(learner, TagPredictor):
+    if seconds is not None and isinstance(learner, (TagPredictor, LEMLLCV)):
         if not seconds > 0:
             raise LemllError(f"--seconds must be above 0, got {seconds:g}")
         learner.set_params(max_seconds=_SHARE * seconds)
@@ -315,6 +319,8 @@ def fit_table(
         members = [name for name, share in first[-1].contributions_.items() if share > 0]
         seconds = max(asked, 1.25 * seconds)
         pipeline[-1].set_params(members=members, max_seconds=seconds)
+    if isinstance(learner, LEMLLCV):
+        pipeline[-1].set_params(**_chosen(first[-1]))
     rows = np.arange(len(data.Y))
     try:
         fitted = fit_rows(pipeline, data, rows, say)
@@ -334,6 +340,25 @@ def fit_table(
         report=assessment.to_json(),
     )
     return model, assessment
+
+
+def _chosen(searched: LEMLLCV) -> Settings:
+    """Return the parameters of a search whose only point is the best one of an earlier search.
+
+    So the model of all rows has the parameters that were measured.
+    """
+    best = searched.best_params_
+    estimator = clone(searched.estimator)
+    estimator.set_params(kernel_params={"gamma": best["kernel_gamma"]})
+    return {
+        "alphas": (best["alpha"],),
+        "betas": (best["beta"],),
+        "gammas": (best["gamma"],),
+        "kernel": best["kernel"],
+        "normalize_rows": best["normalize_rows"],
+        "estimator": estimator,
+        "search": "grid",
+    }
 
 
 def stratified_splits(
