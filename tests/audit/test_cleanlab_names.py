@@ -11,6 +11,7 @@ from lemll.audit import (
     get_label_quality_scores_per_class,
     tag_quality,
 )
+from lemll.audit.scores import EVEN_ODDS
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def test_lists_of_classes_give_the_rows_with_mistakes(problem):
     assert set(np.flatnonzero(mask)) <= set(rows)
     cells = get_label_quality_scores_per_class(lists, p)
     # A row is an issue if one of its cells is more likely wrong than right.
-    np.testing.assert_array_equal(mask, (cells < 0.5).any(axis=1))
+    np.testing.assert_array_equal(mask, (cells < 1 - EVEN_ODDS).any(axis=1))
     assert mask.any()
     ranked = find_label_issues(lists, p, return_indices_ranked_by="self_confidence")
     assert set(ranked) == set(np.flatnonzero(mask))
