@@ -569,12 +569,11 @@ class PathCV(CalibratedProbabilities):
             self._store(coding, np.zeros(Y.shape[1]))
             return
         space, point = best
-        model = self._template().set_params(
-            **self._searched(point),
-            kernel=space.kernel,
-            kernel_params=space.kernel_params,
-            scale="none",
-        )
+        model = self._template()
+        settings = model.kernel_params or {}
+        if space.kernel_gamma != settings.get("gamma", KERNEL_SETTINGS["gamma"]):
+            model.set_params(kernel_params={**settings, "gamma": space.kernel_gamma})
+        model.set_params(**self._searched(point), kernel=space.kernel, scale="none")
         if not coding.multilabel:
             # A 1-D target takes the class with the best score, so thresholds have no effect.
             model.set_params(thresholds="zero")
