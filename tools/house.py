@@ -19,23 +19,23 @@ OUTSIDE = ("rivals", "lab")
 DOORS = ("dask", "model_selection")
 # The largest allowed value of each figure.
 LIMITS: dict[str, float] = {
-    "code lines of src": 33_500,
-    "code lines of the product": 23_000,
-    "files of src": 200,
-    "imports and __all__, per cent of code": 12.0,
-    "public names of the product": 180,
-    "commands of the product": 14,
-    "options of the product": 190,
+    "code lines of src": 33_000,
+    "code lines of the product": 21_200,
+    "files of src": 185,
+    "imports and __all__, per cent of code": 12.6,
+    "public names of the product": 160,
+    "commands of the product": 11,
+    "options of the product": 110,
     "parameters of LEMLL": 15,
     "parameters of LEMLLCV": 15,
     "parameters of MSVRCV": 15,
-    "modules on the way of LEMLL().fit": 20,
-    "modules on the way of TagPredictor().fit": 40,
-    "modules on the way of lemll fit": 62,
-    "modules on the way of lemll audit": 58,
-    "files that name MLkNN": 10,
-    "Any in src": 460,
-    "code lines of tests": 25_500,
+    "modules on the way of LEMLL().fit": 17,
+    "modules on the way of TagPredictor().fit": 32,
+    "modules on the way of lemll fit": 51,
+    "modules on the way of lemll audit": 45,
+    "files that name MLkNN": 8,
+    "Any in src": 450,
+    "code lines of tests": 25_100,
 }
 _WALK = """
 import os, sys, tempfile, threading, warnings
