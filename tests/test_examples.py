@@ -55,8 +55,8 @@ def test_recover_a_distribution(run):
 def test_tune_and_look(run):
     names = run("tune_and_look")
     assert names["precision"] > 0.9
-    assert names["surface"].scores.shape == (7, 7)
-    assert names["surface"].scores.max() == names["model"].best_score_
+    assert names["scores"].shape == (7, 7)
+    assert names["scores"].max() == names["model"].best_score_
     assert len(names["shown"]) == 1
 
 

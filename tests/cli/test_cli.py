@@ -242,7 +242,8 @@ def test_the_version_takes_less_than_half_a_second_of_cpu():
 
 def test_a_fault_shows_its_traceback_only_for_debug(monkeypatch, capsys):
     def broken():
-        raise TypeError("a fault\x1b[2J")
+        # An error of a file of lemll, and not of the user.
+        exec(compile("raise TypeError('a fault\x1b[2J')", lemll.__file__, "exec"))
 
     monkeypatch.setattr("lemll.cli.app.app", broken)
     monkeypatch.setattr("sys.argv", ["lemll", "demo"])

@@ -64,20 +64,20 @@ def versions():
 @pytest.mark.parametrize(
     ("file", "stale"),
     [
-        ("predictors/mlknn.py", {"MLkNN"}),
+        ("rivals/mlknn.py", {"MLkNN"}),
         ("predictors/lemll.py", {"LEMLL"}),
-        ("predictors/search/grid.py", {"LEMLL", "MSVRClassifier"}),
-        ("solvers/joint/search.py", {"LEMLL", "MSVRClassifier", "ML2"}),
-        ("solvers/logistic/newton.py", {"CLR"}),
-        ("solvers/boxqp.py", {"ML2"}),
-        ("enhancers/km.py", {"KMEnhancer"}),
+        ("predictors/folds.py", {"LEMLL", "MSVRClassifier"}),
+        ("solvers/search.py", set(METHODS)),
+        ("solvers/logistic.py", {"CLR"}),
+        ("rivals/boxqp.py", {"ML2"}),
+        ("rivals/km.py", {"KMEnhancer"}),
         ("metrics/multilabel.py", set(METHODS)),
-        ("model_selection/halves.py", set(METHODS)),
-        ("experiments/execution/execute.py", set(METHODS)),
-        ("experiments/protocols/hiding.py", set(METHODS)),
-        ("experiments/stores/store.py", set()),
-        ("comparison/tables.py", set()),
-        ("paper/prediction.py", set()),
+        ("model_selection.py", set(METHODS)),
+        ("lab/execute.py", set(METHODS)),
+        ("lab/cells.py", set(METHODS)),
+        ("lab/store.py", set()),
+        ("lab/tables.py", set()),
+        ("lab/studies/prediction.py", set()),
         ("report/comparison.py", set()),
         ("cli/bench.py", set()),
     ],
@@ -108,7 +108,7 @@ def test_parameters_that_are_estimators_count(tree):
 
     pair = TwoStage(KMEnhancer(), LogisticRegression())
     before = code.code_version(pair)
-    with (tree / "enhancers" / "km.py").open("a", encoding="utf-8") as stream:
+    with (tree / "rivals" / "km.py").open("a", encoding="utf-8") as stream:
         stream.write("\nCHANGED = True\n")
     forget()
     assert code.code_version(pair) != before
@@ -126,7 +126,7 @@ class Mine(LEMLL):
 
 @pytest.mark.parametrize(
     ("file", "stale"),
-    [("solvers/joint/search.py", True), ("topology/weights.py", True), ("enhancers/km.py", False)],
+    [("solvers/search.py", True), ("topology/weights.py", True), ("rivals/km.py", False)],
 )
 def test_a_class_outside_depends_on_what_it_inherits_and_imports(
     tree, tmp_path, monkeypatch, file, stale

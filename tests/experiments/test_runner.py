@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import errno
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -128,7 +129,7 @@ def test_a_failure_is_kept_with_its_traceback_and_retried_on_request(tmp_path, l
     assert (end.done, end.failed) == (1, 1)
     (record,) = records(protocol, store, "Logged A")
     assert record.error["type"] == "RuntimeError"
-    assert record.error["message"] == "fails the first time"
+    assert record.error["message"].startswith("RuntimeError: fails the first time (")
     assert "in _fail" in record.error["traceback"]
     assert record.outputs is None
     assert run(protocol, store, backend="sequential").failed == 1  # a run leaves it as it is
@@ -554,7 +555,7 @@ def test_messages_and_tracebacks_are_stored_in_part(tmp_path, log):
     protocol, store = with_fault("loud", 1), Store(tmp_path / "store")
     assert run(protocol, store, backend="sequential").failed == 1
     (record,) = records(protocol, store, "Logged A")
-    assert record.error["message"].endswith("... (998000 characters cut)")
+    assert re.search(r"\.\.\. \(998\d{3} characters cut\)$", record.error["message"])
     assert len(record.error["message"]) < 3_000
     assert len(record.error["traceback"]) < 21_000
     assert record.error["traceback"].endswith("again and \n")

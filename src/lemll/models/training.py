@@ -247,7 +247,8 @@ def make_learner(
     if thresholds is not None:
         if thresholds not in ("zero", "f1", "hamming"):
             raise LemllError(f"--thresholds must be zero, f1 or hamming, got {thresholds!r}")
-        learner.set_params(thresholds=thresholds)
+        of = "estimator__" if isinstance(learner, LEMLLCV) else ""
+        learner.set_params(**{f"{of}thresholds": thresholds})
     return learner
 
 
