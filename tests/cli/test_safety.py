@@ -82,7 +82,10 @@ def test_names_in_protocols_and_records_do_neither(tmp_path, form):
 
 def test_errors_and_warnings_do_neither(tmp_path):
     (tmp_path / "data.csv").write_text("a,b\n1,2\n", encoding="utf-8")
-    for arguments in (["bench", "datasets", "info", "\x1b[2J.csv"], ["bench", "run", "\x1b[2J.toml"]):
+    for arguments in (
+        ["bench", "datasets", "info", "\x1b[2J.csv"],
+        ["bench", "run", "\x1b[2J.toml"],
+    ):
         ended = subprocess.run(
             [*LEMLL, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
         )

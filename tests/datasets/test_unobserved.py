@@ -88,6 +88,7 @@ def test_from_a_file_to_a_prediction(partly, tmp_path):
     model = LEMLL().fit(data.X, data.Y)
     assert set(np.unique(model.completed_labels_)) <= {0, 1}
     labels = ",".join(partly.label_names)
-    command = ["tune", str(tmp_path / "tags.csv"), "--labels", labels, "--output", str(tmp_path)]
+    command = ["fit", str(tmp_path / "tags.csv"), "--labels", labels, "--learner", "LEMLL",
+               "--seconds", "8", "-m", str(tmp_path / "m.lemll")]  # fmt: skip
     made = CliRunner().invoke(app, command)
     assert made.exit_code == 0, made.output
