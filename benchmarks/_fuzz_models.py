@@ -57,6 +57,7 @@ def model_seeds() -> list[Seed]:
     from sklearn.preprocessing import StandardScaler
 
     import lemll
+    from lemll import rivals
     from lemll.models import fit_table
     from lemll.tables import LabelSpec, Table
 
@@ -64,12 +65,12 @@ def model_seeds() -> list[Seed]:
     models: list[tuple[Any, str]] = [
         (lemll.MultilabelForest(3, random_state=0).fit(ROWS, _LABELS), "dense"),
         (lemll.MultilabelForest(2, trees="random", per_label=True).fit(thin, _LABELS), "sparse"),
-        (lemll.MLkNN(3).fit(thin, _LABELS), "sparse"),
-        (lemll.LabelPropagation(3).fit(ROWS, _LABELS), "dense"),
+        (rivals.MLkNN(3).fit(thin, _LABELS), "sparse"),
+        (rivals.LabelPropagation(3).fit(ROWS, _LABELS), "dense"),
         (lemll.LEMLL(kernel="rbf", scale="auto").fit(thin, _LABELS), "sparse"),
-        (make_pipeline(StandardScaler(), lemll.ECC(random_state=0)).fit(ROWS, _LABELS), "dense"),
+        (make_pipeline(StandardScaler(), rivals.ECC(random_state=0)).fit(ROWS, _LABELS), "dense"),
         (make_pipeline(TfidfVectorizer(), lemll.BinaryRelevance()).fit(TEXTS, _LABELS), "text"),
-        (make_pipeline(TfidfVectorizer(), lemll.MLkNN(3)).fit(TEXTS, _LABELS), "text"),
+        (make_pipeline(TfidfVectorizer(), rivals.MLkNN(3)).fit(TEXTS, _LABELS), "text"),
         (lemll.TagPredictor(n_estimators=2, cv=2).fit(ROWS, _LABELS), "dense"),
     ]
     tags = [";".join(f"t{j}" for j in np.flatnonzero(row)) for row in _LABELS]
@@ -384,8 +385,9 @@ def _module(name: str) -> Any:
 
 def _plain(tests: Any, path: Path) -> Path:
     import lemll
+    from lemll import rivals
 
-    lemll.save(lemll.MLkNN(3).fit(tests.sparse.csr_array(tests.X), tests.Y), path)
+    lemll.save(rivals.MLkNN(3).fit(tests.sparse.csr_array(tests.X), tests.Y), path)
     return path
 
 
