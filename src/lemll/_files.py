@@ -379,7 +379,7 @@ def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
     return [folder / name for name in texts]
 
 
-# A number may begin with a sign, and is no formula.
+# A number may begin with a sign, and is not a formula.
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 
 
