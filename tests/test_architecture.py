@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -124,3 +125,15 @@ def test_public_names_and_packages_are_found_when_they_are_used():
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout == "TagPredictor\n"
+
+
+def test_only_the_command_line_names_its_options():
+    named = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.value[:60]}"
+        for path in sorted(ROOT.rglob("*.py"))
+        if room_of(path) not in {"cli", "lab"}
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if re.search(r"(?<![-\w])--[a-z]", node.value) and "\n" not in node.value
+    ]
+    assert not named

@@ -120,7 +120,7 @@ def test_info_of_ones_own_table(tmp_path):
     source.write_text("x,[red]sky[/],:smile:\n1,0,1\n2,1,1\n")
     output = run("bench", "datasets", "info", source, "--labels", "[red]sky[/], :smile:")
     assert "[red]sky[/], :smile:" in output  # names are text, neither markup nor emoji
-    with pytest.raises(LemllError, match="On the command line: --labels"):
+    with pytest.raises(LemllError, match="pass `labels`"):
         run("bench", "datasets", "info", source)
     with pytest.raises(DatasetFormatError, match="no such file"):
         run("bench", "datasets", "info", "nowhere.arff")

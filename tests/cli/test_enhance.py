@@ -266,7 +266,7 @@ def test_the_questions_show_ids(tmp_path):
 
 def test_labels_that_cannot_be_found_name_the_options(file, tmp_path):
     pd.DataFrame({"when": ["x", "y"], "sky": [True, False]}).to_parquet(tmp_path / "t.parquet")
-    message = "say where the labels are: --tags COL for one column with all tags, or --labels a,b,c"
+    message = "say where the labels are: `tags` for one column with all tags, or `labels`"
     for path in (file[0], tmp_path / "t.parquet"):
         assert message in str(run("enhance", path, fails=True))
         assert message in str(run("enhance", path, "--id", "when", fails=True))

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import lemll
 from lemll import BinaryRelevance
 from lemll.cli.app import app
+from lemll.cli.console import as_options
 from lemll.cli.tables import LEARNERS
 from lemll.datasets import load_digit_tags
 from lemll.exceptions import LemllError
@@ -229,7 +230,7 @@ def test_ctrl_c_ends_without_a_traceback_and_without_a_file(tmp_path, monkeypatc
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "say where the labels are: --tags COL"),
+        ([], "say where the labels are: --tags for"),
         (["--tags", "tgas"], "has no column 'tgas' for --tags; did you mean 'tags'"),
         (["--tags", "tags", "--sep", ";"], "pass --untagged none if no tag applies"),
         (["--tags", "tags"], "pass --sep '|', or --sep ';' if this is one tag"),
@@ -243,7 +244,7 @@ def test_doubt_about_labels_is_an_error_that_names_the_option(tmp_path, options,
     write_tags(tmp_path / "t.csv")
     result = run("fit", tmp_path / "t.csv", *options, "-m", tmp_path / "m.lemll")
     assert isinstance(result.exception, LemllError)
-    assert message in str(result.exception)
+    assert message in as_options(str(result.exception))
     assert not (tmp_path / "m.lemll").exists()
 
 
@@ -307,7 +308,7 @@ def test_other_habits_of_a_table_to_evaluate(tmp_path):
     frame.loc[frame.index[0], "tags"] = None
     frame.to_csv(tmp_path / "n.csv", index=False)
     result = run("evaluate", model, tmp_path / "n.csv", "--sep", ";")
-    assert "--untagged none if no tag applies" in str(result.exception)
+    assert "--untagged none if no tag applies" in as_options(str(result.exception))
     shown = ran("evaluate", model, tmp_path / "n.csv", "--sep", ";", "--untagged", "unknown").stdout
     assert f"{len(frame)} rows of" in shown
     assert "not known" not in shown

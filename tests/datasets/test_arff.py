@@ -207,7 +207,7 @@ def test_missing_values_are_kept_as_nan_on_request():
         (HEADER + b"2,0,1,3\n", r"line 7, column 1: label 'sky' must be 0 or 1 .*\(got '2"),
         (HEADER + b"2,0,1,3\n", "line 7, column 1: label 'sky' must be 0 or 1 in every row"),
         (NOMINAL + b"1,red,2\n", "expected 0 or 1 for 'flag'"),
-        (HEADER + b"1,0,?,3\n", "missing value in 'x'; pass missing='nan'"),
+        (HEADER + b"1,0,?,3\n", "missing value in 'x'; pass `missing='nan'`"),
         (HEADER + b"1,0,,3\n", "expected a value here"),
         (HEADER + b"{4 1}\n", "column index 4 is too large; the header has 4"),
         (HEADER + b"{2 1,2 3}\n", "column 2 occurs twice"),

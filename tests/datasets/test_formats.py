@@ -129,7 +129,7 @@ def test_csv_missing_cells(tmp_path):
     np.testing.assert_array_equal(
         read_table(tmp_path / "a.csv", ["y"], missing="nan").X, [[np.nan], [2]]
     )
-    with pytest.raises(DatasetFormatError, match="pass missing='nan' to keep empty cells"):
+    with pytest.raises(DatasetFormatError, match="pass `missing='nan'` to keep empty cells"):
         read_table(tmp_path / "a.csv", ["y"])
 
 

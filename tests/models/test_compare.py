@@ -96,18 +96,18 @@ def test_the_time_budget_ends_the_comparison_after_three_splits(table, spec):
     )
     assert found.stopped
     assert len(found.values) == 3
-    assert lines[-1] == "no more splits: the next would exceed --seconds 1e-06 (0: no limit)"
+    assert lines[-1] == "no more splits: the next would exceed the limit of 1e-06 s"
     whole = compare_learners(table, spec, ("BinaryRelevance",), n_splits=5, seconds=600)
     assert not whole.stopped
     assert len(whole.values) == 5
 
 
 def test_faults(table, spec):
-    with pytest.raises(LemllError, match="--learner must be one of TagPredictor, LEMLL"):
+    with pytest.raises(LemllError, match="`learner` must be one of TagPredictor, LEMLL"):
         compare_learners(table, spec, ("Perceptron",))
     with pytest.raises(LemllError, match="names LEMLL twice"):
         compare_learners(table, spec, ("LEMLL", "lemll"))
-    with pytest.raises(LemllError, match="--splits must be at least 2"):
+    with pytest.raises(LemllError, match="`n_splits` must be at least 2"):
         compare_learners(table, spec, QUICK, n_splits=1)
 
 

@@ -139,9 +139,9 @@ def test_few_rows_are_refused(photos, spec):
 def test_learners_by_name():
     assert make_learner("tagpredictor", seconds=100).max_seconds == 25
     assert isinstance(make_learner("BinaryRelevance", seconds=1), BinaryRelevance)
-    with pytest.raises(LemllError, match="--learner must be one of TagPredictor, LEMLL, .*'xgb'"):
+    with pytest.raises(LemllError, match="`learner` must be one of TagPredictor, LEMLL, .*'xgb'"):
         make_learner("xgb")
-    with pytest.raises(LemllError, match="--seconds must be above 0, got -1"):
+    with pytest.raises(LemllError, match="`seconds` must be above 0, got -1"):
         make_learner(seconds=-1)
 
 
@@ -199,7 +199,7 @@ def test_predictions_as_a_frame_have_ids_and_labels(model, table):
 def test_thresholds_can_be_chosen_by_name(name):
     learner = make_learner(name, thresholds="f1")
     assert "f1" in (getattr(learner, "optimize", ""), learner.thresholds)
-    with pytest.raises(LemllError, match="--thresholds must be zero, f1 or hamming, got 'best'"):
+    with pytest.raises(LemllError, match="`thresholds` must be zero, f1 or hamming, got 'best'"):
         make_learner(name, thresholds="best")
 
 

@@ -93,7 +93,7 @@ def test_a_comma_in_few_new_rows_is_not_taken_for_a_gap(tmp_path):
     encoder = TableEncoder().fit(read_table(train).frame)
     new = tmp_path / "n.csv"
     new.write_text("n;x\n1;4\n2;30,5\n3;unknown\n4;6\n5;7\n", encoding="utf-8")
-    with pytest.raises(LemllError, match="'x' holds the number '30,5'.*pass --decimal , or"):
+    with pytest.raises(LemllError, match="'x' holds the number '30,5'.*`decimal=','` or"):
         encoder.transform(read_table(new).frame)
     table = read_table(new, decimal=",")
     assert table.frame["x"].tolist() == ["4", "30.5", "unknown", "6", "7"]

@@ -48,8 +48,8 @@ def test_new_rows_have_the_spellings_of_the_model():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tags": "tags", "merge": "all"}, "--merge must be case, got 'all'"),
-        ({"labels": ("a",), "merge": "case"}, "--merge belongs to --tags; leave it out"),
+        ({"tags": "tags", "merge": "all"}, "`merge` must be case, got 'all'"),
+        ({"labels": ("a",), "merge": "case"}, "`merge` belongs to `tags`; leave it out"),
     ],
 )
 def test_refused_merges(options, message):

@@ -52,7 +52,7 @@ def test_sheets_are_not_guessed(tmp_path):
     with pd.ExcelWriter(path) as book:
         FRAME.to_excel(book, sheet_name="one", index=False)
         FRAME.head(2).to_excel(book, sheet_name="two", index=False)
-    with pytest.raises(DatasetFormatError, match="has the sheets one, two; choose one with --sh"):
+    with pytest.raises(DatasetFormatError, match="has the sheets one, two; choose one with `sh"):
         read_table(path)
     with pytest.raises(DatasetFormatError, match="has no sheet 'three'; it has one, two"):
         read_table(path, sheet="three")

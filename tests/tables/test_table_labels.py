@@ -38,7 +38,7 @@ def test_tags_in_one_column(cells, options):
 
 
 def test_empty_cells_of_tags_are_not_guessed():
-    with pytest.raises(LemllError, match="row 2 has an empty cell .*--untagged none .*unknown if"):
+    with pytest.raises(LemllError, match="row 2 has an empty cell .*`untagged='none'`"):
         tags(["sea;sky", None])
     assert tags(["sea;sky", None], untagged="none").Y.tolist() == [[1, 1], [0, 0]]
     unknown = tags(["sea;sky", ""], untagged="unknown").Y
@@ -65,7 +65,7 @@ def test_tags_that_differ_only_in_case_are_named():
 
 @pytest.mark.parametrize("sign", ["|", ",", "/"])
 def test_another_separator_is_not_guessed(sign):
-    with pytest.raises(LemllError, match=r"may be several tags; pass --sep '.', or --sep ';' if"):
+    with pytest.raises(LemllError, match=r"may be several tags; pass `sep='.'`, or `sep=';'` if"):
         tags([f"sea{sign}sky", "sky"])
     assert tags([f"sea{sign}sky", "sky"], sep=";").label_names == tuple(
         sorted([f"sea{sign}sky", "sky"])
@@ -89,10 +89,10 @@ def test_label_columns(no, yes):
     ("cells", "message"),
     [
         ([1, -1, 1], "row 2 of label column 'sea' must be 0/1, .*got '-1'"),
-        (["x", None, "x"], "got 'x'; if it holds tags, .* with one sign such as x, use --untagged"),
+        (["x", None, "x"], "got 'x'; if it holds tags, .* with one sign such as x, use `untagged"),
         ([0.5, 1.0, 0.0], "got '0.5'"),
         (["yes", "0", "1"], "label column 'sea' mixes 0, 1, yes; write all its cells in one way"),
-        ([None, None, None], "label column 'sea' is empty; leave it out of --labels"),
+        ([None, None, None], "label column 'sea' is empty; leave it out of `labels"),
     ],
 )
 def test_doubtful_label_columns(cells, message):
@@ -107,7 +107,7 @@ def test_doubtful_label_columns(cells, message):
         (['["sea"]', "sky"], "holds lists such as .* and other text such as 'sky'"),
         (['["sea"', '["sky"]'], r"row 1 of column 'tags' must be a list of tags such as"),
         (['[["sea"]]', '["sky"]'], r"row 1 of column 'tags' must be a list of tags such as"),
-        (["a b;c d"] + [f"{i};x{i};y{i}" for i in range(20)], "62 different tags .*check --tags"),
+        (["a b;c d"] + [f"{i};x{i};y{i}" for i in range(20)], "62 different tags .*check `tags"),
     ],
 )
 def test_doubtful_tags(cells, message):
@@ -118,11 +118,11 @@ def test_doubtful_tags(cells, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "say where the labels are: --tags COL .*--labels a,b,c .*lemll info FILE"),
+        ({}, "say where the labels are: `tags` .*`labels` .*lemll info FILE"),
         ({"tags": "a", "labels": ("b",)}, "say where the labels are"),
-        ({"tags": "a", "sep": ""}, "--sep must not be empty"),
-        ({"labels": ("a",), "sep": ";"}, "--sep belongs to --tags; leave it out with --labels"),
-        ({"tags": "a", "untagged": "no"}, "--untagged must be none or unknown, got 'no'"),
+        ({"tags": "a", "sep": ""}, "`sep` must not be empty"),
+        ({"labels": ("a",), "sep": ";"}, "`sep` belongs to `tags`; leave it out with `labels`"),
+        ({"tags": "a", "untagged": "no"}, "`untagged` must be none or unknown, got 'no'"),
     ],
 )
 def test_specifications(options, message):
@@ -173,10 +173,10 @@ def test_ids_and_ignored_columns():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"ids": "kay"}, "t has no column 'kay' for --id; did you mean 'key'"),
+        ({"ids": "kay"}, "t has no column 'kay' for `ids`; did you mean 'key'"),
         ({"ids": "other"}, "the id of row 2 in column 'other' repeats '3'; ids must differ"),
         ({"ids": "gap"}, "the id of row 2 in column 'gap' is empty"),
-        ({"ignore": ["zzz"]}, "has no column 'zzz' for --ignore; it has width, key"),
+        ({"ignore": ["zzz"]}, "has no column 'zzz' for `ignore`; it has width, key"),
         ({"ignore": ["width", "key", "other", "gap"]}, "no column is left for the features"),
     ],
 )
@@ -187,7 +187,7 @@ def test_wrong_columns(options, message):
 
 
 def test_labels_named_twice():
-    with pytest.raises(LemllError, match="--labels names a column twice: sea, sea"):
+    with pytest.raises(LemllError, match="`labels` names a column twice: sea, sea"):
         split_table(table(sea=[0, 1]), LabelSpec(labels=("sea", "sea")))
 
 
@@ -199,5 +199,5 @@ def test_new_rows_have_the_known_labels():
 
 def test_the_nearest_column_is_named_in_any_case():
     table = Table(pd.DataFrame({"width": [1, 2], "Tags": ["a", "b"]}), "t.csv")
-    with pytest.raises(LemllError, match=r"t.csv has no column 'tag' for --tags; did you mean 'T"):
+    with pytest.raises(LemllError, match=r"t.csv has no column 'tag' for `tags`; did you mean 'T"):
         split_table(table, LabelSpec(tags="tag"))

@@ -83,7 +83,7 @@ def test_the_other_columns_show_what_a_comma_is(tmp_path):
 @pytest.mark.parametrize("text", ["sum;a\n1,234;x\n", "sum;a;b\n1,234;0,5;1.5\n"])
 def test_doubt_about_commas_is_an_error(tmp_path, text):
     path = write(tmp_path, text)
-    with pytest.raises(DatasetFormatError, match="a comma may be a decimal mark .*--decimal , or"):
+    with pytest.raises(DatasetFormatError, match="a comma may be a decimal .*`decimal=','` or"):
         read_table(path)
     assert read_table(path, decimal=",").frame["sum"].tolist() == ["1.234"]
     assert read_table(path, decimal=".").frame["sum"].tolist() == ["1234"]
@@ -107,10 +107,10 @@ def test_a_column_without_a_name_is_the_index_of_a_frame(tmp_path):
         ("a,b\n", {}, "the table has no rows below its header"),
         ("a,a\n1,2\n", {}, r"two columns have the same name; rename one of them \(got 'a'\)"),
         ("1,2\n3,4\n", {}, r"the first line must name the columns, but it holds numbers"),
-        ("a,b\n1,2,3\n", {}, "line 2: the header has 2 cells, but this line has 3; pass --delim"),
+        ("a,b\n1,2,3\n", {}, "line 2: the header has 2 cells, but this line has 3; pass `delim"),
         ('a,b\n"1,2\n', {}, "line 2: the line cannot be read .*; check its quotes"),
-        ("a;b,c\n1;2,3\n", {}, "may be separated by comma and semicolon; pass --delimiter"),
-        ("a,b\nж,1\n", {"encoding": "ascii"}, "the file is not ascii .*pass another --encoding"),
+        ("a;b,c\n1;2,3\n", {}, "may be separated by comma and semicolon; pass `delimiter"),
+        ("a,b\nж,1\n", {"encoding": "ascii"}, "the file is not ascii .*pass another `encoding"),
     ],
 )
 def test_refused_files(tmp_path, text, options, message):
@@ -121,18 +121,18 @@ def test_refused_files(tmp_path, text, options, message):
 def test_a_broken_mark_is_refused(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"\xff\xfea\0,\0b\0\n\0\x00")
-    with pytest.raises(DatasetFormatError, match="looks like utf-16 but is not .*--encoding"):
+    with pytest.raises(DatasetFormatError, match="looks like utf-16 but is not .*`encoding`"):
         read_table(path)
 
 
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("t.csv", {"encoding": "klingon"}, "--encoding 'klingon' is not known; use utf-8"),
-        ("t.csv", {"delimiter": "::"}, "--delimiter must be one character, got '::'"),
-        ("t.csv", {"decimal": "'"}, "--decimal must be '.' or ','"),
-        ("t.csv", {"sheet": "a"}, "--sheet has no meaning for a .csv file; leave it out"),
-        ("t.parquet", {"delimiter": ","}, "--delimiter has no meaning for a .parquet file"),
+        ("t.csv", {"encoding": "klingon"}, "`encoding` 'klingon' is not known; use utf-8"),
+        ("t.csv", {"delimiter": "::"}, "`delimiter` must be one character, got '::'"),
+        ("t.csv", {"decimal": "'"}, "`decimal` must be '.' or ','"),
+        ("t.csv", {"sheet": "a"}, "`sheet` has no meaning for a .csv file; leave it out"),
+        ("t.parquet", {"delimiter": ","}, "`delimiter` has no meaning for a .parquet file"),
         ("t.json", {}, "a table must be one of .csv, .tsv"),
     ],
 )

@@ -51,7 +51,7 @@ def main() -> None:
     except Exception as error:
         if debug:
             raise
-        from lemll.cli.console import safe_text
+        from lemll.cli.console import as_options, safe_text
 
         if isinstance(error, OSError) and error.strerror and error.filename is not None:
             # The text of such an error has a number, and no advice.
@@ -62,7 +62,7 @@ def main() -> None:
                 )
             )
         if isinstance(error, (LemllError, ValueError, OSError)):
-            sys.exit(safe_text(f"lemll: {error}"))
+            sys.exit(safe_text(as_options(f"lemll: {error}")))
         if where := _place_outside(error):
             sys.exit(
                 safe_text(f"lemll: {type(error).__name__}: {error} ({where}); mend your module")
@@ -115,7 +115,7 @@ def _place_outside(error: BaseException) -> str:
 
 def _show_warnings_as_notes(debug: bool) -> None:
     """Print each different warning once, and where it comes from only with ``--debug``."""
-    from lemll.cli.console import safe_text
+    from lemll.cli.console import as_options, safe_text
 
     said: set[str] = set()
 
@@ -128,7 +128,7 @@ def _show_warnings_as_notes(debug: bool) -> None:
         line: str | None = None,
     ) -> None:
         del file, line
-        text = f"note: {message}\n"
+        text = as_options(f"note: {message}\n")
         if debug:
             text = warnings.formatwarning(message, category, filename, lineno)
         if text not in said:

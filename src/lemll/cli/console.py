@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
+from ast import literal_eval
 from collections.abc import Iterable
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-__all__ = ["make_console", "safe_text"]
+__all__ = ["as_options", "make_console", "safe_text"]
 
 _PIPE_WIDTH = 140
 # These characters are unsafe: those that control a terminal (except tab and line feed), those that
@@ -16,6 +18,14 @@ _PIPE_WIDTH = 140
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
+
+# The options that are called by another name than the setting in Python come last.
+_SAME = (
+    "decimal", "delimiter", "encoding", "ignore", "labels", "learner", "learners", "measure",
+    "merge", "missing", "nominal", "seconds", "sep", "sheet", "tags", "thresholds", "untagged",
+)  # fmt: skip
+_OPTION = {**{name: name for name in _SAME}, "ids": "id", "n_splits": "splits"}
+_SETTING = re.compile(f"`({'|'.join(_OPTION)})(?:=('[^'`]*'|\"[^\"`]*\"))?`")
 
 
 def safe_text(text: str) -> str:
@@ -37,6 +47,32 @@ def safe_text(text: str) -> str:
     a\x1b[2Jb
     """
     return _UNSAFE.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def as_options(text: str) -> str:
+    """Name the settings in a message of the library as options of the command line.
+
+    Parameters
+    ----------
+    text : str
+        A message, with settings such as ```sep=';'```.
+
+    Returns
+    -------
+    str
+        The same message, with ``--sep ';'``.
+
+    Examples
+    --------
+    >>> print(as_options("pass `sep=';'`, or check `ids`"))
+    pass --sep ';', or check --id
+    """
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        return f"--{_OPTION[name]}" + (f" {shlex.quote(literal_eval(value))}" if value else "")
+
+    return _SETTING.sub(option, text)
 
 
 class _SafeConsole(Console):

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from lemll.cli.console import safe_text
-from lemll.exceptions import DatasetFormatError, LemllError, UnknownDatasetError
+from lemll.exceptions import LemllError, UnknownDatasetError
 
 if TYPE_CHECKING:
     from lemll._types import FloatArray, Settings
@@ -456,12 +456,7 @@ def load_named(
             raise LemllError(
                 f"{name}: files of this format take no --{', --'.join(sorted(unknown))}"
             )
-        try:
-            return reader(path, **given)
-        except DatasetFormatError as error:
-            if "pass labels=" in error.problem:
-                raise LemllError(f"{error}. On the command line: --labels") from error
-            raise
+        return reader(path, **given)
     if given:
         raise LemllError(f"--{', --'.join(sorted(given))} given, but {name} is not a file")
     return load_dataset(name)

@@ -138,13 +138,13 @@ def _discover_labels(header: Header, source: Source, file: str) -> Labels:
         return counts.pop()
     if counts:
         raise DatasetFormatError(
-            f"the relation name gives several label counts {sorted(counts)}; pass labels=...",
+            f"the relation name gives several label counts {sorted(counts)}; pass `labels`",
             file=file,
             token=header.relation,
         )
     raise DatasetFormatError(
         "cannot tell which attributes are labels: no XML file of the same name, no '-C n' in the "
-        "relation name; pass labels= (an XML file, names, or a count)",
+        "relation name; pass `labels` (an XML file, names, or a count)",
         file=file,
         token=header.relation,
     )

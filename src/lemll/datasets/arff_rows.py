@@ -387,7 +387,7 @@ class RowParser:
             if self.allow_missing:
                 return math.nan
             raise line.error(
-                f"missing value in {name!r}; pass missing='nan' to keep it as NaN", start
+                f"missing value in {name!r}; pass `missing='nan'` to keep it as NaN", start
             )
         if attribute.values is not None and not attribute.is_binary:
             code = attribute.codes.get(text)

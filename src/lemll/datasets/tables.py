@@ -136,7 +136,7 @@ class _Cells:
     def _not_a_number(self, place: int) -> DatasetFormatError:
         row, column = divmod(place, self.width)
         text = self.texts[place]
-        hint = "" if text.strip() else "; pass missing='nan' to keep empty cells as NaN"
+        hint = "" if text.strip() else "; pass `missing='nan'` to keep empty cells as NaN"
         return DatasetFormatError(
             f"expected a finite number{hint}",
             file=self.budget.file,
@@ -275,7 +275,7 @@ def read_table(
             raise DatasetFormatError("a column name occurs twice", file=str(path), token=twice)
         if labels is None:
             raise DatasetFormatError(
-                "cannot tell which columns are labels; pass labels= (their names, or a count)",
+                "cannot tell which columns are labels; pass `labels` (their names, or a count)",
                 file=str(path),
             )
         return resolve_labels(columns, labels, str(path))

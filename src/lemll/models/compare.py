@@ -73,7 +73,7 @@ class LearnerScores(NamedTuple):
             return ""
         return (
             f"{', '.join(self.cut_short)} had less time than needed, so its figures are too low; "
-            "compare with more --seconds, or with --seconds 0 for no limit."
+            "compare again with a longer time limit, or without one."
         )
 
     def to_json(self) -> Settings:
@@ -148,7 +148,7 @@ def compare_learners(
     data = split_table(table, spec, ids=ids, ignore=ignore)
     if n_splits < 2 or len(data.Y) < max(_FEWEST_ROWS, 2 * n_splits):
         raise LemllError(
-            f"--splits must be at least 2, with 2 rows each and {_FEWEST_ROWS} in all, got "
+            f"`n_splits` must be at least 2, with 2 rows each and {_FEWEST_ROWS} in all, got "
             f"{n_splits} splits of {len(data.Y)} rows"
         )
     made = _make(learners, data, None if seconds is None else seconds / n_splits)
@@ -162,9 +162,7 @@ def compare_learners(
             if len(rows) >= _FEWEST_SPLITS and seconds is not None:
                 expected = (time.perf_counter() - begin) * number / len(rows)
                 if expected > seconds:
-                    say(
-                        f"no more splits: the next would exceed --seconds {seconds:g} (0: no limit)"
-                    )
+                    say(f"no more splits: the next would exceed the limit of {seconds:g} s")
                     stopped = True
                     break
             say(f"split {number} of {n_splits}")
@@ -195,10 +193,10 @@ def _make(names: Sequence[str], data: LabelledTable, seconds: float | None) -> d
             learner.set_params(max_seconds=_SHARE * seconds)
         known = next(known for known in LEARNERS if known.lower() == name.lower())
         if known in made:
-            raise LemllError(f"--learners names {known} twice")
+            raise LemllError(f"`learners` names {known} twice")
         made[known] = table_pipeline(learner, data)
     if not made:
-        raise LemllError(f"--learners must name at least one of {', '.join(LEARNERS)}")
+        raise LemllError(f"`learners` must name at least one of {', '.join(LEARNERS)}")
     return made
 
 

@@ -100,7 +100,7 @@ def _steps(model: Estimator) -> list[Estimator]:
         raise LemllError(
             f"{type(odd if odd is not None else learner).__name__} cannot be written as ONNX; use "
             f"{', '.join(kind.__name__ for kind in _LEARNERS)}, alone or behind "
-            f"{', '.join(kind.__name__ for kind in allowed)} (lemll fit --learner LEMLL)"
+            f"{', '.join(kind.__name__ for kind in allowed)}"
         )
     if not learner._coding.multilabel:
         raise LemllError("only models of a label matrix can be written as ONNX; fit 0/1 columns")
@@ -118,7 +118,7 @@ def _number_columns(encoder: TableEncoder) -> list[str]:
     if odd is not None:
         raise LemllError(
             f"column {odd.name!r} is encoded as {odd.kind}, and only numbers can be written as "
-            "ONNX; fit the table without it (--ignore), or serve the model with lemll.load"
+            "ONNX; fit the table without it (`ignore`), or serve the model with lemll.load"
         )
     return [column.name for column in used]
 

@@ -238,15 +238,15 @@ def make_learner(
     """
     known = next((known for known in LEARNERS if known.lower() == name.lower()), None)
     if known is None:
-        raise LemllError(f"--learner must be one of {', '.join(LEARNERS)}, got {name!r}")
+        raise LemllError(f"`learner` must be one of {', '.join(LEARNERS)}, got {name!r}")
     learner = LEARNERS[known]()
     if seconds is not None and isinstance(learner, (TagPredictor, LEMLLCV)):
         if not seconds > 0:
-            raise LemllError(f"--seconds must be above 0, got {seconds:g}")
+            raise LemllError(f"`seconds` must be above 0, got {seconds:g}")
         learner.set_params(max_seconds=_SHARE * seconds)
     if thresholds is not None:
         if thresholds not in ("zero", "f1", "hamming"):
-            raise LemllError(f"--thresholds must be zero, f1 or hamming, got {thresholds!r}")
+            raise LemllError(f"`thresholds` must be zero, f1 or hamming, got {thresholds!r}")
         of = "estimator__" if isinstance(learner, LEMLLCV) else ""
         learner.set_params(**{f"{of}thresholds": thresholds})
     return learner

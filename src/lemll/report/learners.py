@@ -82,7 +82,7 @@ def judge_learners(found: LearnerScores, measure: str) -> LearnerVerdict:
     names = tuple(found.learners[i] for i in defined)
     if len(names) < 2:
         raise ValueError(
-            f"{metric.title} is not defined in every split; choose another measure with --measure."
+            f"{metric.title} is not defined in every split; choose another measure with `measure`."
         )
     against = best_of_splits(
         values[:, defined],

@@ -277,8 +277,7 @@ def check_readable(column: Column, cells: MatrixLike, read: Array) -> None:
     if column.kind == "number" and comma is not None:
         raise LemllError(
             f"column {column.name!r} holds the number {str(comma)[:40]!r}, and most cells do not "
-            "show what its comma means; pass --decimal , or --decimal . (in Python "
-            "read_table(..., decimal=','))"
+            "show what its comma means; read the table with `decimal=','` or `decimal='.'`"
         )
     given = len(lost) + int(read.sum())
     if len(lost) > 0.5 * given:

@@ -91,7 +91,7 @@ def _check_parts(raw: BinaryIO, file: str) -> None:
 def _chosen(book: Any, sheet: str | None) -> Any:
     names = [str(name) for name in book.sheetnames]
     if sheet is None and len(names) > 1:
-        raise _OddFile(f"file has the sheets {', '.join(names)}; choose one with --sheet")
+        raise _OddFile(f"file has the sheets {', '.join(names)}; choose one with `sheet`")
     if sheet is not None and sheet not in names:
         raise _OddFile(f"file has no sheet {sheet!r}; it has {', '.join(names)}")
     found = book[sheet or names[0]]

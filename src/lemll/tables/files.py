@@ -101,11 +101,11 @@ def read_table(
         )
     check_plain(path.stat().st_mode)
     text = is_text(path)
-    given = {"--encoding": encoding, "--delimiter": delimiter}
+    given = {"encoding": encoding, "delimiter": delimiter}
     wrong = [name for name, value in given.items() if value is not None and not text]
-    wrong += ["--sheet"] if sheet is not None and not suffix.startswith(".xls") else []
+    wrong += ["sheet"] if sheet is not None and not suffix.startswith(".xls") else []
     if wrong:
-        raise ValueError(f"{path}: {wrong[0]} has no meaning for a {suffix} file; leave it out.")
+        raise ValueError(f"{path}: `{wrong[0]}` has no meaning for a {suffix} file; leave it out.")
     if text:
         cells = read_text(path, encoding=encoding, delimiter=delimiter)
     else:

@@ -69,19 +69,19 @@ class LabelSpec:
     def __post_init__(self) -> None:
         if (self.tags is None) == (not self.labels):
             raise LemllError(
-                "say where the labels are: --tags COL for one column with all tags, or "
-                f"--labels a,b,c for one column per label, not both; {_CANDIDATES}"
+                "say where the labels are: `tags` for one column with all tags, or "
+                f"`labels` for one column per label, not both; {_CANDIDATES}"
             )
         if self.untagged not in (None, "none", "unknown"):
-            raise LemllError(f"--untagged must be none or unknown, got {self.untagged!r}")
+            raise LemllError(f"`untagged` must be none or unknown, got {self.untagged!r}")
         if self.tags is None and self.sep is not None:
-            raise LemllError("--sep belongs to --tags; leave it out with --labels")
+            raise LemllError("`sep` belongs to `tags`; leave it out with `labels`")
         if self.merge not in (None, "case"):
-            raise LemllError(f"--merge must be case, got {self.merge!r}; leave it out otherwise")
+            raise LemllError(f"`merge` must be case, got {self.merge!r}; leave it out otherwise")
         if self.tags is None and self.merge is not None:
-            raise LemllError("--merge belongs to --tags; leave it out with --labels")
+            raise LemllError("`merge` belongs to `tags`; leave it out with `labels`")
         if self.sep == "":
-            raise LemllError("--sep must not be empty; give the sign between tags, such as ';'")
+            raise LemllError("`sep` must not be empty; give the sign between tags, such as ';'")
 
     def to_json(self) -> Settings:
         """Return plain data for a file."""
@@ -158,19 +158,19 @@ def split_table(
         row_ids = tuple(_read_ids(table, ids))
         used.append(ids)
     for name in ignore:
-        _column(table, name, "--ignore")
+        _column(table, name, "ignore")
         used.append(name)
     X = table.frame[[name for name in table.frame.columns if name not in used]]
     if needs_features and not X.shape[1]:
         raise LemllError(
-            f"{table.source}: no column is left for the features; only lemll enhance --method "
+            f"{table.source}: no column is left for the features; only the enhancer "
             "LabelGraph works without them"
         )
     return LabelledTable(X, Y, names, row_ids)
 
 
 def _read_ids(table: Table, name: str) -> list[str]:
-    cells = _column(table, name, "--id")
+    cells = _column(table, name, "ids")
     values = ["" if is_missing(cell) else without_guard(str(cell)) for cell in cells]
     seen: set[str] = set()
     for row, value in enumerate(values):
@@ -178,7 +178,7 @@ def _read_ids(table: Table, name: str) -> list[str]:
             problem = "is empty" if value == "" else f"repeats {value!r}"
             raise LemllError(
                 f"{table.source}: the id of row {row + 1} in column {name!r} {problem}; ids must "
-                "differ, so choose another column with --id or mend the file"
+                "differ, so choose another column with `ids` or mend the file"
             )
         seen.add(value)
     return values
@@ -190,7 +190,7 @@ def _column(table: Table, name: str, option: str) -> list[MatrixLike]:
         folded = {column.casefold(): column for column in columns}
         near = difflib.get_close_matches(name.casefold(), folded, n=1)
         hint = f"did you mean {folded[near[0]]!r}?" if near else f"it has {', '.join(columns[:12])}"
-        raise LemllError(f"{table.source} has no column {name!r} for {option}; {hint}")
+        raise LemllError(f"{table.source} has no column {name!r} for `{option}`; {hint}")
     if table.cells is not None and name in table.cells:
         return list(table.cells[name])
     return list(table.frame[name])
@@ -212,14 +212,13 @@ def read_truth(table: Table, spec: LabelSpec) -> tuple[FloatArray, tuple[str, ..
         more = f", and {len(alike) - 3} more" if len(alike) > 3 else ""
         warn_caller(
             f"{table.source}: the tags {shown}{more} differ only in case and count as different "
-            "labels (lemll info lists them all); if they are the same, pass --merge case, or "
-            "LabelSpec(merge='case') in Python.",
+            "labels (lemll info lists them all); if they are the same, pass `merge='case'`.",
             UserWarning,
         )
     if len(names) > max(20, len(rows)):
         raise LemllError(
             f"{table.source}: column {spec.tags!r} holds {len(names)} different tags in "
-            f"{len(rows)} rows, for example {names[0][:40]!r}; check --tags and --sep"
+            f"{len(rows)} rows, for example {names[0][:40]!r}; check `tags` and `sep`"
         )
     return _as_matrix(rows, names), names
 
@@ -284,7 +283,7 @@ def _as_matrix(rows: Sequence[Iterable[str] | None], names: Sequence[str]) -> Fl
 
 def _tag_lists(table: Table, spec: LabelSpec, name: str) -> list[list[str] | None]:
     """Return the tags of each row, or None where nobody looked."""
-    cells = _column(table, name, "--tags")
+    cells = _column(table, name, "tags")
     different = dict.fromkeys(cell for cell in cells if isinstance(cell, str))
     texts = [text for text in different if text.strip()]
     lists = [text for text in texts if text.lstrip().startswith("[")]
@@ -295,7 +294,7 @@ def _tag_lists(table: Table, spec: LabelSpec, name: str) -> list[list[str] | Non
         raise LemllError(
             f"{table.source}: column {name!r} holds lists such as {lists[0][:40]!r} and other text "
             f"such as {other[:40]!r}; write all cells in one way, or pass what separates the tags "
-            "of the other cells, as in --sep ';'"
+            "of the other cells, as in `sep=';'`"
         )
     rows: list[list[str] | None] = []
     # Most cells repeat another one, which is read once.
@@ -310,8 +309,8 @@ def _tag_lists(table: Table, spec: LabelSpec, name: str) -> list[list[str] | Non
         if tags is None and spec.untagged is None:
             raise LemllError(
                 f"{table.source}: row {number + 1} has an empty cell in column {name!r}; pass "
-                "--untagged none if no tag applies to such rows, or --untagged unknown if nobody "
-                "looked"
+                "`untagged='none'` if no tag applies to such rows, or `untagged='unknown'` if "
+                "nobody looked"
             )
         rows.append([] if tags is None and spec.untagged == "none" else tags)
     return rows
@@ -326,7 +325,7 @@ def _check_separator(table: Table, name: str, texts: Sequence[str]) -> None:
         if found is not None:
             raise LemllError(
                 f"{table.source}: column {name!r} holds {found[:40]!r}, which may be several tags; "
-                f"pass --sep {sign!r}, or --sep ';' if this is one tag"
+                f"pass `sep={sign!r}`, or `sep=';'` if this is one tag"
             )
 
 
@@ -342,7 +341,7 @@ def _cell_tags(
         if found is None:
             raise LemllError(
                 f"{table.source}: row {number + 1} of column {name!r} must be a list of tags such "
-                f'as ["sea", "sky"], got {str(cell)[:60]!r}; mend the cell, or pass --sep'
+                f'as ["sea", "sky"], got {str(cell)[:60]!r}; mend the cell, or pass `sep`'
             )
         if not found and not str(cell).lstrip().startswith("["):
             return None
@@ -381,21 +380,21 @@ def _parse_list(text: str, parse: Callable[[str], object]) -> list[str] | None:
 def _label_columns(table: Table, spec: LabelSpec) -> FloatArray:
     names = spec.labels
     if len(set(names)) < len(names):
-        raise LemllError(f"--labels names a column twice: {', '.join(names)}")
+        raise LemllError(f"`labels` names a column twice: {', '.join(names)}")
     only_marks = spec.untagged == "none"
     return np.column_stack([_label_column(table, name, only_marks) for name in names])
 
 
 def _label_column(table: Table, name: str, only_marks: bool) -> FloatArray:
     """Read 0/1; an empty cell is unknown, or 0 if the file only marks the labels that apply."""
-    cells = _column(table, name, "--labels")
+    cells = _column(table, name, "labels")
     texts = ["" if is_missing(cell) else _plain(cell) for cell in cells]
     known = {text for text in set(texts) if not is_gap(text)}
     if not any(texts) and only_marks:
         return np.zeros(len(texts))
     if not known and not only_marks:
         raise LemllError(
-            f"{table.source}: label column {name!r} is empty; leave it out of --labels"
+            f"{table.source}: label column {name!r} is empty; leave it out of `labels`"
         )
     pair = next((pair for pair in PAIRS if known <= set(pair)), None)
     if only_marks and (pair is None or not known):
@@ -414,8 +413,8 @@ def _label_column(table: Table, name: str, only_marks: bool) -> FloatArray:
             )
         raise LemllError(
             f"{table.source}: row {row + 1} of label column {name!r} must be 0/1, true/false, "
-            f"yes/no, or empty if unknown, got {odd!r}; if it holds tags, use --tags {name}; if it "
-            "only marks rows with one sign such as x, use --untagged none"
+            f"yes/no, or empty if unknown, got {odd!r}; if it holds tags, use `tags={name!r}`; if "
+            "it only marks rows with one sign such as x, use `untagged='none'`"
         )
     # A word for a gap is not an empty cell: somebody wrote that the label is unknown.
     values = {"": 0.0 if only_marks else np.nan, pair[0]: 0.0, pair[1]: 1.0}

@@ -144,7 +144,7 @@ def cell_text(value: MatrixLike) -> str:
 def settle_decimals(cells: Cells, decimal: str | None, keep: Iterable[str], file: str) -> None:
     """Write decimal commas as points, and numbers with commas between thousands without them."""
     if decimal not in (None, ".", ","):
-        raise ValueError(f"--decimal must be '.' or ',', got {decimal!r}.")
+        raise ValueError(f"`decimal` must be '.' or ',', got {decimal!r}.")
     # An example of each kind of column, by which the file shows its habit.
     shown: dict[str, str] = {}
     with_commas: dict[int, str] = {}
@@ -174,7 +174,7 @@ def settle_decimals(cells: Cells, decimal: str | None, keep: Iterable[str], file
         example = " and ".join(shown[sign] for sign in (".", ",", "either") if sign in shown)
         raise DatasetFormatError(
             f"a comma may be a decimal mark or separate thousands: columns {example}; pass "
-            "--decimal , or --decimal .",
+            "`decimal=','` or `decimal='.'`",
             file=file,
         )
     decimal = decimal or ("," if "," in shown else ".")
@@ -285,7 +285,7 @@ def open_text(path: Path, *, encoding: str | None, delimiter: str | None) -> Ope
         if delimiter != ",":
             notes.append(f"{_DELIMITERS[delimiter]} between the cells")
     elif len(delimiter) != 1:
-        raise ValueError(f"--delimiter must be one character, got {delimiter!r}.")
+        raise ValueError(f"`delimiter` must be one character, got {delimiter!r}.")
     return OpenText(text, delimiter, notes, mark, encoding)
 
 
@@ -300,12 +300,12 @@ def _decode(data: bytes, encoding: str | None, path: Path) -> tuple[str, bytes, 
             return data[len(mark) :].decode(given), mark, given
         except LookupError:
             raise ValueError(
-                f"--encoding {encoding!r} is not known; use utf-8, utf-16, latin-1 or another "
+                f"`encoding` {encoding!r} is not known; use utf-8, utf-16, latin-1 or another "
                 "encoding of Python."
             ) from None
         except UnicodeError as error:
             raise DatasetFormatError(
-                f"the file is not {encoding} ({error}); pass another --encoding", file=str(path)
+                f"the file is not {encoding} ({error}); pass another `encoding`", file=str(path)
             ) from error
     if found is None and b"\0" in data[:1000]:
         # Latin letters in UTF-16 have a zero byte before or after them.
@@ -315,7 +315,7 @@ def _decode(data: bytes, encoding: str | None, path: Path) -> tuple[str, bytes, 
     except UnicodeError as error:
         if found is not None:
             raise DatasetFormatError(
-                f"the file looks like {found[:6]} but is not ({error}); pass --encoding",
+                f"the file looks like {found[:6]} but is not ({error}); pass `encoding`",
                 file=str(path),
             ) from error
     # Windows writes other characters than Latin-1 in a few places, and those are letters.
@@ -335,7 +335,7 @@ def _find_delimiter(text: str, path: Path) -> str:
     if len(even) > 1:
         names = " and ".join(_DELIMITERS[sign] for sign in even)
         raise DatasetFormatError(
-            f"the cells may be separated by {names}; pass --delimiter", file=str(path)
+            f"the cells may be separated by {names}; pass `delimiter`", file=str(path)
         )
     # No delimiter fits: read with the most frequent one, which says where the records differ.
     return max(candidates, key=first.count, default=",")
@@ -381,7 +381,7 @@ def _parse(text: str, delimiter: str, path: Path) -> tuple[list[str], list[list[
             if len(record) != len(header):
                 raise DatasetFormatError(
                     f"the header has {len(header)} cells, but this line has {len(record)}; pass "
-                    "--delimiter if the cells are separated in another way, or mend the line",
+                    "`delimiter` if the cells are separated in another way, or mend the line",
                     file=str(path),
                     line=reader.line_num,
                 )
