@@ -183,6 +183,7 @@ class TestInTheBrowser:
         assert browser.switch_to.active_element.get_attribute("id") == "accept"
         press(browser, "k")
         assert find(browser, "#accept").get_attribute("aria-pressed") == "true"
+        time.sleep(0.5)  # another process of the browser keeps what the page stores
         browser.refresh()
         assert "1 accepted, 0 rejected" in find(browser, "#status").text
         find(browser, "#reject").click()

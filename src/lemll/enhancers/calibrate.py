@@ -486,7 +486,7 @@ def choose_scale(
             "the scale changes nothing in the rated rows: their numerical labels are equal, or "
             "only one of them is above 0 and the rows are divided by their sums; rate other rows, "
             'choose normalization="sigmoid" or "softmax", or weigh several sources, by '
-            'calibrate(..., method="sources") or BlendEnhancer (lemll enhance --method Blend).'
+            'calibrate(..., method="sources") or BlendEnhancer.'
         )
     rng = check_random_state(random_state)
     # A bootstrap sample only changes how often each row counts. So draw the counts, and one matrix
