@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import resource
@@ -36,16 +37,21 @@ def measure(
 
     With a command, its words are those of ``lemll``, and the file is among them.
     """
-    line = [sys.executable, "-m", "benchmarks._fuzz_run", str(path), json.dumps(options), *command]
+    words = [str(path), json.dumps(options), str(0.9 * seconds), *command]
     with subprocess.Popen(
-        line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=source_environment(source)
+        [sys.executable, "-m", "benchmarks._fuzz_run", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=source_environment(source),
     ) as child:
         try:
             output, _ = child.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
             peak = round(own_peak(child.pid) / 1e6)
             child.kill()
-            return {"outcome": f"stopped after {seconds:g} s", **_UNKNOWN, "peak_mb": peak}
+            where = child.communicate()[1].decode(errors="replace")
+            outcome = f"stopped after {seconds:g} s\n{where}"
+            return {"outcome": outcome, **_UNKNOWN, "peak_mb": peak}
     if child.returncode != 0:
         return {"outcome": f"died, code {child.returncode}", **_UNKNOWN}
     figures: dict[str, Any] = json.loads(output.splitlines()[-1])
@@ -53,13 +59,17 @@ def measure(
 
 
 def main(arguments: list[str]) -> None:
-    """Read ``path options``, or run ``path options command...``."""
+    """Read ``path options seconds``, or run ``path options seconds command...``.
+
+    After so many seconds, each thread says where it is.
+    """
     resource.setrlimit(resource.RLIMIT_AS, (_MAX_BYTES, _MAX_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     warnings.simplefilter("ignore")
     from lemll.exceptions import LemllError
 
-    path, options, *command = arguments
+    path, options, seconds, *command = arguments
+    faulthandler.dump_traceback_later(float(seconds))
     read = _command(command) if command else _reader(path, json.loads(options))
     imported = own_peak()
     start = time.process_time() + os.times().children_user
