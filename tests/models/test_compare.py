@@ -62,6 +62,13 @@ def test_the_verdict_names_who_is_beaten(found):
     assert other in verdict.sentence
 
 
+def test_two_splits_are_too_few_to_judge(found):
+    two = found._replace(values=found.values[:2])
+    verdict = judge_learners(two, "average_precision")
+    assert "2 splits are too few to judge; use at least 3" in verdict.sentence
+    assert "No evidence" not in verdict.sentence
+
+
 def test_the_corrected_test_is_the_formula():
     values = np.random.RandomState(0).rand(5, 3) + np.array([0.5, 0.1, 0.0])
     found = best_of_splits(values, greater_is_better=True, test_train_ratio=0.25)

@@ -77,8 +77,11 @@ def indices(value):
     return neighbours(change)
 
 
-def pointers(model):
-    model.X_fit_.indptr[1] = 10**6
+def pointers(place, value):
+    def change(model):
+        model.X_fit_.indptr[place] = value
+
+    return neighbours(change)
 
 
 def fewer_labels(model):
@@ -151,7 +154,9 @@ CONTENTS = {
     "leaf nowhere": (leaves(np.nan), "a leaf without a place"),
     "sparse index": (indices(10**6), "indices must be"),
     "negative sparse index": (indices(-7), "indices must be"),
-    "sparse pointer": (neighbours(pointers), "[Ii]nd"),
+    "sparse pointer": (pointers(1, 10**6), "[Ii]nd"),
+    "negative last pointer": (pointers(-1, -2), "a negative pointer"),
+    "last pointer of nothing": (pointers(-1, 0), "pointers out of order"),
     "labels of others": (neighbours(fewer_labels), "rows with the labels of others"),
     "file names": (words(input="filename"), "words that are read from files"),
     "pattern": (words(token_pattern="(a+)+$"), "words by the pattern"),

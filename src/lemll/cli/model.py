@@ -134,6 +134,7 @@ def predict(
 
     fitted = load_model(model)
     table = reading.table(data, fitted.keep)
+    say_notes(table)
     check_output(output, "-o", [data, model])
     found = fitted.predict(table)
     write_output(output, csv_text(_lines(fitted, found)))
@@ -172,6 +173,7 @@ def evaluate(
     """
     fitted = load_model(model)
     table = reading.table(data, fitted.keep)
+    say_notes(table)
     spec = replace(
         fitted.spec,
         sep=fitted.spec.sep if sep is None else "\t" if sep == r"\t" else sep,
@@ -253,6 +255,7 @@ def explain(
     template_environment()  # report a missing library now, not after the work
     fitted = load_model(model)
     table = reading.table(data, fitted.keep)
+    say_notes(table)
     with interruptible("nothing was written"):
         found = explain_table(fitted, table, progress=say)
         write_explanation(output, found)

@@ -91,7 +91,10 @@ def _check_array(array: Array) -> None:
 
 def _check_sparse(matrix: Any) -> None:
     _need(matrix.format == "csr", f"a sparse array in the format {matrix.format}")
+    # SciPy looks at the order of the pointers only if the last one is above 0.
+    _need(bool((matrix.indptr >= 0).all()), "a sparse array with a negative pointer")
     matrix.check_format(full_check=True)
+    _need(bool((np.diff(matrix.indptr) >= 0).all()), "a sparse array with pointers out of order")
 
 
 def _check_tree(tree: Tree) -> None:

@@ -23,12 +23,12 @@ from lemll.models.training import (
 from lemll.predictors import LEMLLCV, TagPredictor
 from lemll.tables import LabelledTable, LabelSpec, Table, TableEncoder, inspect_columns, split_table
 
-__all__ = ["FREQUENCY", "LearnerScores", "compare_learners"]
+__all__ = ["FEWEST_SPLITS", "FREQUENCY", "LearnerScores", "compare_learners"]
 
 FREQUENCY = "labels by frequency"
 _FEWEST_ROWS = 20
 # Fewer splits do not tell a difference from chance, so they are done whatever the time.
-_FEWEST_SPLITS = 3
+FEWEST_SPLITS = 3
 # TagPredictor gets this share of the time; the others need far less, and have no budget.
 _SHARE = 0.35
 
@@ -159,7 +159,7 @@ def compare_learners(
     stopped, begin = False, time.perf_counter()
     try:
         for number, split in enumerate(splits, start=1):
-            if len(rows) >= _FEWEST_SPLITS and seconds is not None:
+            if len(rows) >= FEWEST_SPLITS and seconds is not None:
                 expected = (time.perf_counter() - begin) * number / len(rows)
                 if expected > seconds:
                     say(f"no more splits: the next would exceed the limit of {seconds:g} s")

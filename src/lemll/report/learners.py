@@ -11,7 +11,7 @@ import numpy as np
 from lemll._types import Settings
 from lemll.metrics import METRICS
 from lemll.models import LearnerScores
-from lemll.models.compare import FREQUENCY
+from lemll.models.compare import FEWEST_SPLITS, FREQUENCY
 from lemll.models.pairwise import BestAgainst, best_of_splits
 from lemll.report.diagrams import value_dots
 from lemll.report.page import Section, TableData, write_page
@@ -91,7 +91,13 @@ def judge_learners(found: LearnerScores, measure: str) -> LearnerVerdict:
     )
     best = names[against[0].best]
     mean = float(values[:, defined[against[0].best]].mean())
-    sentence = _sentence(names, against, f"{metric.title} {mean:.3f}")
+    if len(values) < FEWEST_SPLITS:
+        sentence = (
+            f"{best} has the best mean ({metric.title} {mean:.3f}), but {len(values)} splits are "
+            f"too few to judge; use at least {FEWEST_SPLITS}."
+        )
+    else:
+        sentence = _sentence(names, against, f"{metric.title} {mean:.3f}")
     return LearnerVerdict(measure, best, against, names, f"{sentence} {found.caution}".strip())
 
 
