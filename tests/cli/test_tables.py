@@ -274,6 +274,21 @@ def test_wrong_files(tmp_path_factory, arguments, message):
     assert message in str(result.exception)
 
 
+def test_top_writes_the_most_probable_tags_in_order(tmp_path):
+    options = write_tags(tmp_path / "t.csv")
+    model, out = tmp_path / "m.lemll", tmp_path / "o.csv"
+    ran("fit", tmp_path / "t.csv", *options, *FAST, "-m", model)
+    ran("predict", model, tmp_path / "t.csv", "-o", out)
+    whole = read(out)
+    ran("predict", model, tmp_path / "t.csv", "-o", out, "--top", 2)
+    head, *rows = read(out)
+    assert head == ["file", "tags", "tag_1", "p_1", "tag_2", "p_2"]
+    names = [title.removeprefix("p_") for title in whole[0][2:]]
+    for row, full in zip(rows, whole[1:], strict=True):
+        ranked = sorted(zip(names, full[2:], strict=True), key=lambda pair: -float(pair[1]))
+        assert row == [*full[:2], *(cell for pair in ranked[:2] for cell in pair)]
+
+
 def test_rows_are_numbered_without_the_column_of_ids(tmp_path):
     options = write_tags(tmp_path / "t.csv")
     model, out = tmp_path / "m.lemll", tmp_path / "o.csv"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,7 +17,7 @@ import lemll
 from lemll import LEMLL, LEMLLCV, MSVRCV, BinaryRelevance, MSVRClassifier, TagPredictor
 from lemll.cli.app import app
 from lemll.datasets import load_digit_tags
-from lemll.exceptions import LemllError
+from lemll.exceptions import LemllError, MissingExtraError
 from lemll.models import fit_table, to_onnx
 from lemll.tables import LabelSpec, Table
 
@@ -111,6 +113,16 @@ def test_a_table_of_numbers_with_gaps(tmp_path):
     expected = model.predict(Table(new, "new"))
     np.testing.assert_allclose(found["probabilities"], expected.probabilities, atol=1e-8)
     np.testing.assert_array_equal(found["labels"] == 1, expected.labels)
+
+
+def test_a_model_is_refused_before_a_missing_library(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    digits = load_digit_tags()
+    model = TagPredictor(cv=2, n_estimators=5).fit(digits.X[:60], digits.Y[:60])
+    with pytest.raises(LemllError, match="TagPredictor cannot be written as ONNX"):
+        to_onnx(model)
+    with pytest.raises(MissingExtraError, match="onnx"):
+        to_onnx(LEMLL().fit(digits.X[:60], digits.Y[:60]))
 
 
 def test_refusals():

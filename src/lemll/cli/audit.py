@@ -307,6 +307,8 @@ def audit(
         soft_wrap=True,
     )
     console.print(f"open {page} to accept or reject them", soft_wrap=True)
+    console.print("next: run the same command with --apply and the file of decisions that the page "
+                  "exports", soft_wrap=True)  # fmt: skip
 
 
 def _listed(result: TagAudit) -> int:

@@ -1,7 +1,8 @@
-"""``lemll export``: write a model as ONNX, to serve it without Python."""
+"""The commands of a model: ``fit``, ``predict``, ``evaluate``, ``explain`` and ``export``."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -114,7 +115,9 @@ def fit(
             f"{len(fitted.label_names)} labels",
             soft_wrap=True,
         )
-        console.print(f"next: lemll predict {model} NEW -o predictions.csv", soft_wrap=True)
+        again = shlex.join(["lemll", "explain", str(model), str(data)])
+        console.print(f"next: lemll predict {model} NEW -o predictions.csv, or {again}",
+                      soft_wrap=True)  # fmt: skip
 
 
 @expand
@@ -123,12 +126,19 @@ def predict(
     data: Data,
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="The CSV file to write.")],
+    top: Annotated[
+        int | None,
+        typer.Option(
+            "--top", help="Write only the most probable tags, so many per row.", min=1, metavar="N"
+        ),
+    ] = None,
     reading: Reading,
     as_json: AsJson = False,
 ) -> None:
     """Predict the tags of the rows of a table: ids, tags and probabilities, as CSV.
 
-    Example: lemll predict photos.lemll new.csv -o tags.csv
+    Examples: lemll predict photos.lemll new.csv -o tags.csv;
+    lemll predict photos.lemll new.csv -o best.csv --top 3
     """
     from lemll._files import csv_text, write_output
 
@@ -137,7 +147,7 @@ def predict(
     say_notes(table)
     check_output(output, "-o", [data, model])
     found = fitted.predict(table)
-    write_output(output, csv_text(_lines(fitted, found)))
+    write_output(output, csv_text(_lines(fitted, found, top)))
     counts = found.labels.sum(axis=1)
     if as_json:
         print_json(
@@ -212,7 +222,7 @@ def _print_ignored(console: Console, columns: list[Column]) -> None:
         console.print(line, markup=False, soft_wrap=True)
 
 
-def _lines(fitted: TableModel, found: Predictions) -> Iterator[list[object]]:
+def _lines(fitted: TableModel, found: Predictions, top: int | None) -> Iterator[list[object]]:
 
     from lemll.tables.edit import join_tags
 
@@ -221,13 +231,18 @@ def _lines(fitted: TableModel, found: Predictions) -> Iterator[list[object]]:
     as_list = any(sep in name or name.startswith("[") for name in fitted.label_names)
     prefix = "p" if found.are_probabilities else "score"
     names = np.array(fitted.label_names, dtype=object)
-    yield [fitted.id_column or "row", "tags", *(f"{prefix}_{name}" for name in names)]
+    if top is None:
+        columns = [f"{prefix}_{name}" for name in names]
+    else:
+        ranks = range(1, min(top, len(names)) + 1)
+        columns = [title for k in ranks for title in (f"tag_{k}", f"{prefix}_{k}")]
+    yield [fitted.id_column or "row", "tags", *columns]
     for name, chosen, values in zip(found.ids, found.labels, found.probabilities, strict=True):
-        yield [
-            name,
-            join_tags(names[chosen], sep, as_list=as_list),
-            *(f"{value:.6f}" for value in values),
-        ]
+        cells = [f"{value:.6f}" for value in values]
+        if top is not None:
+            best = np.argsort(-values, kind="stable")[:top]
+            cells = [cell for j in best for cell in (names[j], cells[j])]
+        yield [name, join_tags(names[chosen], sep, as_list=as_list), *cells]
 
 
 @expand

@@ -59,8 +59,9 @@ def to_onnx(model: Estimator, path: str | Path | None = None) -> bytes:
     >>> len(to_onnx(model)) > 10_000  # the training rows are in the file
     True
     """
-    onnx = import_extra("onnx", "onnx", "Writing ONNX")
     steps = _steps(model)
+    columns = _number_columns(steps[0]) if isinstance(steps[0], TableEncoder) else None
+    onnx = import_extra("onnx", "onnx", "Writing ONNX")
     learner = steps[-1]
     graph = _Graph(onnx)
     rows = "X"
@@ -77,7 +78,6 @@ def to_onnx(model: Estimator, path: str | Path | None = None) -> bytes:
         graph.named("Sigmoid", [_log_odds(graph, learner, scores)], "probabilities")
         outputs["probabilities"] = onnx.TensorProto.DOUBLE
     names = list(model.label_names if isinstance(model, TableModel) else learner.label_names_)
-    columns = _number_columns(steps[0]) if isinstance(steps[0], TableEncoder) else None
     properties = {"labels": "\n".join(map(str, names))}
     if columns is not None:
         properties["columns"] = "\n".join(columns)
