@@ -4,6 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 
+# Tests on real data sets skip if this folder is neither named nor beside the project.
+BESIDE := ../shared/data
+ifneq ($(wildcard $(BESIDE)),)
+export LEMLL_DATA_DIR ?= $(abspath $(BESIDE))
+endif
+
 # The oldest libraries we promise to work with have an environment of their own.
 FLOOR := .venv-floor
 FLOOR_TESTS := tests/conformance tests/topology tests/metrics tests/enhancers tests/model_selection \

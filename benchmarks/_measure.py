@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 OUTPUT = Path(__file__).parent / "output"
-_BESIDE_THE_PROJECT = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 _WRAPPER = """
 import json, resource, sys, time
@@ -28,9 +27,9 @@ print(json.dumps(figures | dict(result=result)))
 
 
 def data_dir() -> Path:
-    """Return the folder of the real data sets, also for `load_dataset`; or end with a message."""
-    folder = Path(os.environ.setdefault("LEMLL_DATA_DIR", str(_BESIDE_THE_PROJECT)))
-    if not folder.is_dir():
+    """Return the folder of the real data sets, or end with a message."""
+    folder = Path(os.environ.get("LEMLL_DATA_DIR", ""))
+    if not os.environ.get("LEMLL_DATA_DIR") or not folder.is_dir():
         sys.exit("this benchmark needs the real data sets: set LEMLL_DATA_DIR to their folder")
     return folder
 

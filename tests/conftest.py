@@ -9,11 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-_BESIDE_THE_PROJECT = Path(__file__).resolve().parents[2] / "shared" / "data"
-
-if "LEMLL_DATA_DIR" not in os.environ and _BESIDE_THE_PROJECT.is_dir():
-    os.environ["LEMLL_DATA_DIR"] = str(_BESIDE_THE_PROJECT)
-
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
