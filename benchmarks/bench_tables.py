@@ -11,6 +11,7 @@ import csv
 import datetime
 import io
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -227,7 +228,9 @@ def _read(sample: Sample, path: Path, **options: str) -> Reading:
     data = split_table(read_table(path, keep=keep, **options), sample.spec, ids=sample.ids)
     X = TableEncoder().fit_transform(data.X)
     X = X if isinstance(X, np.ndarray) else X.toarray()
-    predicted = BinaryRelevance().fit(X, data.Y).predict_proba(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # rows without a known label are meant
+        predicted = BinaryRelevance().fit(X, data.Y).predict_proba(X)
     return Reading(data.label_names, data.ids, data.Y, X, np.asarray(predicted))
 
 

@@ -21,6 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "tables": set(),
     "metrics": set(),
     "model_selection": set(),
+    "plots": {"audit", "metrics"},
     "datasets": {"tables"},
     "topology": set(),
     "solvers": {"topology"},
