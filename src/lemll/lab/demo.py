@@ -1,4 +1,4 @@
-"""The demonstration: label enhancement and a comparison of learners, on embedded data."""
+"""The demonstration: the jobs of the product on photos, then learners compared."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
 from lemll._types import FloatArray
 from lemll.datasets.dataset import Dataset
@@ -18,7 +18,7 @@ from lemll.datasets.describe import binarize_distribution
 from lemll.datasets.generators import load_digit_tags, make_artificial
 from lemll.datasets.npz import write_npz
 from lemll.lab.cells import Splits
-from lemll.lab.demo_pictures import digits_section, draw_demo_pictures
+from lemll.lab.demo_jobs import do_jobs
 from lemll.lab.methods import MethodSpec
 from lemll.lab.protocol import Protocol
 from lemll.lab.report import write_comparison
@@ -40,10 +40,7 @@ __all__ = [
     "make_demo",
 ]
 
-# The segments, a to g, of a seven-segment display that are on for the digits 0 to 9.
-_SEGMENTS = (
-    "abcdef", "bc", "abdeg", "abcdg", "bcfg", "acdfg", "acdefg", "abc", "abcdefg", "abcdfg",
-)  # fmt: skip
+_DIGITS = 500
 _WINE_FEATURES = 7
 _NUCLEUS_MEASURES = 10
 _PERSON_FEATURES = 4
@@ -62,12 +59,11 @@ def demo_sets() -> list[DemoSet]:
     Returns
     -------
     list of DemoSet
-        Six data sets. If a label says that a measurement is above its median, this measurement is
+        Five data sets. If a label says that a measurement is above its median, this measurement is
         not a feature.
     """
     return [
-        DemoSet(load_digit_tags(), "tags of a digit and of its image"),
-        DemoSet(_digit_segments(), "segments of a seven-segment display that show the digit"),
+        DemoSet(_digits(), "tags of a digit and of its image"),
         DemoSet(_nuclei(), "worst values of a sample above their median, and malignant"),
         DemoSet(_wine(), "the other six measurements above their median"),
         DemoSet(_serum(), "six blood values above their median"),
@@ -75,13 +71,11 @@ def demo_sets() -> list[DemoSet]:
     ]
 
 
-def _digit_segments() -> Dataset:
-    digits = load_digits()
-    lit = np.array([[segment in shown for segment in "abcdefg"] for shown in _SEGMENTS])
+def _digits() -> Dataset:
+    digits = load_digit_tags()
     return Dataset(
-        X=digits.data, Y=lit[digits.target].astype(np.int8), label_names=tuple("abcdefg"),
-        name="digit-segments",
-    )  # fmt: skip
+        X=digits.X[:_DIGITS], Y=digits.Y[:_DIGITS], label_names=digits.label_names, name="digits"
+    )
 
 
 def _nuclei() -> Dataset:
@@ -194,7 +188,7 @@ def comparison_sections(protocol: Protocol, store: Store, page: str) -> list[Sec
     table = ComparisonTable.from_store(protocol, store, metrics=_SHOWN)
     ratio = overlap_ratio(protocol.splits)
     opening = Section(
-        heading="Is it better? Learners compared",
+        heading="LEMLL and TagPredictor beside other learners",
         paragraphs=[_how(protocol), _MARKS.format(control=table.control), *table.notes],
         tables=[_sets_table(demo_sets())],
         link=Link(page, "All measures, tests, pictures and runs"),
@@ -339,12 +333,12 @@ def _differ(conclusions: Conclusions) -> str:
     )
 
 
-N_SPLITS = 5
+N_SPLITS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoResult:
-    """The two pages of the demonstration, and the tables that it also prints."""
+    """The pages of the demonstration, and the tables that it also prints."""
 
     page: Path
     comparison: Path
@@ -356,18 +350,21 @@ def make_demo(
     *,
     n_splits: int = N_SPLITS,
     execute: Callable[[Protocol, Store], Any] = run,
+    say: Callable[[str], None] | None = None,
 ) -> DemoResult:
-    """Make the pictures, run the comparison, and write the pages of the demonstration.
+    """Do the jobs of the product on photos, compare learners, and write the pages.
 
     Parameters
     ----------
     output : Path
         Folder to write into; it is created if it does not exist. It keeps the results of the
         comparison, so a second call computes only the missing cells.
-    n_splits : int, default=5
+    n_splits : int, default=3
         Number of random halves in the comparison, at least 2.
     execute : callable, default=lemll.lab.run
         Called with the comparison's protocol and store, to run the missing cells.
+    say : callable, optional
+        Called with a line of text before each step.
 
     Returns
     -------
@@ -378,13 +375,15 @@ def make_demo(
         raise ValueError(f"the comparison's tests need at least 2 splits, got {n_splits}.")
     template_environment()  # report a missing library now, not after all the work
     output.mkdir(parents=True, exist_ok=True)
-    pictured = [*draw_demo_pictures(output), digits_section()]
+    jobs = do_jobs(output, say=say)
     protocol = demo_protocol(output / "data", n_splits)
     store = Store(output / "store")
+    if say is not None:
+        say("comparing learners")
     execute(protocol, store)
     comparison = write_comparison(output / "comparison.html", protocol, store)
-    sections = [*pictured, *comparison_sections(protocol, store, comparison.name)]
+    sections = [*jobs.sections, *comparison_sections(protocol, store, comparison.name)]
     page = output / "index.html"
-    write_page(page, "What is label enhancement?", sections)
+    write_page(page, "What lemll does with your tags", sections, verdict=jobs.verdict)
     tables = tuple(table for section in sections for table in section.tables)
     return DemoResult(page=page, comparison=comparison, tables=tables)

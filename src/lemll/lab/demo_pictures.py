@@ -1,4 +1,4 @@
-"""The first part of the demonstration: label enhancement on embedded data, in pictures."""
+"""Pictures of label enhancement on embedded data, for the documentation."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from lemll._types import Array, FloatArray, Settings
-from lemll.datasets.describe import binarize_distribution, describe
-from lemll.datasets.generators import load_digit_tags, make_artificial_surface
+from lemll.datasets.describe import binarize_distribution
+from lemll.datasets.generators import make_artificial_surface
 from lemll.enhancers.baselines import LogicalEnhancer, UniformEnhancer
 from lemll.enhancers.lemll import LEMLLEnhancer
 from lemll.exceptions import import_extra
 from lemll.lab.methods import list_methods
 from lemll.metrics.table import METRICS
-from lemll.predictors.lemll import LEMLL
 from lemll.report.page import Picture, Section, TableData
 
-__all__ = ["digits_section", "draw_demo_pictures", "draw_surfaces"]
+__all__ = ["draw_demo_pictures", "draw_surfaces"]
 
 _LEAST_LARGEST = 0.5
 
@@ -273,44 +272,3 @@ def _recovery_table(true: FloatArray, recovered: dict[str, FloatArray]) -> Table
     ]
     header = ["distribution", *(f"{measure.title} {measure.arrow}" for measure in measures)]
     return TableData(f"Distance from the truth, mean over {len(true)} points", header, rows)
-
-
-def digits_section() -> Section:
-    """Predict the tags of digits by LEMLL, and by their frequencies.
-
-    Returns
-    -------
-    Section
-        The section with the table.
-    """
-    digits = load_digit_tags()
-    summary = describe(digits)
-    half = len(digits) // 2
-    order = np.random.RandomState(0).permutation(len(digits))
-    train, test = order[:half], order[half:]
-    model = LEMLL().fit(digits.X[train], digits.Y[train])
-    frequencies = digits.Y[train].mean(axis=0)
-    # Scores are compared with 0, so a tag is guessed where more than half of the images have it.
-    guess = np.tile(frequencies - 0.5, (len(test), 1))
-    answers = {"LEMLL": model.decision_function(digits.X[test]), "frequencies": guess}
-    names = ("hamming_loss", "ranking_loss", "one_error", "coverage", "average_precision")
-    rows = []
-    for method, scores in answers.items():
-        row = [method]
-        for name in names:
-            predicted = (scores > 0).astype(int) if name == "hamming_loss" else scores
-            row.append(f"{METRICS[name](digits.Y[test], predicted):.3f}")
-        rows.append(row)
-    header = ["method", *(f"{METRICS[name].title} {METRICS[name].arrow}" for name in names)]
-    return Section(
-        heading="Predicting the tags of new images",
-        paragraphs=[
-            f"{summary.examples} handwritten digits of {summary.features} pixels come with "
-            f"scikit-learn. Each image has some of {summary.labels} tags "
-            f"({', '.join(digits.label_names)}): {summary.cardinality:.2f} on average, in "
-            f"{summary.distinct} different combinations. LEMLL learns from one half of the images "
-            "and predicts the other half. The second row shows a predictor that uses only the "
-            "frequencies of the tags.",
-        ],
-        tables=[TableData(f"{len(test)} test images", header, rows)],
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ __all__ = [
     "Score",
     "assess",
     "label_shares",
+    "plain_figures",
     "report_labels",
 ]
 
@@ -128,6 +130,43 @@ def _calibration(y: FloatArray, p: FloatArray) -> list[Settings]:
         for b in range(_BINS)
         if counts[b]
     ]
+
+
+def plain_figures(figures: Sequence[Settings]) -> str:
+    """Say in tenths how many suggested tags are right, and how many tags are found.
+
+    Parameters
+    ----------
+    figures : sequence of dict
+        `LabelReport.figures`.
+
+    Returns
+    -------
+    str
+        One sentence.
+
+    Examples
+    --------
+    >>> figure = {"observed": 80, "relevant": 50, "predicted": 40, "precision": 0.9}
+    >>> plain_figures([figure])
+    'About 9 of 10 suggested tags are right, and 7 of 10 tags are found.'
+    """
+    predicted = sum(figure["predicted"] for figure in figures)
+    relevant = sum(figure["relevant"] for figure in figures)
+    hits = sum(figure["predicted"] * (figure["precision"] or 0) for figure in figures)
+    if not predicted:
+        return "No tag is suggested."
+    right = f"{_tenths(hits / predicted)} suggested tags are right"
+    found = f"{_tenths(hits / relevant).lower()} tags are found" if relevant else "no tag is there"
+    return f"{right}, and {found.removeprefix('about ')}."
+
+
+def _tenths(share: float) -> str:
+    """Return a share as a reader would say it."""
+    tenths = round(10 * share)
+    if tenths == 10:
+        return "Nearly all"
+    return f"About {tenths} of 10" if tenths else "Hardly any"
 
 
 # The five measures of the paper, then those that other fields use.

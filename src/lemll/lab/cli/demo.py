@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from lemll.cli.console import make_console
+from lemll.cli.tables import say
 from lemll.lab.cli.bench import run_with_progress
 from lemll.lab.protocol import Protocol
 from lemll.lab.runner import RunProgress
@@ -24,12 +25,12 @@ def demo(
     ] = Path("demo-output"),
     splits: Annotated[
         int, typer.Option(help="Number of random halves in the comparison.", min=2)
-    ] = 5,
+    ] = 3,
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", help="Number of cells to run at the same time.")
     ] = 1,
 ) -> None:
-    """Recover label distributions, compare learners on embedded data, and write a page."""
+    """Run the commands on a table of photos, compare learners, and write a page."""
     from lemll.lab.demo import make_demo
 
     console = make_console()
@@ -40,8 +41,7 @@ def demo(
         end = run_with_progress(console, protocol, store, command=command, n_jobs=jobs)
         ends.append(end)
 
-    console.print("drawing pictures, then comparing learners: a few minutes")
-    result = make_demo(output, n_splits=splits, execute=execute)
+    result = make_demo(output, n_splits=splits, execute=execute, say=say)
     for data in result.tables:
         table = Table(*data.header, title=data.caption)
         for row in data.rows:
