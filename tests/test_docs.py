@@ -9,8 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from lemll.cli.app import app
 from lemll.lab import Protocol, methods
+from lemll.lab.photos import make_photos
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -91,9 +94,9 @@ def test_python_runs(page, tmp_path, monkeypatch, capsys):
         made = [value for value in namespace.values() if not isinstance(value, type)]
         fitted += [value for value in made if hasattr(value, "optimality_")]
     assert all(np.max(model.optimality_) <= 1e-4 for model in fitted)
-    if page == "README.md":
+    if page == "python.md":
         assert "3.6" in capsys.readouterr().out
-    if page in ("README.md", "guide.md"):
+    if page in ("python.md", "guide.md"):
         assert fitted
 
 
@@ -104,6 +107,7 @@ def test_the_pages_with_python_are_known():
         "dask.md",
         "experiments.md",
         "guide.md",
+        "python.md",
         "scale.md",
         "tables.md",
     }
@@ -160,7 +164,7 @@ def test_commands_are_found_and_a_renamed_option_is_noticed():
         "lemll bench table a-longer.toml",
         "lemll bench verify the-longest-of-all.toml",
     ]
-    assert sum(len(command_lines(b)) for b in blocks("README.md", "text")) >= 10
+    assert sum(len(command_lines(b)) for b in blocks("python.md", "text")) >= 10
     assert len(mentions("guide.md", "lemll")) >= 3
     check("lemll bench --import mine run P.toml --jobs 2 --dask local:2")
     with pytest.raises(AssertionError, match="no option --workers"):
@@ -178,4 +182,39 @@ def test_the_table_of_results_in_the_readme_is_that_of_the_results():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert tool["updated"](readme) == readme, "run python tools/readme_results.py"
     # A README without a table would also be equal to itself.
-    assert "| TagPredictor |" in readme
+    assert "TagPredictor 1." in readme
+
+
+def squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_the_readme_is_one_screen_of_each():
+    lines = PAGES["README.md"].splitlines()
+    assert len(lines) <= 120
+    assert next(i for i, line in enumerate(lines) if line.startswith("![")) < 10
+    assert next(i for i, line in enumerate(lines) if "pip install" in line) < 20
+
+
+@pytest.mark.slow
+def test_the_readme_prints_what_it_says(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (code,), (printed,) = blocks("README.md", "python"), blocks("README.md", "text")
+    exec(compile(code, "README.md", "exec"), {})
+    assert squeezed(capsys.readouterr().out) == squeezed(printed)
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_readme_print_what_they_say(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make_photos().frame.to_csv("photos.csv", index=False)
+    (block,) = blocks("README.md", "console")
+    checked = 0
+    for part in block.split("$ lemll ")[1:]:
+        command, *expected = part.strip().splitlines()
+        result = CliRunner().invoke(app, shlex.split(command), catch_exceptions=False)
+        assert result.exit_code == 0
+        for line in expected:
+            assert squeezed(line) in squeezed(result.stdout), command
+            checked += 1
+    assert checked >= 4

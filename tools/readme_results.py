@@ -1,4 +1,4 @@
-"""Write the table of results in the README from the committed results.
+"""Write the measured figures of the README from the committed results.
 
 ``python tools/readme_results.py`` rewrites the part of README.md between the two markers. A test
 checks that the README is up to date.
@@ -6,36 +6,89 @@ checks that the README is up to date.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
-SHOWN = ("Average precision", "Ranking loss", "Hamming loss", "Macro F1", "Calibration error")
+
+
+def _summary(study: str) -> str:
+    return (ROOT / "results" / study / "summary.md").read_text(encoding="utf-8")
+
+
+def _best() -> str:
+    """Return the average ranks by average precision of results/best."""
+    lines = _summary("best").splitlines()
+    start = lines.index("## Average ranks") + 2
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[start:]]
+    header = rows[0]
+    (found,) = [row for row in rows[2:10] if row[0].startswith("Average precision")]
+    ranks = dict(zip(header, found, strict=True))
+    others = ", ".join(
+        f"{ranks[name]} ({title})"
+        for name, title in (
+            ("BR", "logistic regressions"),
+            ("Random forest", "random forests"),
+            ("Extra trees", "extra trees"),
+        )
+    )
+    return (
+        f"average rank by average precision on {ranks['data sets']} data sets: TagPredictor "
+        f"{ranks['TagPredictor']}; {others}. LightGBM: not measured yet"
+    )
+
+
+def _audit() -> str:
+    """Return the means over all blocks of results/audit."""
+    found = re.search(
+        r"Mean AUPRC over (\d+) blocks: lemll ([\d.]+), cleanlab's best scorer of each block on "
+        r"forest probabilities ([\d.]+)",
+        _summary("audit"),
+    )
+    if found is None:
+        raise ValueError("results/audit/summary.md has no line on forest probabilities")
+    blocks, ours, theirs = found.groups()
+    return (
+        f"area under the precision-recall curve of planted mistakes, mean of {blocks} cases: "
+        f"{ours} beside {theirs} (its best scorer of each case, on forest probabilities)"
+    )
+
+
+def _enhancement() -> str:
+    """Return the average ranks with ten rated rows of results/enhancement."""
+    (line,) = [
+        line
+        for line in _summary("enhancement").splitlines()
+        if line.startswith("- 10 rated rows: Blend") and "PyLDL" in line
+    ]
+    ranks = re.findall(r"([A-Z][\w, -]*?) ([\d.]+)(?:,|$)", line.partition(": ")[2])
+    blend = next(rank for name, rank in ranks if name.strip() == "Blend")
+    theirs = [(float(rank), name.strip()) for name, rank in ranks if "PyLDL" in name]
+    best, name = min(theirs)
+    return (
+        f"degrees with ten rated rows, average rank among {len(ranks)} methods: Blend {blend}, the "
+        f"best of PyLDL {best:g} ({name.removeprefix('PyLDL ')})"
+    )
 
 
 def results_table() -> str:
-    """Return the average ranks of results/best for some measures, one learner per row."""
-    lines = (ROOT / "results/best/summary.md").read_text(encoding="utf-8").splitlines()
-    start = lines.index("## Average ranks") + 2
-    end = lines.index("", start)
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[start:end]]
-    header, table = rows[0], rows[2:]
-    shown = {name: row for name in SHOWN for row in table if row[0].startswith(name)}
-    learners = header[2:-1]
-    counts = sorted({int(row[1]) for row in shown.values()})
-    sets = " or ".join(map(str, sorted({counts[0], counts[-1]})))
-    first = shown[SHOWN[0]]
-    order = sorted(learners, key=lambda name: float(first[header.index(name)] or "inf"))
-    made = [
-        f"Average ranks on random halves of {sets} data sets (1 is best; empty: no probabilities):",
-        "",
-        f"| learner | {' | '.join(shown)} |",
-        "|---" * (len(shown) + 1) + "|",
-    ]
-    for name in order:
-        place = header.index(name)
-        made.append(f"| {name} | {' | '.join(row[place] for row in shown.values())} |")
-    return "\n".join(made)
+    """Return the comparison with other libraries."""
+    rows = (
+        ("scikit-learn + LightGBM", "any prediction", _best(),
+         "one model in a second is enough, or you want one classifier per tag that you know well"),
+        ("AutoGluon", "tables with one target", "not measured",
+         "you have one column to predict, and hours"),
+        ("cleanlab", "wrong labels of any kind", _audit(),
+         "your labels exclude each other, or are boxes, masks or tokens"),
+        ("PyLDL", "label distributions", _enhancement(),
+         "you need its learners of given distributions"),
+        ("scikit-multilearn", "multi-label methods",
+         "not measured; ML-kNN and chains are in `lemll.rivals`",
+         "you need its methods on graphs of labels"),
+    )  # fmt: skip
+    head = ["| | is for | measured beside lemll | take it instead if |", "|---|---|---|---|"]
+    return "\n".join([*head, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
 def updated(readme: str) -> str:

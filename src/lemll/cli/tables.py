@@ -373,6 +373,7 @@ def print_json(content: Settings) -> None:
 def print_assessment(console: Console, found: Assessment, title: str) -> None:
     """Print the measures with their intervals, beside the baseline, and a verdict."""
     from lemll.metrics.table import METRICS
+    from lemll.models.assess import plain_figures
 
     table = RichTable("measure", "model", "95 % interval", "labels by frequency", title=title)
     for score in found.scores:
@@ -390,6 +391,7 @@ def print_assessment(console: Console, found: Assessment, title: str) -> None:
             f"Probabilities are off by {found.labels.calibration_error:.3f} on average "
             "(calibration error)."
         )
+    console.print(plain_figures(found.labels.figures), soft_wrap=True)
     console.print(found.verdict, soft_wrap=True)
     if found.mostly_untagged:
         console.print(
