@@ -3,7 +3,7 @@
 Workers are processes of this machine, each with one thread; they have imported lemll before the
 clock starts, as the one machine has, which uses one thread for the solver and the search as well.
 More workers than cores cannot be faster; the table shows what the exchange costs. The seconds of a
-pass without work are a constant of the estimate in docs/dask.md.
+pass without work are a constant of the estimate in docs/how-to/dask.md.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import command_reference
 import findings_pictures
 
 import lemll
@@ -18,14 +19,14 @@ version = release = lemll.__version__
 # The formulas are drawn by a MathJax in the pages' own folder, so that they need no network.
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax",
               "sphinx-mathjax-offline", "numpydoc", "myst_parser",
-              "sphinx_gallery.gen_gallery"]  # fmt: skip
+              "sphinx_gallery.gen_gallery", "sphinx_design"]  # fmt: skip
 html_theme = "pydata_sphinx_theme"
-exclude_patterns = ["_build", "_generated/methods.md"]
+exclude_patterns = ["_build", "_generated/methods.md", "_generated/commands.md"]
 numpydoc_show_class_members = False
 autosummary_generate = True
 autosummary_imported_members = True
 templates_path = ["_templates"]
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 2
 
 sphinx_gallery_conf = {
@@ -51,6 +52,7 @@ rows = [
 ]
 header = ["| method | kind | tuned | what it does |", "|---|---|---|---|"]
 (generated / "methods.md").write_text("\n".join([*header, *rows, ""]), encoding="utf-8")
+(generated / "commands.md").write_text(command_reference.write(), encoding="utf-8")
 
 
 def _plain_references(*event):

@@ -45,7 +45,7 @@ MOST_EXACT_GAP_ROWS = 20_000
 # memory.
 COLUMNS_PER_COMPONENT = 2
 # The usual number of components. 1,000 landmarks lost more than .002 of the average precision on
-# one of three data sets (docs/scale.md), 4,000 on none. Few rows have fewer, because
+# one of three data sets (docs/how-to/scale.md), 4,000 on none. Few rows have fewer, because
 # with as many landmarks as rows the exact kernel is faster. Above 125,000 rows there are fewer, so
 # that the features have at most 5e8 values, but never fewer than 1,000.
 MOST_COMPONENTS, FEWEST_COMPONENTS, MOST_VALUES = 4_000, 1_000, 500_000_000
