@@ -41,14 +41,6 @@ from lemll.enhancers.calibrate import (
 from lemll.enhancers.sources import label_sources, own_source
 from lemll.fitting.scaling import Normalization, check_normalization, fit_scaling, normalize
 
-__all__ = [
-    "PARTIAL_ENHANCERS",
-    "UNSEEN_EFFECT",
-    "BaseEnhancer",
-    "CalibrationMethod",
-    "absent_labels",
-]
-
 CalibrationMethod = Literal["scale", "sources"]
 
 # Enhancers that accept unknown cells and confidences; a test compares this with the classes.

@@ -8,8 +8,6 @@ from lemll._types import Features, FloatArray, LabelArray
 from lemll.enhancers.base import BaseEnhancer
 from lemll.fitting.scaling import Normalization
 
-__all__ = ["LogicalEnhancer", "UniformEnhancer"]
-
 
 class LogicalEnhancer(BaseEnhancer):
     r"""Give all relevant labels of a row the same degree, and irrelevant labels the degree 0.

@@ -15,8 +15,6 @@ from lemll.enhancers.lemll import LEMLLEnhancer
 from lemll.enhancers.sources import graph_source, label_sources, principal_rows, smooth_by_energy
 from lemll.fitting.scaling import Normalization
 
-__all__ = ["BlendEnhancer"]
-
 # Larger decompositions of the features take minutes.
 _LARGEST_DECOMPOSITION = 5e10
 _SMOOTHNESS, _ENERGY = 1.0, 0.8

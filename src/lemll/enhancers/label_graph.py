@@ -12,8 +12,6 @@ from lemll.enhancers.base import BaseEnhancer
 from lemll.enhancers.sources import SMALLEST, Measure, propagate_labels
 from lemll.fitting.scaling import Normalization
 
-__all__ = ["LabelGraphEnhancer"]
-
 
 class LabelGraphEnhancer(BaseEnhancer):
     r"""Recover label distributions by propagation over the graph of the labels.

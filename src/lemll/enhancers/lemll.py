@@ -22,8 +22,6 @@ from lemll.fitting.equation9 import EXACT_GRAPH, fit_equation9, make_graph
 from lemll.fitting.kernels import model_outputs
 from lemll.fitting.scaling import Normalization
 
-__all__ = ["LEMLLEnhancer"]
-
 
 class LEMLLEnhancer(BaseEnhancer):
     r"""Recover label distributions by LEMLL, the joint optimum of Eq. (9) of [1]_.

@@ -33,8 +33,6 @@ from lemll._validation import check_memory, check_whole, is_sparse
 from lemll.fitting.kernels import Kernel, row_parts
 from lemll.solvers import solver_bytes
 
-__all__ = ["FirstOrderKernel", "MappedRows", "approximate", "cluster_means", "kernel_excess"]
-
 # Directions of the landmarks with smaller eigenvalues, relative to the largest one, hold only the
 # rounding errors of the kernel.
 SMALLEST_EIGENVALUE = 1e-10

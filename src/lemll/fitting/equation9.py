@@ -33,23 +33,6 @@ from lemll.solvers.joint import solve_logical
 from lemll.topology import NeighborGraph, check_graph, load_graph, neighbor_graph
 from lemll.topology.graphs import check_rows, kernel_reconstruction_weights
 
-__all__ = [
-    "EXACT_GRAPH",
-    "FEATURE_SETTINGS",
-    "GRAPH_SETTINGS",
-    "SOLVER_SETTINGS",
-    "LabelProblem",
-    "check_fits",
-    "fit_bytes",
-    "fit_equation9",
-    "graph_is_given",
-    "graph_settings",
-    "label_blocks",
-    "local_graph",
-    "make_graph",
-]
-
-
 # What `graph`, `solver_params` and, beside the settings of the kernel, `kernel_params` may hold.
 GRAPH_SETTINGS: SettingsView = {"neighbors": "auto", "reg_policy": "always"}
 # The same for enhancers, which search exactly also among many rows.

@@ -33,22 +33,6 @@ from lemll._validation import (
 from lemll.solvers import kernel_bytes
 from lemll.solvers.equation9 import CentredKernel
 
-__all__ = [
-    "KERNELS",
-    "KERNEL_SETTINGS",
-    "Kernel",
-    "choose_kernel",
-    "cosine",
-    "inverse_variance",
-    "model_outputs",
-    "polynomial",
-    "radial",
-    "row_parts",
-    "settle_optimality",
-    "sigmoid",
-    "store_model",
-]
-
 # 1 / 25! is smaller than the rounding error of extended precision, so more terms have no effect.
 SERIES_TERMS = 25
 

@@ -13,18 +13,6 @@ from sklearn.preprocessing import MaxAbsScaler, Normalizer, StandardScaler
 from lemll._types import Estimator, Features, FloatArray
 from lemll._validation import check_magnitude, is_sparse
 
-__all__ = [
-    "NORMALIZATIONS",
-    "SCALES",
-    "Normalization",
-    "check_normalization",
-    "check_scale",
-    "fit_scaling",
-    "normalize",
-    "unit_rows",
-    "usual_scale",
-]
-
 SCALES = ("auto", "standard", "maxabs", "none")
 
 

@@ -15,22 +15,6 @@ from lemll._validation import check_logical_labels, check_whole, is_sparse
 from lemll.exceptions import UndefinedMetricError
 from lemll.metrics.multilabel import check_truth
 
-__all__ = [
-    "LabelFigures",
-    "brier_score",
-    "calibration_error",
-    "example_f1",
-    "label_figures",
-    "log_loss",
-    "macro_f1",
-    "macro_precision",
-    "macro_recall",
-    "micro_f1",
-    "micro_precision",
-    "micro_recall",
-    "subset_accuracy",
-]
-
 
 class _Decisions(NamedTuple):
     """Observed cells, and among them the relevant and the predicted ones."""

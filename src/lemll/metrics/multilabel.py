@@ -24,26 +24,6 @@ from lemll._types import Array, FloatArray, IndexArray, LabelArray, MatrixLike
 from lemll._validation import check_logical_labels, is_sparse
 from lemll.exceptions import UndefinedMetricError
 
-__all__ = [
-    "Convention",
-    "CoverageEmpty",
-    "CoverageOptions",
-    "CoverageUnit",
-    "RankingOptions",
-    "RelevantRanks",
-    "RowRule",
-    "Ties",
-    "average_precision",
-    "check_scores",
-    "check_truth",
-    "coverage",
-    "evaluate",
-    "hamming_loss",
-    "one_error",
-    "ranking_loss",
-    "resolve",
-]
-
 Convention = Literal["paper", "lamda", "levi", "mulan", "sklearn"]
 Ties = Literal["pessimistic", "optimistic", "first", "last"]
 RowRule = Literal["skip", "count"]

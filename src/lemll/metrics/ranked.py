@@ -15,8 +15,6 @@ from lemll._validation import check_whole
 from lemll.exceptions import UndefinedMetricError
 from lemll.metrics.multilabel import check_scores, check_truth
 
-__all__ = ["label_auc", "macro_auc", "micro_auc", "precision_at_k"]
-
 
 def _cells(Y_true: MatrixLike, scores: MatrixLike) -> tuple[BoolArray, BoolArray, FloatArray]:
     """Return the observed cells, the relevant ones and the scores."""

@@ -38,8 +38,6 @@ from lemll.metrics.multilabel import (
 )
 from lemll.metrics.ranked import macro_auc, micro_auc, precision_at_k
 
-__all__ = ["METRICS", "Metric"]
-
 
 @dataclass(frozen=True)
 class Metric:

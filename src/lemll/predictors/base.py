@@ -41,20 +41,6 @@ from lemll._validation import UNOBSERVED, all_or_nothing, check_whole, warn_call
 from lemll.fitting.scaling import fit_scaling, normalize
 from lemll.model_selection import equal_row_groups
 
-__all__ = [
-    "CRITERIA",
-    "PARTIAL_LEARNERS",
-    "Criterion",
-    "LabelScorer",
-    "MultilabelClassifier",
-    "ScalesColumns",
-    "WeighsRows",
-    "best_thresholds",
-    "partial_refusal",
-    "plain_method_names",
-    "refuse_confidences",
-]
-
 _Class = TypeVar("_Class", bound=type)
 
 _FOLDS = 5

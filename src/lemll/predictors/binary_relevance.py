@@ -32,8 +32,6 @@ from lemll.predictors.base import WeighsRows
 from lemll.predictors.calibrated import SURE, ProbabilityClassifier, TiesAreRelevant, log_odds
 from lemll.solvers import solve_logistic
 
-__all__ = ["BinaryRelevance", "BuiltIn", "built_in", "fit_member", "member_log_odds"]
-
 # Logistic in Weka minimises the loss plus 1e-8 |theta|^2, on standardised features.
 WEKA_C = 1 / (2 * 1e-8)
 

@@ -18,20 +18,6 @@ from lemll._types import Features, FloatArray, LabelArray, MatrixLike, Settings
 from lemll._validation import UNOBSERVED, all_or_nothing
 from lemll.predictors.base import LabelScorer, MultilabelClassifier, plain_method_names
 
-__all__ = [
-    "SURE",
-    "CalibratedProbabilities",
-    "Calibration",
-    "DegreeClassifier",
-    "ProbabilityClassifier",
-    "TiesAreRelevant",
-    "calibrate",
-    "class_probabilities",
-    "constant_labels",
-    "fit_calibration",
-    "log_odds",
-]
-
 # Log-odds of the largest probability below 1 in float64. Constant models use it, not infinity.
 SURE = float(np.log(2.0**53))
 

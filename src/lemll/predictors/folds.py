@@ -29,22 +29,6 @@ from lemll.solvers import (
     solver_bytes,
 )
 
-__all__ = [
-    "SPACE_PARAMETERS",
-    "Fold",
-    "FoldPath",
-    "FoldScores",
-    "Measure",
-    "SearchProgress",
-    "Space",
-    "SpaceRows",
-    "Trials",
-    "coarse_to_fine",
-    "measures_of",
-    "one_standard_error",
-    "results_table",
-]
-
 Measure = Callable[[LabelArray, FloatArray], float]
 _Path = Callable[[Sequence[GridPoint]], Iterator[tuple[int, Any]]]
 

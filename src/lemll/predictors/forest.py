@@ -19,8 +19,6 @@ from lemll.model_selection import equal_row_groups
 from lemll.predictors.base import WeighsRows
 from lemll.predictors.calibrated import ProbabilityClassifier, log_odds
 
-__all__ = ["GrownForest", "MultilabelForest", "weighs_whole_rows"]
-
 Trees = Literal["extra", "random"]
 
 _FORESTS = {"extra": ExtraTreesRegressor, "random": RandomForestRegressor}

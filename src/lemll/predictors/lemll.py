@@ -19,8 +19,6 @@ from lemll.fitting.scaling import normalize
 from lemll.predictors.base import ScalesColumns
 from lemll.predictors.calibrated import DegreeClassifier
 
-__all__ = ["LEMLL"]
-
 
 class LEMLL(ScalesColumns, DegreeClassifier):
     r"""Multi-label learning with label enhancement, solved to a certified global optimum.

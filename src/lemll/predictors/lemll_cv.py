@@ -18,8 +18,6 @@ from lemll.fitting.kernels import KERNEL_SETTINGS
 from lemll.predictors.lemll import LEMLL
 from lemll.predictors.search import PAPER_GRID, PathCV, check_axis
 
-__all__ = ["LEMLLCV", "not_searchable"]
-
 
 class LEMLLCV(PathCV):
     r"""LEMLL with alpha, beta and gamma, and optionally the kernel, chosen by cross-validation.

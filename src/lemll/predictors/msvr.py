@@ -27,8 +27,6 @@ from lemll.predictors.base import ScalesColumns, WeighsRows
 from lemll.predictors.calibrated import DegreeClassifier
 from lemll.solvers import solve_msvr
 
-__all__ = ["MSVR", "MSVRClassifier"]
-
 
 class MSVR(ScalesColumns, MultiOutputMixin, RegressorMixin, BaseEstimator):
     r"""Multi-output support vector regression, solved to a certified global optimum.

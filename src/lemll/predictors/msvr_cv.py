@@ -9,8 +9,6 @@ from lemll._types import Estimator, FloatArray, KernelLike
 from lemll.predictors.msvr import MSVRClassifier
 from lemll.predictors.search import PAPER_GRID, PathCV, check_axis
 
-__all__ = ["MSVRCV"]
-
 # MSVR is Eq. (9) with an infinite beta: U is fixed at Y. Then the gamma term is a constant.
 _FIXED_LABELS = ([float("inf")], [0.0])
 

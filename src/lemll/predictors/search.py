@@ -53,8 +53,6 @@ from lemll.predictors.folds import (
 )
 from lemll.solvers import GridPoint
 
-__all__ = ["LIMITS", "PAPER_GRID", "PathCV", "check_axis", "halve_and_walk", "rounds_of_few_rows"]
-
 # Smallest and largest values that the walk may reach.
 LIMITS = {
     "alpha": (4.0**-8, 4.0**8),

@@ -58,8 +58,6 @@ from lemll.predictors.calibrated import (
 from lemll.predictors.forest import weighs_whole_rows
 from lemll.predictors.lemll import LEMLL
 
-__all__ = ["BlendProgress", "OutOfFold", "TagPredictor", "default_lemll", "out_of_fold_scores"]
-
 Optimize = Literal[
     "average_precision",
     "ranking_loss",

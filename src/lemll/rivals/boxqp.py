@@ -15,8 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from lemll._types import Estimator, Features, FloatArray, LabelArray, SparseMatrix
 from lemll._validation import check_finite, check_number, check_whole, is_sparse, warn_caller
 from lemll.solvers.interface import Status, check_stopping
-
-__all__ = ["BoxQpSolution", "Hessian", "boxed_labels", "kkt_residual", "solve_box_qp"]
+from lemll.solvers.logistic import solve_definite
 
 # Larger systems are solved by conjugate gradients, because their factorisation would take too long.
 LARGEST_FACTOR = 4000
@@ -24,9 +23,6 @@ LARGEST_FACTOR = 4000
 LARGEST_INVERSE = 10000
 # Largest number of refinements: a solution by the inverse is rounded, so solve for the residual.
 REFINEMENTS = 4
-# Added to the diagonal of a singular system, relative to its trace. It is multiplied by ten until
-# the factorisation succeeds.
-JITTER = 1e-14
 
 
 class Hessian:
@@ -93,7 +89,7 @@ class Hessian:
                 # The Hessian is singular, or its rounded inverse is not positive definite.
                 self._invertible = False
         if len(free) <= LARGEST_FACTOR:
-            return solve_spd(self.block(free), right)
+            return solve_definite(self.block(free), right)
         return self._conjugate_gradients(free, right, accuracy)
 
     @cached_property
@@ -157,18 +153,6 @@ class Hessian:
             rz, before = float(r @ z), rz
             p = z + (rz / before) * p
         return x
-
-
-def solve_spd(H: FloatArray, right: FloatArray) -> FloatArray:
-    jitter = JITTER * max(float(np.trace(H)), float(np.finfo(np.float64).tiny))
-    while True:
-        try:
-            factor = linalg.cho_factor(H, lower=True, check_finite=False)
-        except linalg.LinAlgError:
-            H[np.diag_indices(len(H))] += jitter
-            jitter *= 10
-            continue
-        return np.asarray(linalg.cho_solve(factor, right, check_finite=False))
 
 
 # A step must achieve this share of the decrease predicted by the gradient (Armijo's rule).

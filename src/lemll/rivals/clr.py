@@ -26,8 +26,6 @@ from lemll.predictors.binary_relevance import (
 from lemll.predictors.calibrated import SURE, TiesAreRelevant
 from lemll.rivals.logistic_subsets import solve_logistic_subsets
 
-__all__ = ["CLR", "LinearPairs", "MemberPairs"]
-
 # Pairs are trained in groups with about this many rows in total, which need 4 bytes per row.
 CHUNK_ROWS = 1 << 24
 # A row with a smaller weight in a pair is left out.

@@ -28,8 +28,6 @@ from lemll.predictors.binary_relevance import BinaryRelevance, built_in, fit_mem
 from lemll.predictors.calibrated import SURE, ProbabilityClassifier, TiesAreRelevant, log_odds
 from lemll.solvers.logistic import solve_logistic
 
-__all__ = ["ECC", "Chain", "ChainClassifier", "LabelChain", "by_content", "mean_probabilities"]
-
 # After this many labels, one matrix product adds their contribution to all later scores. This is
 # faster than one product per label.
 BLOCK = 32

@@ -17,8 +17,6 @@ from lemll.enhancers.base import BaseEnhancer
 from lemll.fitting.scaling import Normalization
 from lemll.solvers.interface import check_stopping
 
-__all__ = ["FCMEnhancer", "FuzzyMeans", "solve_fuzzy_means"]
-
 # A larger rise of the objective, relative to it, is not a rounding error.
 _ROUNDING = 1e-12
 # Momentum in earlier, larger steps often leads to another local minimum, and not to a better one.

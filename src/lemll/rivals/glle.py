@@ -25,8 +25,6 @@ from lemll.fitting.scaling import Normalization
 from lemll.rivals.refinement import solve_refined
 from lemll.topology.neighbors import nearest_neighbors
 
-__all__ = ["GLLEEnhancer"]
-
 # Number of rows or columns per block: large enough for efficient products, small enough for the
 # cache.
 BLOCK = 128

@@ -13,8 +13,6 @@ from lemll.enhancers.base import BaseEnhancer
 from lemll.fitting.distances import choose_gamma, mean_distance, squared_distances, upper_distances
 from lemll.fitting.scaling import Normalization
 
-__all__ = ["KMEnhancer"]
-
 KERNELS = ("linear", "rbf")
 RADII = ("positives", "all")
 

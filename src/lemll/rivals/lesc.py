@@ -15,8 +15,6 @@ from lemll.enhancers.sources import principal_rows, smooth_by_energy
 from lemll.fitting.scaling import Normalization
 from lemll.rivals.low_rank import solve_low_rank
 
-__all__ = ["LESCEnhancer", "Noise"]
-
 Noise = Literal["squared", "rows"]
 
 

@@ -25,8 +25,6 @@ from lemll.solvers.logistic import (
 )
 from lemll.solvers.logistic_rows import STRONG_PENALTY
 
-__all__ = ["Stack", "SubsetsSolution", "solve_logistic_subsets"]
-
 # Solved problems are removed when they are this share of the stack, because removal copies the
 # other problems.
 LEAVING = 0.1

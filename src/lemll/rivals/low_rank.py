@@ -31,8 +31,6 @@ from lemll._types import FloatArray
 from lemll._validation import check_number
 from lemll.solvers.interface import Status, check_stopping
 
-__all__ = ["LowRankSolution", "solve_low_rank"]
-
 # Over-relaxation of ADMM; the usual range is 1.5 to 1.8.
 RELAXATION = 1.6
 # The gap is computed after this many iterations, and a penalty may change after this many.

@@ -14,8 +14,6 @@ from lemll._types import Features, FloatArray, LabelArray, MatrixLike
 from lemll._validation import is_sparse
 from lemll.solvers.interface import Status, as_features, check_size, check_stopping
 
-__all__ = ["EMPIRICAL_LOSSES", "MaxentBasis", "MaxentSolution", "empirical_loss", "solve_maxent"]
-
 Empirical = Literal["virtual", "pairwise"]
 
 EMPIRICAL_LOSSES = ("virtual", "pairwise")

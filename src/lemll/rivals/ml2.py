@@ -26,8 +26,6 @@ from lemll.rivals.boxqp import boxed_labels
 from lemll.rivals.two_stage import SignKeepingClassifier, check_weight
 from lemll.topology.weights import check_graph, reconstruction_weights
 
-__all__ = ["ML2", "ML2Enhancer"]
-
 _GRAPH_SETTINGS: SettingsView = {"reg": 1e-5, "reg_policy": "absolute"}
 
 

@@ -28,8 +28,6 @@ from lemll.rivals.sparse_coding import admm_codes, lasso_codes
 from lemll.rivals.two_stage import SignKeepingClassifier, check_weight
 from lemll.topology.weights import check_graph
 
-__all__ = ["MLFE", "MLFEEnhancer"]
-
 CODINGS = ("admm", "lasso")
 # Relative duality gap to which "lasso" solves the codes.
 LASSO_TOL = 1e-8

@@ -17,8 +17,6 @@ from lemll.predictors.base import refuse_confidences
 from lemll.predictors.calibrated import SURE, ProbabilityClassifier, TiesAreRelevant
 from lemll.topology.neighbors import nearest_neighbors
 
-__all__ = ["MLkNN", "nearest_training_rows"]
-
 BLOCK_BYTES = 1 << 25
 # If squared lengths are whole numbers below this, float32 computes all distances exactly.
 EXACT_SINGLE = 2.0**21

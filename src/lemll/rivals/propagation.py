@@ -17,8 +17,6 @@ from lemll.rivals.mlknn import nearest_training_rows
 from lemll.solvers.interface import check_stopping
 from lemll.topology.neighbors import nearest_neighbors
 
-__all__ = ["LabelPropagation", "SmoothingSolution", "solve_smoothing"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmoothingSolution:

@@ -29,8 +29,6 @@ from lemll.predictors.base import MultilabelClassifier
 from lemll.rivals.maxent import MaxentBasis, MaxentSolution, solve_maxent
 from lemll.rivals.two_stage import fit_enhancer
 
-__all__ = ["RELIAB", "LabelPropagationEnhancer"]
-
 TRANSITIONS = ("column", "row", "symmetric")
 
 

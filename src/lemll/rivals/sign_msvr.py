@@ -35,15 +35,6 @@ from lemll.solvers.interface import (
 from lemll.solvers.linear import Model, features_for, model_for
 from lemll.solvers.msvr_search import MsvrCurvature, MsvrDirection, NewtonSystem
 
-__all__ = [
-    "Gap",
-    "SignCurvature",
-    "SignMsvrSolution",
-    "SignPoint",
-    "SignProblem",
-    "solve_sign_msvr",
-]
-
 
 class SignProblem:
     """The data of the problem. The objective is divided by the weight C1 of the tube loss.

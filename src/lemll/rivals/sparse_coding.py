@@ -26,8 +26,6 @@ from lemll._types import Features, FloatArray
 from lemll._validation import is_sparse
 from lemll.topology.neighbors import check_features
 
-__all__ = ["FeatureSign", "SparseCoding", "admm_codes", "lasso_codes"]
-
 # Rows in use count as linearly dependent if a squared pivot is below this share of the largest.
 DEPENDENT = 1e-11
 

@@ -35,8 +35,6 @@ from lemll.predictors.base import MultilabelClassifier
 from lemll.predictors.msvr import MSVR
 from lemll.rivals.sign_msvr import solve_sign_msvr
 
-__all__ = ["SignKeepingClassifier", "TwoStage", "check_weight", "fit_enhancer"]
-
 
 def fit_enhancer(
     enhancer: Estimator,

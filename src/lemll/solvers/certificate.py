@@ -9,19 +9,6 @@ import numpy as np
 
 from lemll._types import Features, FloatArray
 
-__all__ = [
-    "DualityGap",
-    "GapParts",
-    "LineSearch",
-    "best_share",
-    "exact_step",
-    "row_norms",
-    "smallest_objective",
-    "tube_loss",
-    "tube_weights",
-    "weighed",
-]
-
 MAX_TRIALS = 50
 # The line search stops when the slope is this share of the first slope. Near the minimum the
 # objective is quadratic, so its remaining error is about the square of this share.

@@ -28,20 +28,6 @@ from lemll.solvers.interface import Callback, Status, check_stopping, check_weig
 from lemll.solvers.linear import CentredFeatures, Cholesky
 from lemll.solvers.search import LARGEST_FALL, LabelOperators, Search, Weights, label_step
 
-__all__ = [
-    "BlocksLostError",
-    "BlocksSolution",
-    "Description",
-    "Line",
-    "LocalTeam",
-    "Proposal",
-    "Pull",
-    "RowBlock",
-    "Settled",
-    "Team",
-    "solve_blocks",
-]
-
 
 class Description(NamedTuple):
     """What the search must know about a block before it starts."""

@@ -28,19 +28,6 @@ from lemll.solvers.certificate import (
 )
 from lemll.topology import ReconstructionOperator
 
-__all__ = [
-    "LARGE_LABEL_BYTES",
-    "CentredKernel",
-    "LemllPoint",
-    "ShiftedFeatures",
-    "duality_gap",
-    "duality_gap_by_blocks",
-    "lemll_gradient",
-    "lemll_objective",
-    "objective_value",
-    "proven_gap",
-]
-
 # X is centred in blocks of this size, so that temporary arrays stay small even if X is large.
 CERTIFICATE_BLOCK_BYTES = 1 << 25
 

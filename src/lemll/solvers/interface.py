@@ -14,24 +14,6 @@ from lemll._validation import check_finite, is_sparse
 from lemll.solvers.certificate import DualityGap
 from lemll.solvers.equation9 import CentredKernel, LemllPoint
 
-__all__ = [
-    "Callback",
-    "LemllSolution",
-    "Precision",
-    "Progress",
-    "Status",
-    "as_features",
-    "check_arrays",
-    "check_cell_weight",
-    "check_precision",
-    "check_real",
-    "check_size",
-    "check_start",
-    "check_stopping",
-    "check_weights",
-    "solution_at",
-]
-
 Precision = Literal["float64", "float32"]
 
 # Squares, sums and products of numbers up to this size do not overflow, and those of their inverses

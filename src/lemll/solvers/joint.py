@@ -51,16 +51,6 @@ from lemll.solvers.interface import (
 from lemll.solvers.search import JointSearch, Operators, Point, Weights
 from lemll.topology import ReconstructionOperator
 
-__all__ = [
-    "JointProblem",
-    "code_logical",
-    "constant_point",
-    "kernel_bytes",
-    "solve_joint",
-    "solve_logical",
-    "solver_bytes",
-]
-
 # If rounding stops a float64 search, it recomputes its products and starts again from the same
 # point. This is the largest number of runs.
 RECHECKS = 2

@@ -22,19 +22,6 @@ from lemll._types import Array, Features
 from lemll._validation import is_sparse
 from lemll.solvers.equation9 import CentredKernel, LemllPoint
 
-__all__ = [
-    "CentredFeatures",
-    "Cholesky",
-    "FeatureModel",
-    "KernelFeatures",
-    "KernelModel",
-    "Model",
-    "SampleModel",
-    "Spectrum",
-    "features_for",
-    "model_for",
-]
-
 # To compute a Gram matrix, sparse features are converted to dense in blocks of this size.
 BLOCK_BYTES = 1 << 25
 # From this many multiplications on, a Gram matrix takes enough time to prefer float32.

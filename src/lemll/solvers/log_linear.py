@@ -14,8 +14,6 @@ import numpy as np
 from lemll._types import FloatArray
 from lemll.solvers.interface import Status, check_stopping
 
-__all__ = ["LogLinearSolution", "solve_log_linear"]
-
 # A step must achieve this share of the decrease predicted by the gradient (Armijo's rule).
 SUFFICIENT = 1e-4
 SMALLEST_STEP = 2.0**-40

@@ -16,8 +16,6 @@ from lemll._validation import is_sparse
 from lemll.solvers.interface import as_features, check_size, check_stopping
 from lemll.solvers.logistic_rows import SharedFeatures, conjugate_gradients, keep_problems
 
-__all__ = ["LogisticSolution", "NewtonBlock", "log_loss", "probabilities", "solve_logistic"]
-
 ARMIJO = 1e-4
 SHORTEST_STEP = 2.0**-30
 # If a model is very sure of a row, the curvature of the row underflows to 0 in float64. The Newton
@@ -250,7 +248,7 @@ def solve_definite(hessian: FloatArray, right: FloatArray) -> FloatArray:
     # A positive diagonal term makes the matrix definite again. The step is then shorter, but it is
     # still a descent direction.
     lift = 0.0
-    size = float(np.trace(hessian)) / len(hessian)
+    size = max(float(np.trace(hessian)) / len(hessian), 1e-290)
     while True:
         lifted = hessian + lift * np.eye(len(hessian)) if lift else hessian
         try:

@@ -36,8 +36,6 @@ from lemll.solvers.interface import (
 )
 from lemll.solvers.msvr_search import MsvrProblem, MsvrSearch, MsvrSolution
 
-__all__ = ["MsvrSolution", "solve_msvr", "solve_msvr_path"]
-
 
 def solve_msvr(
     X: Features,

@@ -20,18 +20,6 @@ from lemll.solvers.certificate import (
 from lemll.solvers.interface import Callback, Progress, Status
 from lemll.solvers.linear import Model, features_for, model_for
 
-__all__ = [
-    "Curvature",
-    "MsvrCurvature",
-    "MsvrDirection",
-    "MsvrPoint",
-    "MsvrProblem",
-    "MsvrSearch",
-    "MsvrSolution",
-    "NewtonPoint",
-    "NewtonSystem",
-]
-
 # Largest number of conjugate gradient steps per Newton step. If they are stopped early, the result
 # is still a descent direction.
 MAX_INNER = 300

@@ -31,8 +31,6 @@ from lemll.solvers.interface import (
 from lemll.solvers.joint import RECHECKS, JointProblem, code_logical, constant_point
 from lemll.solvers.search import JointSearch, Point, Products, Weights
 
-__all__ = ["GridPoint", "LogicalPath", "PathStep", "SolutionSpan", "path_order", "solve_path"]
-
 # Largest number of solutions kept. More solutions give a better fit but cost more time.
 MAX_KEPT = 32
 # Largest memory of the kept solutions.

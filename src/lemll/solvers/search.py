@@ -46,19 +46,6 @@ from lemll.solvers.interface import Callback, Progress, Status
 from lemll.solvers.linear import Model, features_for, model_for
 from lemll.topology import ReconstructionOperator
 
-__all__ = [
-    "Bound",
-    "Direction",
-    "JointSearch",
-    "LabelOperators",
-    "Operators",
-    "Point",
-    "Preconditioner",
-    "Search",
-    "Weights",
-    "tight_gap",
-]
-
 # The Lanczos iteration finds the largest eigenvalue in a few steps. The margin covers the small
 # increase that further steps would bring.
 LANCZOS_STEPS = 8
