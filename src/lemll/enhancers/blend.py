@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 from sklearn.utils.validation import check_is_fitted
@@ -27,6 +28,7 @@ class _Made(NamedTuple):
     optimality: float
 
 
+@dataclass(eq=False, repr=False)
 class BlendEnhancer(BaseEnhancer):
     r"""Decide by rated rows how much to trust the labels' graph, the rows and the features.
 
@@ -124,18 +126,11 @@ class BlendEnhancer(BaseEnhancer):
     _calibration = "sources"
     signed_labels = False
 
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 10,
-        prior_scale: float = 0.1,
-        normalization: Normalization = "softmax",
-        scale: float = 1.0,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.prior_scale = prior_scale
-        self.normalization = normalization
-        self.scale = scale
+    _: KW_ONLY
+    n_neighbors: int = 10
+    prior_scale: float = 0.1
+    normalization: Normalization = "softmax"
+    scale: float = 1.0
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         return self._prior(X, Y, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import get_args
 
 import numpy as np
@@ -13,6 +14,7 @@ from lemll.enhancers.sources import SMALLEST, Measure, propagate_labels
 from lemll.fitting.scaling import Normalization
 
 
+@dataclass(eq=False, repr=False)
 class LabelGraphEnhancer(BaseEnhancer):
     r"""Recover label distributions by propagation over the graph of the labels.
 
@@ -89,18 +91,11 @@ class LabelGraphEnhancer(BaseEnhancer):
 
     needs_features = False
 
-    def __init__(
-        self,
-        alpha: float = 0.5,
-        *,
-        measure: Measure = "jaccard",
-        normalization: Normalization = "sum",
-        scale: float = 1.0,
-    ) -> None:
-        self.alpha = alpha
-        self.measure = measure
-        self.normalization = normalization
-        self.scale = scale
+    alpha: float = 0.5
+    _: KW_ONLY
+    measure: Measure = "jaccard"
+    normalization: Normalization = "sum"
+    scale: float = 1.0
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         return self._propagated(Y, None)

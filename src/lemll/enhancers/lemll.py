@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 from sklearn.utils.validation import check_consistent_length
@@ -23,6 +24,7 @@ from lemll.fitting.kernels import model_outputs
 from lemll.fitting.scaling import Normalization
 
 
+@dataclass(eq=False, repr=False)
 class LEMLLEnhancer(BaseEnhancer):
     r"""Recover label distributions by LEMLL, the joint optimum of Eq. (9) of [1]_.
 
@@ -106,40 +108,22 @@ class LEMLLEnhancer(BaseEnhancer):
     True
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        beta: float = 1.0,
-        gamma: float = 1.0,
-        *,
-        epsilon: float = 0.1,
-        kernel: KernelLike = "linear",
-        kernel_params: Settings | None = None,
-        n_neighbors: int = 10,
-        graph: SparseMatrix = None,
-        normalization: Normalization = "sigmoid",
-        scale: float = 1.0,
-        feature_scale: str = "none",
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        solver_params: Settings | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.beta = beta
-        self.gamma = gamma
-        self.epsilon = epsilon
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.n_neighbors = n_neighbors
-        self.graph = graph
-        self.normalization = normalization
-        self.scale = scale
-        self.feature_scale = feature_scale
-        self.tol = tol
-        self.max_iter = max_iter
-        self.solver_params = solver_params
-        self.verbose = verbose
+    alpha: float = 1.0
+    beta: float = 1.0
+    gamma: float = 1.0
+    _: KW_ONLY
+    epsilon: float = 0.1
+    kernel: KernelLike = "linear"
+    kernel_params: Settings | None = None
+    n_neighbors: int = 10
+    graph: SparseMatrix = None
+    normalization: Normalization = "sigmoid"
+    scale: float = 1.0
+    feature_scale: str = "none"
+    tol: float = 1e-4
+    max_iter: int = 1000
+    solver_params: Settings | None = None
+    verbose: int = 0
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         return fit_equation9(self, X, Y, graph_defaults=EXACT_GRAPH)

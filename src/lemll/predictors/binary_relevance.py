@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -161,6 +161,7 @@ def member_log_odds(member: Any, X: Features) -> FloatArray:
     return np.where(np.asarray(member.predict(X)) == 1, SURE, -SURE)
 
 
+@dataclass(eq=False, repr=False)
 class BinaryRelevance(WeighsRows, TiesAreRelevant, ProbabilityClassifier):
     r"""One independent logistic regression per label: the basic baseline.
 
@@ -232,22 +233,13 @@ class BinaryRelevance(WeighsRows, TiesAreRelevant, ProbabilityClassifier):
     (897, 8)
     """
 
-    def __init__(
-        self,
-        estimator: Estimator = None,
-        *,
-        C: float = 1.0,
-        thresholds: Thresholds = "zero",
-        tol: float = 1e-4,
-        max_iter: int = 100,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.C = C
-        self.thresholds = thresholds
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
+    estimator: Estimator = None
+    _: KW_ONLY
+    C: float = 1.0
+    thresholds: Thresholds = "zero"
+    tol: float = 1e-4
+    max_iter: int = 100
+    n_jobs: int | None = None
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
         self._learn(X, Y, None)

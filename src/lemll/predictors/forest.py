@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -32,6 +33,7 @@ _SHARES_AT_ONCE = 1 << 23
 _LEAVES_AT_ONCE = 1 << 22
 
 
+@dataclass(eq=False, repr=False)
 class MultilabelForest(WeighsRows, ProbabilityClassifier):
     """A forest of scikit-learn that predicts all labels, with one probability per label.
 
@@ -105,28 +107,16 @@ class MultilabelForest(WeighsRows, ProbabilityClassifier):
     (897, 8)
     """
 
-    def __init__(
-        self,
-        n_estimators: int = 300,
-        *,
-        trees: Trees = "extra",
-        per_label: bool = False,
-        max_features: Any = "sqrt",
-        min_samples_leaf: int = 1,
-        bootstrap: bool | None = None,
-        thresholds: Thresholds = "zero",
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.trees = trees
-        self.per_label = per_label
-        self.max_features = max_features
-        self.min_samples_leaf = min_samples_leaf
-        self.bootstrap = bootstrap
-        self.thresholds = thresholds
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_estimators: int = 300
+    _: KW_ONLY
+    trees: Trees = "extra"
+    per_label: bool = False
+    max_features: Any = "sqrt"
+    min_samples_leaf: int = 1
+    bootstrap: bool | None = None
+    thresholds: Thresholds = "zero"
+    n_jobs: int | None = None
+    random_state: RandomState = None
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
         self._learn(X, Y, None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 
 from lemll._types import (
@@ -20,6 +22,7 @@ from lemll.predictors.base import ScalesColumns
 from lemll.predictors.calibrated import DegreeClassifier
 
 
+@dataclass(eq=False, repr=False)
 class LEMLL(ScalesColumns, DegreeClassifier):
     r"""Multi-label learning with label enhancement, solved to a certified global optimum.
 
@@ -223,40 +226,22 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         "row (label_weight says how sure the cells of a row are)"
     )
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        beta: float = 1.0,
-        gamma: float = 1.0,
-        *,
-        epsilon: float = 0.1,
-        kernel: KernelLike = "linear",
-        kernel_params: Settings | None = None,
-        scale: str = "none",
-        n_neighbors: int = 10,
-        graph: SparseMatrix = None,
-        thresholds: Thresholds = "zero",
-        probability: bool = False,
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        solver_params: Settings | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.beta = beta
-        self.gamma = gamma
-        self.epsilon = epsilon
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.scale = scale
-        self.n_neighbors = n_neighbors
-        self.graph = graph
-        self.thresholds = thresholds
-        self.probability = probability
-        self.tol = tol
-        self.max_iter = max_iter
-        self.solver_params = solver_params
-        self.verbose = verbose
+    alpha: float = 1.0
+    beta: float = 1.0
+    gamma: float = 1.0
+    _: KW_ONLY
+    epsilon: float = 0.1
+    kernel: KernelLike = "linear"
+    kernel_params: Settings | None = None
+    scale: str = "none"
+    n_neighbors: int = 10
+    graph: SparseMatrix = None
+    thresholds: Thresholds = "zero"
+    probability: bool = False
+    tol: float = 1e-4
+    max_iter: int = 1000
+    solver_params: Settings | None = None
+    verbose: int = 0
 
     @property
     def label_distribution_(self) -> FloatArray:

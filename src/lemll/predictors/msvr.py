@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import numpy as np
@@ -28,6 +29,7 @@ from lemll.predictors.calibrated import DegreeClassifier
 from lemll.solvers import solve_msvr
 
 
+@dataclass(eq=False, repr=False)
 class MSVR(ScalesColumns, MultiOutputMixin, RegressorMixin, BaseEstimator):
     r"""Multi-output support vector regression, solved to a certified global optimum.
 
@@ -111,24 +113,14 @@ class MSVR(ScalesColumns, MultiOutputMixin, RegressorMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        epsilon: float = 0.1,
-        *,
-        kernel: KernelLike = "linear",
-        kernel_params: Settings | None = None,
-        scale: str = "none",
-        tol: float = 1e-10,
-        max_iter: int = 1000,
-    ) -> None:
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.scale = scale
-        self.tol = tol
-        self.max_iter = max_iter
+    alpha: float = 1.0
+    epsilon: float = 0.1
+    _: KW_ONLY
+    kernel: KernelLike = "linear"
+    kernel_params: Settings | None = None
+    scale: str = "none"
+    tol: float = 1e-10
+    max_iter: int = 1000
 
     @all_or_nothing
     def fit(self, X: MatrixLike, y: MatrixLike, sample_weight: MatrixLike = None) -> Self:
@@ -189,6 +181,7 @@ class MSVR(ScalesColumns, MultiOutputMixin, RegressorMixin, BaseEstimator):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class MSVRClassifier(ScalesColumns, WeighsRows, DegreeClassifier):
     r"""Multi-label classification by support vector regression: LEMLL without label enhancement.
 
@@ -283,28 +276,16 @@ class MSVRClassifier(ScalesColumns, WeighsRows, DegreeClassifier):
     (897, 8)
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        epsilon: float = 0.1,
-        *,
-        kernel: KernelLike = "linear",
-        kernel_params: Settings | None = None,
-        scale: str = "none",
-        thresholds: Thresholds = "zero",
-        probability: bool = False,
-        tol: float = 1e-10,
-        max_iter: int = 1000,
-    ) -> None:
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.scale = scale
-        self.thresholds = thresholds
-        self.probability = probability
-        self.tol = tol
-        self.max_iter = max_iter
+    alpha: float = 1.0
+    epsilon: float = 0.1
+    _: KW_ONLY
+    kernel: KernelLike = "linear"
+    kernel_params: Settings | None = None
+    scale: str = "none"
+    thresholds: Thresholds = "zero"
+    probability: bool = False
+    tol: float = 1e-10
+    max_iter: int = 1000
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
         _fit_equation10(self, X, 2.0 * Y - 1.0)

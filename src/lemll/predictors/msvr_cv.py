@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from lemll._types import Estimator, FloatArray, KernelLike
@@ -13,6 +14,7 @@ from lemll.predictors.search import PAPER_GRID, PathCV, check_axis
 _FIXED_LABELS = ([float("inf")], [0.0])
 
 
+@dataclass(eq=False, repr=False)
 class MSVRCV(PathCV):
     """`MSVRClassifier` with alpha, and optionally the kernel, chosen by cross-validation.
 
@@ -55,34 +57,19 @@ class MSVRCV(PathCV):
     _kind = MSVRClassifier
     _tol = 1e-10
 
-    def __init__(
-        self,
-        alphas: Sequence[float] = PAPER_GRID,
-        *,
-        estimator: MSVRClassifier | None = None,
-        kernel: KernelLike | None = None,
-        normalize_rows: Any = False,
-        scoring: Any = "average_precision",
-        cv: Estimator = 5,
-        one_standard_error: bool = False,
-        tol_search: float = 1e-3,
-        max_seconds: float | None = None,
-        n_jobs: int | None = None,
-        refit: bool = True,
-        callback: Any = None,
-    ) -> None:
-        self.alphas = alphas
-        self.estimator = estimator
-        self.kernel = kernel
-        self.normalize_rows = normalize_rows
-        self.scoring = scoring
-        self.cv = cv
-        self.one_standard_error = one_standard_error
-        self.tol_search = tol_search
-        self.max_seconds = max_seconds
-        self.n_jobs = n_jobs
-        self.refit = refit
-        self.callback = callback
+    alphas: Sequence[float] = PAPER_GRID
+    _: KW_ONLY
+    estimator: MSVRClassifier | None = None
+    kernel: KernelLike | None = None
+    normalize_rows: Any = False
+    scoring: Any = "average_precision"
+    cv: Estimator = 5
+    one_standard_error: bool = False
+    tol_search: float = 1e-3
+    max_seconds: float | None = None
+    n_jobs: int | None = None
+    refit: bool = True
+    callback: Any = None
 
     def _axes(self) -> list[list[float]]:
         return [check_axis("alphas", self.alphas), *_FIXED_LABELS]

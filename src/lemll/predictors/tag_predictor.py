@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -107,6 +107,7 @@ class _BlendPart(NamedTuple):
     weight: float
 
 
+@dataclass(eq=False, repr=False)
 class TagPredictor(WeighsRows, ProbabilityClassifier):
     r"""The recommended predictor: LEMLL, logistic regressions and forests, blended and calibrated.
 
@@ -215,30 +216,17 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
     # Steps of each member: its out-of-fold scores and its final fit.
     _STEPS = 2
 
-    def __init__(
-        self,
-        optimize: Optimize = "average_precision",
-        *,
-        members: Sequence[str] | None = None,
-        thresholds: Thresholds | None = None,
-        n_estimators: int = 300,
-        cv: int = 5,
-        max_seconds: float | None = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = 0,
-        memory: Estimator = None,
-        callback: Callable[[BlendProgress], None] | None = None,
-    ) -> None:
-        self.optimize = optimize
-        self.members = members
-        self.thresholds = thresholds
-        self.n_estimators = n_estimators
-        self.cv = cv
-        self.max_seconds = max_seconds
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.memory = memory
-        self.callback = callback
+    optimize: Optimize = "average_precision"
+    _: KW_ONLY
+    members: Sequence[str] | None = None
+    thresholds: Thresholds | None = None
+    n_estimators: int = 300
+    cv: int = 5
+    max_seconds: float | None = None
+    n_jobs: int | None = None
+    random_state: RandomState = 0
+    memory: Estimator = None
+    callback: Callable[[BlendProgress], None] | None = None
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
         self._learn(X, Y, None)

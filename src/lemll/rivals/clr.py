@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -227,6 +227,7 @@ def _fit_pair(estimator: Estimator, X: Features, pair: PairRows) -> Features:
     return fit_member(estimator, X[pair.rows], pair.labels, pair.weights)
 
 
+@dataclass(eq=False, repr=False)
 class CLR(TiesAreRelevant):
     r"""Calibrated label ranking.
 
@@ -320,28 +321,16 @@ class CLR(TiesAreRelevant):
     (897, 8)
     """
 
-    def __init__(
-        self,
-        estimator: Estimator = None,
-        *,
-        voting: Any = "hard",
-        mulan_compat: bool = False,
-        C: float = 1.0,
-        thresholds: Thresholds = "zero",
-        tol: float = 1e-4,
-        max_iter: int = 100,
-        n_jobs: int | None = None,
-        memory: Estimator = None,
-    ) -> None:
-        self.estimator = estimator
-        self.voting = voting
-        self.mulan_compat = mulan_compat
-        self.C = C
-        self.thresholds = thresholds
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.memory = memory
+    estimator: Estimator = None
+    _: KW_ONLY
+    voting: Any = "hard"
+    mulan_compat: bool = False
+    C: float = 1.0
+    thresholds: Thresholds = "zero"
+    tol: float = 1e-4
+    max_iter: int = 100
+    n_jobs: int | None = None
+    memory: Estimator = None
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
         self._learn(X, Y, None)

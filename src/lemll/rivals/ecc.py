@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -213,6 +213,7 @@ def mean_probabilities(chains: list[Chain], X: Features, votes: bool) -> FloatAr
 SHARE = 0.67
 
 
+@dataclass(eq=False, repr=False)
 class LabelChain(ChainClassifier):
     r"""A classifier chain: the model of each label uses the earlier labels as features.
 
@@ -291,26 +292,15 @@ class LabelChain(ChainClassifier):
     (897, 8)
     """
 
-    def __init__(
-        self,
-        estimator: Estimator = None,
-        *,
-        order: Any = "random",
-        C: float = 1.0,
-        thresholds: Thresholds = "zero",
-        tol: float = 1e-4,
-        max_iter: int = 100,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.estimator = estimator
-        self.order = order
-        self.C = C
-        self.thresholds = thresholds
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    estimator: Estimator = None
+    _: KW_ONLY
+    order: Any = "random"
+    C: float = 1.0
+    thresholds: Thresholds = "zero"
+    tol: float = 1e-4
+    max_iter: int = 100
+    n_jobs: int | None = None
+    random_state: RandomState = None
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
         self._learn(X, Y, None)
@@ -362,6 +352,7 @@ def _checked_order(order: Any, n_labels: int) -> IndexArray:
     return places.astype(np.intp)
 
 
+@dataclass(eq=False, repr=False)
 class ECC(ChainClassifier):
     r"""Ensemble of classifier chains, each with its own order and sample of the rows.
 
@@ -444,30 +435,17 @@ class ECC(ChainClassifier):
     (897, 8)
     """
 
-    def __init__(
-        self,
-        estimator: Estimator = None,
-        n_estimators: int = 30,
-        *,
-        sampling: Any = "bootstrap",
-        combine: Any = "confidences",
-        C: float = 1.0,
-        thresholds: Thresholds = "zero",
-        tol: float = 1e-4,
-        max_iter: int = 100,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.estimator = estimator
-        self.n_estimators = n_estimators
-        self.sampling = sampling
-        self.combine = combine
-        self.C = C
-        self.thresholds = thresholds
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    estimator: Estimator = None
+    n_estimators: int = 30
+    _: KW_ONLY
+    sampling: Any = "bootstrap"
+    combine: Any = "confidences"
+    C: float = 1.0
+    thresholds: Thresholds = "zero"
+    tol: float = 1e-4
+    max_iter: int = 100
+    n_jobs: int | None = None
+    random_state: RandomState = None
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
         self._learn(X, Y, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -190,6 +190,7 @@ COMPOSITIONS = ("product", "minimum")
 STOPS = ("memberships", "objective")
 
 
+@dataclass(eq=False, repr=False)
 class FCMEnhancer(BaseEnhancer):
     r"""Recover label distributions by fuzzy c-means (FCM) clusters and fuzzy composition [1]_.
 
@@ -277,32 +278,18 @@ class FCMEnhancer(BaseEnhancer):
            [0.3, 0.7]])
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 3,
-        *,
-        fuzzifier: float = 2.0,
-        connection: Any = "minmax",
-        composition: Any = "product",
-        stop: Any = "memberships",
-        normalization: Normalization = "sum",
-        scale: float = 1.0,
-        feature_scale: str = "none",
-        tol: float = 1e-7,
-        max_iter: int = 10000,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.fuzzifier = fuzzifier
-        self.connection = connection
-        self.composition = composition
-        self.stop = stop
-        self.normalization = normalization
-        self.scale = scale
-        self.feature_scale = feature_scale
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_clusters: int = 3
+    _: KW_ONLY
+    fuzzifier: float = 2.0
+    connection: Any = "minmax"
+    composition: Any = "product"
+    stop: Any = "memberships"
+    normalization: Normalization = "sum"
+    scale: float = 1.0
+    feature_scale: str = "none"
+    tol: float = 1e-7
+    max_iter: int = 10000
+    random_state: RandomState = None
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         for name, known in (

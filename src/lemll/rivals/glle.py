@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -30,6 +31,7 @@ from lemll.topology.neighbors import nearest_neighbors
 BLOCK = 128
 
 
+@dataclass(eq=False, repr=False)
 class GLLEEnhancer(BaseEnhancer):
     r"""Recover label distributions by graph Laplacian label enhancement (GLLE) [1]_.
 
@@ -117,28 +119,16 @@ class GLLEEnhancer(BaseEnhancer):
     (50, 3)
     """
 
-    def __init__(
-        self,
-        smoothness: float = 0.01,
-        *,
-        n_neighbors: int = 19,
-        kernel_gamma: str | float = "distance",
-        graph_gamma: float = 0.005,
-        ridge: float = 0.1,
-        standardize: bool = True,
-        normalization: Normalization = "softmax",
-        scale: float = 1.0,
-        feature_scale: str = "none",
-    ) -> None:
-        self.smoothness = smoothness
-        self.n_neighbors = n_neighbors
-        self.kernel_gamma = kernel_gamma
-        self.graph_gamma = graph_gamma
-        self.ridge = ridge
-        self.standardize = standardize
-        self.normalization = normalization
-        self.scale = scale
-        self.feature_scale = feature_scale
+    smoothness: float = 0.01
+    _: KW_ONLY
+    n_neighbors: int = 19
+    kernel_gamma: str | float = "distance"
+    graph_gamma: float = 0.005
+    ridge: float = 0.1
+    standardize: bool = True
+    normalization: Normalization = "softmax"
+    scale: float = 1.0
+    feature_scale: str = "none"
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         check_two_rows(X, "GLLE")

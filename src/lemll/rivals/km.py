@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ KERNELS = ("linear", "rbf")
 RADII = ("positives", "all")
 
 
+@dataclass(eq=False, repr=False)
 class KMEnhancer(BaseEnhancer):
     r"""Recover label distributions by the kernel method (KM): degrees fall with the distance.
 
@@ -88,24 +90,14 @@ class KMEnhancer(BaseEnhancer):
            [0.5, 0.5]])
     """
 
-    def __init__(
-        self,
-        *,
-        kernel: KernelLike = "linear",
-        kernel_gamma: str | float = "distance",
-        delta: float = 0.01,
-        radius: Any = "positives",
-        normalization: Normalization = "sum",
-        scale: float = 1.0,
-        feature_scale: str = "none",
-    ) -> None:
-        self.kernel = kernel
-        self.kernel_gamma = kernel_gamma
-        self.delta = delta
-        self.radius = radius
-        self.normalization = normalization
-        self.scale = scale
-        self.feature_scale = feature_scale
+    _: KW_ONLY
+    kernel: KernelLike = "linear"
+    kernel_gamma: str | float = "distance"
+    delta: float = 0.01
+    radius: Any = "positives"
+    normalization: Normalization = "sum"
+    scale: float = 1.0
+    feature_scale: str = "none"
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         if self.kernel not in KERNELS:

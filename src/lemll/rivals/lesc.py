@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, get_args
 
 import numpy as np
@@ -18,6 +19,7 @@ from lemll.rivals.low_rank import solve_low_rank
 Noise = Literal["squared", "rows"]
 
 
+@dataclass(eq=False, repr=False)
 class LESCEnhancer(BaseEnhancer):
     r"""Recover label distributions by low-rank representation of the rows (LESC) [1]_.
 
@@ -98,26 +100,15 @@ class LESCEnhancer(BaseEnhancer):
 
     signed_labels = False
 
-    def __init__(
-        self,
-        smoothness: float = 1.0,
-        *,
-        noise: Noise = "squared",
-        energy: float = 0.8,
-        beta: float = 10.0,
-        tol: float = 1e-3,
-        max_iter: int = 3000,
-        normalization: Normalization = "softmax",
-        scale: float = 1.0,
-    ) -> None:
-        self.smoothness = smoothness
-        self.noise = noise
-        self.energy = energy
-        self.beta = beta
-        self.tol = tol
-        self.max_iter = max_iter
-        self.normalization = normalization
-        self.scale = scale
+    smoothness: float = 1.0
+    _: KW_ONLY
+    noise: Noise = "squared"
+    energy: float = 0.8
+    beta: float = 10.0
+    tol: float = 1e-3
+    max_iter: int = 3000
+    normalization: Normalization = "softmax"
+    scale: float = 1.0
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         check_magnitude(X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from lemll.topology.weights import check_graph, reconstruction_weights
 _GRAPH_SETTINGS: SettingsView = {"reg": 1e-5, "reg_policy": "absolute"}
 
 
+@dataclass(eq=False, repr=False)
 class ML2Enhancer(BaseEnhancer):
     r"""Recover label distributions by the label manifold of ML2, the first stages of [1]_.
 
@@ -114,30 +116,17 @@ class ML2Enhancer(BaseEnhancer):
     ((200, 3), True)
     """
 
-    def __init__(
-        self,
-        n_neighbors: int | None = None,
-        *,
-        lower: float = 1.0,
-        upper: Any = None,
-        ridge: float = 1e-5,
-        graph: SparseMatrix = None,
-        normalization: Normalization = "sigmoid",
-        scale: float = 1.0,
-        feature_scale: str = "none",
-        tol: float = 1e-8,
-        max_iter: int = 500,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.lower = lower
-        self.upper = upper
-        self.ridge = ridge
-        self.graph = graph
-        self.normalization = normalization
-        self.scale = scale
-        self.feature_scale = feature_scale
-        self.tol = tol
-        self.max_iter = max_iter
+    n_neighbors: int | None = None
+    _: KW_ONLY
+    lower: float = 1.0
+    upper: Any = None
+    ridge: float = 1e-5
+    graph: SparseMatrix = None
+    normalization: Normalization = "sigmoid"
+    scale: float = 1.0
+    feature_scale: str = "none"
+    tol: float = 1e-8
+    max_iter: int = 500
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         check_two_rows(X, "ML2")
@@ -163,6 +152,7 @@ class ML2Enhancer(BaseEnhancer):
         return reconstruction_weights(X, min(wanted, X.shape[0] - 1), **settings)
 
 
+@dataclass(eq=False, repr=False)
 class ML2(SignKeepingClassifier):
     r"""Multi-label manifold learning [1]_: numerical labels on a manifold, then a regression.
 
@@ -259,34 +249,19 @@ class ML2(SignKeepingClassifier):
     ((1497, 8), True)
     """
 
-    def __init__(
-        self,
-        C1: float = 1.0,
-        C2: float = 1.0,
-        *,
-        n_neighbors: int | None = None,
-        lower: float = 1.0,
-        ridge: float = 1e-3,
-        epsilon: float = 0.001,
-        kernel: KernelLike = "linear",
-        kernel_params: Settings | None = None,
-        thresholds: Thresholds = "zero",
-        memory: Estimator = None,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-    ) -> None:
-        self.C1 = C1
-        self.C2 = C2
-        self.n_neighbors = n_neighbors
-        self.lower = lower
-        self.ridge = ridge
-        self.epsilon = epsilon
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.thresholds = thresholds
-        self.memory = memory
-        self.tol = tol
-        self.max_iter = max_iter
+    C1: float = 1.0
+    C2: float = 1.0
+    _: KW_ONLY
+    n_neighbors: int | None = None
+    lower: float = 1.0
+    ridge: float = 1e-3
+    epsilon: float = 0.001
+    kernel: KernelLike = "linear"
+    kernel_params: Settings | None = None
+    thresholds: Thresholds = "zero"
+    memory: Estimator = None
+    tol: float = 1e-6
+    max_iter: int = 1000
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
         self._fit_stages(

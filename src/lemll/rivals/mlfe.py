@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ CODINGS = ("admm", "lasso")
 LASSO_TOL = 1e-8
 
 
+@dataclass(eq=False, repr=False)
 class MLFEEnhancer(BaseEnhancer):
     r"""Recover label distributions by the enriched labels of MLFE, the first stages of [1]_.
 
@@ -124,40 +126,22 @@ class MLFEEnhancer(BaseEnhancer):
     ((100, 3), True)
     """
 
-    def __init__(
-        self,
-        *,
-        lower: float = 1.0,
-        upper: float = 2.0,
-        coding: Any = "admm",
-        share: float = 0.01,
-        penalty: float = 1.0,
-        relaxation: float = 0.5,
-        absolute_tol: float = 1e-4,
-        relative_tol: float = 1e-2,
-        ridge: float = 0.0,
-        graph: SparseMatrix = None,
-        normalization: Normalization = "sigmoid",
-        scale: float = 1.0,
-        feature_scale: str = "none",
-        tol: float = 1e-8,
-        max_iter: int = 500,
-    ) -> None:
-        self.lower = lower
-        self.upper = upper
-        self.coding = coding
-        self.share = share
-        self.penalty = penalty
-        self.relaxation = relaxation
-        self.absolute_tol = absolute_tol
-        self.relative_tol = relative_tol
-        self.ridge = ridge
-        self.graph = graph
-        self.normalization = normalization
-        self.scale = scale
-        self.feature_scale = feature_scale
-        self.tol = tol
-        self.max_iter = max_iter
+    _: KW_ONLY
+    lower: float = 1.0
+    upper: float = 2.0
+    coding: Any = "admm"
+    share: float = 0.01
+    penalty: float = 1.0
+    relaxation: float = 0.5
+    absolute_tol: float = 1e-4
+    relative_tol: float = 1e-2
+    ridge: float = 0.0
+    graph: SparseMatrix = None
+    normalization: Normalization = "sigmoid"
+    scale: float = 1.0
+    feature_scale: str = "none"
+    tol: float = 1e-8
+    max_iter: int = 500
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         check_two_rows(X, "MLFE")
@@ -207,6 +191,7 @@ class MLFEEnhancer(BaseEnhancer):
         ).weights
 
 
+@dataclass(eq=False, repr=False)
 class MLFE(SignKeepingClassifier):
     r"""Multi-label learning with feature-induced labelling information enrichment [1]_.
 
@@ -316,36 +301,20 @@ class MLFE(SignKeepingClassifier):
     ((1497, 8), True)
     """
 
-    def __init__(
-        self,
-        beta1: float = 1.0,
-        beta2: float = 1.0,
-        beta3: float = 1.0,
-        *,
-        lower: float = 1.0,
-        upper: float = 2.0,
-        coding: Any = "admm",
-        epsilon: float = 0.001,
-        kernel: KernelLike = "rbf",
-        kernel_params: Settings | None = None,
-        thresholds: Thresholds = "zero",
-        memory: Estimator = None,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-    ) -> None:
-        self.beta1 = beta1
-        self.beta2 = beta2
-        self.beta3 = beta3
-        self.lower = lower
-        self.upper = upper
-        self.coding = coding
-        self.epsilon = epsilon
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.thresholds = thresholds
-        self.memory = memory
-        self.tol = tol
-        self.max_iter = max_iter
+    beta1: float = 1.0
+    beta2: float = 1.0
+    beta3: float = 1.0
+    _: KW_ONLY
+    lower: float = 1.0
+    upper: float = 2.0
+    coding: Any = "admm"
+    epsilon: float = 0.001
+    kernel: KernelLike = "rbf"
+    kernel_params: Settings | None = None
+    thresholds: Thresholds = "zero"
+    memory: Estimator = None
+    tol: float = 1e-6
+    max_iter: int = 1000
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
         beta3 = check_weight("beta3", self.beta3, inclusive=True)

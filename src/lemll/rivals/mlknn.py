@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 
 import numpy as np
@@ -24,6 +25,7 @@ EXACT_SINGLE = 2.0**21
 RARE = 0.005
 
 
+@dataclass(eq=False, repr=False)
 class MLkNN(TiesAreRelevant, ProbabilityClassifier):
     r"""Multi-label k nearest neighbours, exactly as its authors defined it.
 
@@ -97,18 +99,11 @@ class MLkNN(TiesAreRelevant, ProbabilityClassifier):
     (897, 8)
     """
 
-    def __init__(
-        self,
-        n_neighbors: int = 10,
-        smoothing: float = 1.0,
-        *,
-        scale: str = "none",
-        thresholds: Thresholds = "zero",
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.smoothing = smoothing
-        self.scale = scale
-        self.thresholds = thresholds
+    n_neighbors: int = 10
+    smoothing: float = 1.0
+    _: KW_ONLY
+    scale: str = "none"
+    thresholds: Thresholds = "zero"
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
         s = self._remember(X, Y)

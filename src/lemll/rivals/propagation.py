@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 from scipy import sparse
@@ -135,6 +135,7 @@ def _inner(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("ij,ij->j", first, second))
 
 
+@dataclass(eq=False, repr=False)
 class LabelPropagation(TiesAreRelevant, ProbabilityClassifier):
     r"""Labels of similar rows are similar: spread the observed ones over a graph of the rows.
 
@@ -221,24 +222,14 @@ class LabelPropagation(TiesAreRelevant, ProbabilityClassifier):
     0.87
     """
 
-    def __init__(
-        self,
-        n_neighbors: int = 10,
-        smoothness: float = 1.0,
-        *,
-        prior: float = 0.01,
-        scale: str = "none",
-        thresholds: Thresholds = "zero",
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.smoothness = smoothness
-        self.prior = prior
-        self.scale = scale
-        self.thresholds = thresholds
-        self.tol = tol
-        self.max_iter = max_iter
+    n_neighbors: int = 10
+    smoothness: float = 1.0
+    _: KW_ONLY
+    prior: float = 0.01
+    scale: str = "none"
+    thresholds: Thresholds = "zero"
+    tol: float = 1e-6
+    max_iter: int = 1000
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
         self._fit_partial(X, Y, np.ones(Y.shape))

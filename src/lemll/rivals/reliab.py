@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal, Self
 
 import numpy as np
@@ -32,6 +32,7 @@ from lemll.rivals.two_stage import fit_enhancer
 TRANSITIONS = ("column", "row", "symmetric")
 
 
+@dataclass(eq=False, repr=False)
 class LabelPropagationEnhancer(BaseEnhancer):
     r"""Recover label distributions by label propagation, the first stage of RELIAB [1]_.
 
@@ -117,28 +118,16 @@ class LabelPropagationEnhancer(BaseEnhancer):
            [0.   , 1.   ]])
     """
 
-    def __init__(
-        self,
-        alpha: float = 0.5,
-        *,
-        kernel_gamma: float = 0.5,
-        transition: str = "column",
-        self_similarity: bool = False,
-        normalization: Normalization = "sum",
-        scale: float = 1.0,
-        feature_scale: str = "none",
-        tol: float = 1e-12,
-        max_iter: int = 1000,
-    ) -> None:
-        self.alpha = alpha
-        self.kernel_gamma = kernel_gamma
-        self.transition = transition
-        self.self_similarity = self_similarity
-        self.normalization = normalization
-        self.scale = scale
-        self.feature_scale = feature_scale
-        self.tol = tol
-        self.max_iter = max_iter
+    alpha: float = 0.5
+    _: KW_ONLY
+    kernel_gamma: float = 0.5
+    transition: str = "column"
+    self_similarity: bool = False
+    normalization: Normalization = "sum"
+    scale: float = 1.0
+    feature_scale: str = "none"
+    tol: float = 1e-12
+    max_iter: int = 1000
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         alpha = check_number("alpha", self.alpha, above=0, inclusive=True)
@@ -262,6 +251,7 @@ class _Shared:
         return replace(self.solution, intercept=intercept)
 
 
+@dataclass(eq=False, repr=False)
 class RELIAB(MultilabelClassifier):
     r"""Relative labelling-importance aware multi-label learning [1]_.
 
@@ -370,34 +360,19 @@ class RELIAB(MultilabelClassifier):
     ((1497, 8), True)
     """
 
-    def __init__(
-        self,
-        beta: float = 0.1,
-        tau: float = 0.3,
-        *,
-        alpha: float = 0.5,
-        kernel_gamma: float = 0.5,
-        transition: str = "column",
-        emp: Literal["virtual", "pairwise"] = "virtual",
-        clip: bool = False,
-        ridge: float = 0.1,
-        thresholds: Thresholds = "zero",
-        memory: Estimator = None,
-        tol: float = 1e-5,
-        max_iter: int = 2000,
-    ) -> None:
-        self.beta = beta
-        self.tau = tau
-        self.alpha = alpha
-        self.kernel_gamma = kernel_gamma
-        self.transition = transition
-        self.emp = emp
-        self.clip = clip
-        self.ridge = ridge
-        self.thresholds = thresholds
-        self.memory = memory
-        self.tol = tol
-        self.max_iter = max_iter
+    beta: float = 0.1
+    tau: float = 0.3
+    _: KW_ONLY
+    alpha: float = 0.5
+    kernel_gamma: float = 0.5
+    transition: str = "column"
+    emp: Literal["virtual", "pairwise"] = "virtual"
+    clip: bool = False
+    ridge: float = 0.1
+    thresholds: Thresholds = "zero"
+    memory: Estimator = None
+    tol: float = 1e-5
+    max_iter: int = 2000
 
     def fit_grid(
         self, X: MatrixLike, Y: MatrixLike, points: Sequence[SettingsView]

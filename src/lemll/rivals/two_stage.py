@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -182,6 +183,7 @@ class SignKeepingClassifier(MultilabelClassifier):
         return model_outputs(self, X)
 
 
+@dataclass(eq=False, repr=False)
 class TwoStage(MultilabelClassifier):
     r"""Enhance the labels, then fit a regressor to them: any enhancer with any regressor.
 
@@ -251,18 +253,11 @@ class TwoStage(MultilabelClassifier):
     10.0
     """
 
-    def __init__(
-        self,
-        enhancer: Estimator = None,
-        regressor: Estimator = None,
-        *,
-        thresholds: Thresholds = "zero",
-        memory: Estimator = None,
-    ) -> None:
-        self.enhancer = enhancer
-        self.regressor = regressor
-        self.thresholds = thresholds
-        self.memory = memory
+    enhancer: Estimator = None
+    regressor: Estimator = None
+    _: KW_ONLY
+    thresholds: Thresholds = "zero"
+    memory: Estimator = None
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
         self._learn(X, Y, None)
