@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -88,7 +89,15 @@ def _has_model(enhancer: Estimator) -> bool:
     )
 
 
-class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Normalizes:
+    """The parameters of every enhancer."""
+
+    normalization: Normalization = "sum"
+    scale: float = 1.0
+
+
+class BaseEnhancer(_Normalizes, BaseEstimator, metaclass=ABCMeta):
     """Base of label enhancers, which turn logical labels into numerical labels and a distribution.
 
     A subclass implements `_numerical_labels` and has the parameters `normalization` and `scale`. A
@@ -99,10 +108,8 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
     scale of the degrees, which `calibrate` finds.
     """
 
-    normalization: Normalization
     # Of validated new rows, where a subclass has a model of the features.
     _model_outputs: Callable[[Features], FloatArray]
-    scale: Any
     # Enhancers that do not look at the features do not have this parameter.
     feature_scale: str = "none"
     _scaling: Callable[[Features], Features] | None = None

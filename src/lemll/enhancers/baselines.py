@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-
 import numpy as np
 
 from lemll._types import Features, FloatArray, LabelArray
 from lemll.enhancers.base import BaseEnhancer
-from lemll.fitting.scaling import Normalization
 
 
-@dataclass(eq=False, repr=False)
 class LogicalEnhancer(BaseEnhancer):
     r"""Give all relevant labels of a row the same degree, and irrelevant labels the degree 0.
 
@@ -51,15 +47,10 @@ class LogicalEnhancer(BaseEnhancer):
 
     needs_features = False
 
-    _: KW_ONLY
-    normalization: Normalization = "sum"
-    scale: float = 1.0
-
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         return Y.astype(np.float64)
 
 
-@dataclass(eq=False, repr=False)
 class UniformEnhancer(BaseEnhancer):
     r"""Give every label of every row the degree 1 / n_labels, independent of X and Y.
 
@@ -97,10 +88,6 @@ class UniformEnhancer(BaseEnhancer):
     """
 
     needs_features = False
-
-    _: KW_ONLY
-    normalization: Normalization = "sum"
-    scale: float = 1.0
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         return np.zeros(Y.shape)

@@ -130,15 +130,10 @@ class BlendEnhancer(BaseEnhancer):
     n_neighbors: int = 10
     prior_scale: float = 0.1
     normalization: Normalization = "softmax"
-    scale: float = 1.0
 
-    def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
-        return self._prior(X, Y, None)
-
-    def _partial_labels(self, X: Features, Y: LabelArray, weight: FloatArray) -> FloatArray:
-        return self._prior(X, Y, weight)
-
-    def _prior(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> FloatArray:
+    def _numerical_labels(
+        self, X: Features, Y: LabelArray, weight: FloatArray | None = None
+    ) -> FloatArray:
         prior_scale = check_number("prior_scale", self.prior_scale, above=0)
         check_whole("n_neighbors", self.n_neighbors, least=1)
         # The other sources count only with rated rows, and take minutes for many rows. The caller
@@ -146,6 +141,8 @@ class BlendEnhancer(BaseEnhancer):
         self._rows = X.copy()
         self._made: _Made | None = None
         return prior_scale * graph_source(Y, weight)
+
+    _partial_labels = _numerical_labels
 
     @property
     def sources_(self) -> dict[str, FloatArray]:

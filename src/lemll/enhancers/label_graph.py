@@ -11,7 +11,6 @@ from lemll._types import Features, FloatArray, LabelArray
 from lemll._validation import check_number
 from lemll.enhancers.base import BaseEnhancer
 from lemll.enhancers.sources import SMALLEST, Measure, propagate_labels
-from lemll.fitting.scaling import Normalization
 
 
 @dataclass(eq=False, repr=False)
@@ -94,16 +93,10 @@ class LabelGraphEnhancer(BaseEnhancer):
     alpha: float = 0.5
     _: KW_ONLY
     measure: Measure = "jaccard"
-    normalization: Normalization = "sum"
-    scale: float = 1.0
 
-    def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
-        return self._propagated(Y, None)
-
-    def _partial_labels(self, X: Features, Y: LabelArray, weight: FloatArray) -> FloatArray:
-        return self._propagated(Y, weight)
-
-    def _propagated(self, Y: LabelArray, weight: FloatArray | None) -> FloatArray:
+    def _numerical_labels(
+        self, X: Features, Y: LabelArray, weight: FloatArray | None = None
+    ) -> FloatArray:
         alpha = check_number("alpha", self.alpha, above=0, inclusive=True)
         if alpha >= 1:
             raise ValueError(f"alpha={self.alpha!r} must be below 1; the default is 0.5.")
@@ -115,3 +108,5 @@ class LabelGraphEnhancer(BaseEnhancer):
         self.label_graph_, self.residual_ = found.graph, found.residual
         # A row without labels has no information, so all its labels get the same value.
         return np.maximum(found.scores, SMALLEST)
+
+    _partial_labels = _numerical_labels

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lemll._types import Estimator, Features, FloatArray, LabelArray, Settings, SettingsView
+from lemll._types import (
+    Estimator,
+    Features,
+    FloatArray,
+    KernelLike,
+    LabelArray,
+    Settings,
+    SettingsView,
+    SparseMatrix,
+)
 from lemll._validation import (
     check_magnitude,
     check_memory,
@@ -57,6 +66,25 @@ def label_blocks(label_block: Any, n_labels: int) -> list[slice]:
         return [slice(0, n_labels)]
     step = check_whole("label_block in solver_params", label_block, least=1)
     return [slice(i, min(i + step, n_labels)) for i in range(0, n_labels, step)]
+
+
+@dataclass(eq=False, repr=False)
+class Equation9:
+    """The parameters of estimators that minimise Eq. (9)."""
+
+    alpha: float = 1.0
+    beta: float = 1.0
+    gamma: float = 1.0
+    _: KW_ONLY
+    epsilon: float = 0.1
+    kernel: KernelLike = "linear"
+    kernel_params: Settings | None = None
+    n_neighbors: int = 10
+    graph: SparseMatrix = None
+    tol: float = 1e-4
+    max_iter: int = 1000
+    solver_params: Settings | None = None
+    verbose: int = 0
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
@@ -71,16 +72,18 @@ Criterion = Literal["f1", "hamming"]
 CRITERIA = ("f1", "hamming")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ScalesColumns:
     """Part of estimators with the parameter `scale`, the scaling of the columns of X."""
 
-    scale: str
-    kernel: KernelLike
-    _scaling: Callable[[Features], Features] | None
+    kernel: KernelLike = "linear"
+    kernel_params: Settings | None = None
+    scale: str = "none"
+    max_iter: int = 1000
 
     def _learn_scaling(self, X: Features) -> Features:
         """Learn the scaling from training rows, and return the scaled rows."""
-        self._scaling = None
+        self._scaling: Callable[[Features], Features] | None = None
         # Also an unknown name is not "none", and is refused by `fit_scaling`.
         if not (isinstance(self.scale, str) and self.scale == "none"):
             if isinstance(self.kernel, str) and self.kernel == "precomputed":
@@ -375,11 +378,14 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
 
 @plain_method_names
+@dataclass(eq=False, repr=False, kw_only=True)
 class MultilabelClassifier(LabelScorer):
     """Base of multi-label classifiers whose scores are above 0 for relevant labels.
 
     A subclass implements `_fit` and `_score`, and has the parameter `thresholds`.
     """
+
+    thresholds: Thresholds | None = "zero"
 
     @abstractmethod
     def _fit(self, X: Features, Y: LabelArray) -> None:

@@ -18,7 +18,6 @@ from lemll._types import (
     LabelArray,
     MatrixLike,
     Settings,
-    Thresholds,
 )
 from lemll._validation import (
     check_magnitude,
@@ -74,7 +73,25 @@ class BuiltIn:
             )
 
 
-def built_in(classifier: Any, X: Features) -> BuiltIn | None:
+@dataclass(eq=False, repr=False)
+class FitsMembers(TiesAreRelevant):
+    """Base of learners that fit one model per label, pair of labels or place of a chain."""
+
+    estimator: Estimator = None
+    _: KW_ONLY
+    C: float = 1.0
+    tol: float = 1e-4
+    max_iter: int = 100
+    n_jobs: int | None = None
+
+    def _of_single_labels(self) -> BinaryRelevance:
+        """Return independent models of the labels with the same parameters."""
+        return BinaryRelevance(
+            self.estimator, C=self.C, tol=self.tol, max_iter=self.max_iter, n_jobs=self.n_jobs
+        )
+
+
+def built_in(classifier: FitsMembers, X: Features) -> BuiltIn | None:
     """Return the settings of the built-in model, or None if the user gave an estimator.
 
     Parameters
@@ -162,7 +179,7 @@ def member_log_odds(member: Any, X: Features) -> FloatArray:
 
 
 @dataclass(eq=False, repr=False)
-class BinaryRelevance(WeighsRows, TiesAreRelevant, ProbabilityClassifier):
+class BinaryRelevance(WeighsRows, FitsMembers, ProbabilityClassifier):
     r"""One independent logistic regression per label: the basic baseline.
 
     For each label, let y be its column of Y, coded -1/+1. The model minimises
@@ -233,22 +250,7 @@ class BinaryRelevance(WeighsRows, TiesAreRelevant, ProbabilityClassifier):
     (897, 8)
     """
 
-    estimator: Estimator = None
-    _: KW_ONLY
-    C: float = 1.0
-    thresholds: Thresholds = "zero"
-    tol: float = 1e-4
-    max_iter: int = 100
-    n_jobs: int | None = None
-
-    def _fit(self, X: Features, Y: LabelArray) -> None:
-        self._learn(X, Y, None)
-
-    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
-        # Each label has a model of its own, which sees the rows in which the label was observed.
-        self._learn(X, Y, weight)
-
-    def _learn(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> None:
+    def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
         own = built_in(self, X)
         self._built_in = own is not None
         self.n_iter_ = 1
@@ -271,6 +273,9 @@ class BinaryRelevance(WeighsRows, TiesAreRelevant, ProbabilityClassifier):
             self.intercept_[~(weight > 0).any(axis=0)] = -SURE
         self.gradient_norm_ = solution.gradient_norm
         self.n_iter_ = max(1, int(solution.n_iter.max()))
+
+    # Each label has a model of its own, which sees the rows in which the label was observed.
+    _fit_partial = _fit
 
     def _score(self, X: Features) -> FloatArray:
         if not self._built_in:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -253,11 +254,14 @@ def calibrate(scores: FloatArray, Y: LabelArray, weight: FloatArray | None) -> C
     )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DegreeClassifier(CalibratedProbabilities, MultilabelClassifier):
     """Base of multi-label classifiers whose loss is a square of the labels.
 
     A subclass implements `_fit_degrees` in addition.
     """
+
+    probability: bool = False
 
     @abstractmethod
     def _fit_degrees(self, X: Features, D: FloatArray, weight: FloatArray | None) -> None:

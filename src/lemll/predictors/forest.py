@@ -14,7 +14,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree._tree import Tree
 from sklearn.utils import check_random_state
 
-from lemll._types import Features, FloatArray, IndexArray, LabelArray, RandomState, Thresholds
+from lemll._types import Features, FloatArray, IndexArray, LabelArray, RandomState
 from lemll._validation import check_flag, check_magnitude, check_whole, is_sparse
 from lemll.model_selection import equal_row_groups
 from lemll.predictors.base import WeighsRows
@@ -114,23 +114,16 @@ class MultilabelForest(WeighsRows, ProbabilityClassifier):
     max_features: Any = "sqrt"
     min_samples_leaf: int = 1
     bootstrap: bool | None = None
-    thresholds: Thresholds = "zero"
     n_jobs: int | None = None
     random_state: RandomState = None
 
-    def _fit(self, X: Features, Y: LabelArray) -> None:
-        self._learn(X, Y, None)
-
-    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
-        if not self.per_label and not weighs_whole_rows(weight):
+    def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
+        if weight is not None and not self.per_label and not weighs_whole_rows(weight):
             raise ValueError(
                 "trees that all labels share need all labels, but "
                 f"{int((weight < 1).sum())} cells of y are unknown or not certain; use "
                 "MultilabelForest(per_label=True), which fits each label to its observed rows."
             )
-        self._learn(X, Y, weight)
-
-    def _learn(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> None:
         if not isinstance(self.trees, str) or self.trees not in _FORESTS:
             raise ValueError(f"trees={self.trees!r} must be one of {', '.join(_FORESTS)}.")
         check_magnitude(X)
@@ -165,6 +158,8 @@ class MultilabelForest(WeighsRows, ProbabilityClassifier):
         self.oob_proba_ = None
         if groups is not None:
             self.oob_proba_ = np.column_stack([unseen for _, unseen in found])
+
+    _fit_partial = _fit
 
     def _score(self, X: Features) -> FloatArray:
         rows = _for_trees(X)

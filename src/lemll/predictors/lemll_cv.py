@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from types import MappingProxyType
-from typing import Any
 
-from lemll._types import Estimator, FloatArray, KernelLike, Settings
+from lemll._types import FloatArray, Settings
 from lemll._validation import check_settings
 from lemll.fitting.equation9 import (
     FEATURE_SETTINGS,
@@ -124,18 +123,7 @@ class LEMLLCV(PathCV):
     betas: Sequence[float] = PAPER_GRID
     gammas: Sequence[float] = PAPER_GRID
     _: KW_ONLY
-    estimator: LEMLL | None = None
-    kernel: KernelLike | None = None
-    normalize_rows: Any = False
-    scoring: Any = "average_precision"
-    cv: Estimator = 5
     search: str = "auto"
-    one_standard_error: bool = False
-    tol_search: float = 1e-3
-    max_seconds: float | None = None
-    n_jobs: int | None = None
-    refit: bool = True
-    callback: Any = None
 
     def _axes(self) -> list[list[float]]:
         return [

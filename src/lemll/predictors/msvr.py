@@ -15,11 +15,8 @@ from lemll._types import (
     Estimator,
     Features,
     FloatArray,
-    KernelLike,
     LabelArray,
     MatrixLike,
-    Settings,
-    Thresholds,
 )
 from lemll._validation import all_or_nothing, check_number, check_whole
 from lemll.fitting.equation9 import check_fits
@@ -116,11 +113,7 @@ class MSVR(ScalesColumns, MultiOutputMixin, RegressorMixin, BaseEstimator):
     alpha: float = 1.0
     epsilon: float = 0.1
     _: KW_ONLY
-    kernel: KernelLike = "linear"
-    kernel_params: Settings | None = None
-    scale: str = "none"
     tol: float = 1e-10
-    max_iter: int = 1000
 
     @all_or_nothing
     def fit(self, X: MatrixLike, y: MatrixLike, sample_weight: MatrixLike = None) -> Self:
@@ -279,19 +272,12 @@ class MSVRClassifier(ScalesColumns, WeighsRows, DegreeClassifier):
     alpha: float = 1.0
     epsilon: float = 0.1
     _: KW_ONLY
-    kernel: KernelLike = "linear"
-    kernel_params: Settings | None = None
-    scale: str = "none"
-    thresholds: Thresholds = "zero"
-    probability: bool = False
     tol: float = 1e-10
-    max_iter: int = 1000
 
-    def _fit(self, X: Features, Y: LabelArray) -> None:
-        _fit_equation10(self, X, 2.0 * Y - 1.0)
-
-    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
+    def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
         _fit_equation10(self, X, 2.0 * Y - 1.0, cell_weight=weight)
+
+    _fit_partial = _fit
 
     def _fit_weighted(
         self, X: Features, Y: LabelArray, weight: FloatArray | None, of_rows: FloatArray | None

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from lemll._types import Estimator, FloatArray, KernelLike
+from lemll._types import FloatArray
 from lemll.predictors.msvr import MSVRClassifier
 from lemll.predictors.search import PAPER_GRID, PathCV, check_axis
 
@@ -58,18 +57,6 @@ class MSVRCV(PathCV):
     _tol = 1e-10
 
     alphas: Sequence[float] = PAPER_GRID
-    _: KW_ONLY
-    estimator: MSVRClassifier | None = None
-    kernel: KernelLike | None = None
-    normalize_rows: Any = False
-    scoring: Any = "average_precision"
-    cv: Estimator = 5
-    one_standard_error: bool = False
-    tol_search: float = 1e-3
-    max_seconds: float | None = None
-    n_jobs: int | None = None
-    refit: bool = True
-    callback: Any = None
 
     def _axes(self) -> list[list[float]]:
         return [check_axis("alphas", self.alphas), *_FIXED_LABELS]

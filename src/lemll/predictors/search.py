@@ -6,6 +6,7 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -225,6 +226,7 @@ _ROWS_FOR_THREADS = 3000
 
 
 @plain_method_names
+@dataclass(eq=False, repr=False, kw_only=True)
 class PathCV(CalibratedProbabilities):
     """Base of classifiers that choose their parameters by cross-validation.
 
@@ -238,18 +240,20 @@ class PathCV(CalibratedProbabilities):
     # What `kernel_params` of the learner may hold.
     _KERNEL_SETTINGS: ClassVar[SettingsView] = KERNEL_SETTINGS
 
-    estimator: Estimator
-    scoring: Any
-    cv: Estimator
-    search: str = "auto"
-    one_standard_error: Any
-    kernel: KernelLike | None
-    normalize_rows: Any
-    max_seconds: float | None
-    tol_search: Any
-    refit: Any
-    n_jobs: int | None
-    callback: Any
+    # A parameter of `LEMLLCV` only.
+    search = "auto"
+
+    estimator: Estimator = None
+    kernel: KernelLike | None = None
+    normalize_rows: Any = False
+    scoring: Any = "average_precision"
+    cv: Estimator = 5
+    one_standard_error: bool = False
+    tol_search: float = 1e-3
+    max_seconds: float | None = None
+    n_jobs: int | None = None
+    refit: bool = True
+    callback: Any = None
 
     @abstractmethod
     def _axes(self) -> list[list[float]]:

@@ -228,13 +228,7 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
     memory: Estimator = None
     callback: Callable[[BlendProgress], None] | None = None
 
-    def _fit(self, X: Features, Y: LabelArray) -> None:
-        self._learn(X, Y, None)
-
-    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
-        self._learn(X, Y, weight)
-
-    def _learn(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> None:
+    def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
         members = self._members(weight is not None and not weighs_whole_rows(weight))
         check_magnitude(X)
         self._sparse = _mostly_zero(X)
@@ -259,6 +253,8 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
                 self.cut_short_ += [name] if learned[name].cut_short else []
             self._blend(learned, Y, weight)
             self._parts = self._final_fits(members, learned, task, clock)
+
+    _fit_partial = _fit
 
     def _final_fits(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,17 +13,17 @@ from scipy.special import expit
 from sklearn.utils.validation import check_memory as joblib_memory
 from sklearn.utils.validation import has_fit_parameter
 
-from lemll._types import Estimator, Features, FloatArray, LabelArray, MatrixLike, Thresholds
+from lemll._types import Estimator, Features, FloatArray, LabelArray, MatrixLike
 from lemll._validation import check_flag, check_memory
 from lemll.predictors.base import refuse_confidences
 from lemll.predictors.binary_relevance import (
-    BinaryRelevance,
     BuiltIn,
+    FitsMembers,
     built_in,
     fit_member,
     member_log_odds,
 )
-from lemll.predictors.calibrated import SURE, TiesAreRelevant
+from lemll.predictors.calibrated import SURE
 from lemll.rivals.logistic_subsets import solve_logistic_subsets
 
 # Pairs are trained in groups with about this many rows in total, which need 4 bytes per row.
@@ -228,7 +228,7 @@ def _fit_pair(estimator: Estimator, X: Features, pair: PairRows) -> Features:
 
 
 @dataclass(eq=False, repr=False)
-class CLR(TiesAreRelevant):
+class CLR(FitsMembers):
     r"""Calibrated label ranking.
 
     There is one model per pair of labels. It is trained on the rows that have exactly one of the
@@ -321,33 +321,20 @@ class CLR(TiesAreRelevant):
     (897, 8)
     """
 
-    estimator: Estimator = None
     _: KW_ONLY
-    voting: Any = "hard"
+    voting: Literal["hard", "soft"] = "hard"
     mulan_compat: bool = False
-    C: float = 1.0
-    thresholds: Thresholds = "zero"
-    tol: float = 1e-4
-    max_iter: int = 100
-    n_jobs: int | None = None
     memory: Estimator = None
 
-    def _fit(self, X: Features, Y: LabelArray) -> None:
-        self._learn(X, Y, None)
-
-    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
-        refuse_confidences(self, weight)
-        self._learn(X, Y, weight)
-
-    def _learn(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> None:
+    def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
+        if weight is not None:
+            refuse_confidences(self, weight)
         if self.voting not in ("hard", "soft"):
             raise ValueError(f"voting={self.voting!r} must be 'hard' or 'soft'.")
         check_flag("mulan_compat", self.mulan_compat)
         own = built_in(self, X)
-        self.virtual_ = BinaryRelevance(
-            self.estimator, C=self.C, tol=self.tol, max_iter=self.max_iter, n_jobs=self.n_jobs
-        )
-        self.virtual_._learn(X, Y, weight)
+        self.virtual_ = self._of_single_labels()
+        self.virtual_._fit(X, Y, weight)
         chance = None
         # An estimator without weights can only use the rows in which both labels are known.
         if weight is not None and (own or has_fit_parameter(self.estimator, "sample_weight")):
@@ -358,6 +345,8 @@ class CLR(TiesAreRelevant):
             X, Y, self.estimator if own is None else own, self.n_jobs, chance
         )
         self.n_iter_ = max(self.virtual_.n_iter_, self.pairs_.n_iter)
+
+    _fit_partial = _fit
 
     def _score(self, X: Features) -> FloatArray:
         relevant = _votes(self.virtual_._score(X), self.voting)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +21,15 @@ from lemll._types import (
     LabelArray,
     MatrixLike,
     RandomState,
-    Thresholds,
 )
 from lemll._validation import check_whole, is_sparse
-from lemll.predictors.binary_relevance import BinaryRelevance, built_in, fit_member, member_log_odds
-from lemll.predictors.calibrated import SURE, ProbabilityClassifier, TiesAreRelevant, log_odds
+from lemll.predictors.binary_relevance import (
+    FitsMembers,
+    built_in,
+    fit_member,
+    member_log_odds,
+)
+from lemll.predictors.calibrated import SURE, ProbabilityClassifier, log_odds
 from lemll.solvers.logistic import solve_logistic
 
 # After this many labels, one matrix product adds their contribution to all later scores. This is
@@ -101,11 +105,11 @@ def with_labels(X: Features, labels: MatrixLike) -> Features:
     return np.column_stack([X, labels])
 
 
-class ChainClassifier(TiesAreRelevant, ProbabilityClassifier):
-    """Base of classifiers made of chains. Subclasses have the parameters that `built_in` reads."""
+@dataclass(eq=False, repr=False, kw_only=True)
+class ChainClassifier(FitsMembers, ProbabilityClassifier):
+    """Base of classifiers made of chains."""
 
-    estimator: Estimator
-    n_jobs: int | None
+    random_state: RandomState = None
 
     def _fit_chains(
         self,
@@ -161,6 +165,15 @@ class ChainClassifier(TiesAreRelevant, ProbabilityClassifier):
             Chain(order, coef[cut], solution.extra_coef[cut][:, order], intercept[cut])
             for order, cut in zip(orders, cuts, strict=True)
         ]
+
+    def _given_labels(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> LabelArray:
+        """Return the labels that later models get: those observed, and guesses of the others."""
+        if weight is None:
+            return Y
+        # The models of a chain get decisions in prediction, so they are trained with them also.
+        alone = self._of_single_labels()
+        alone._fit(X, Y, weight)
+        return np.where(Y < 0, alone._score(X) >= 0, Y).astype(np.int8)
 
 
 def _earlier(order: IndexArray) -> npt.NDArray[np.bool_]:
@@ -292,48 +305,23 @@ class LabelChain(ChainClassifier):
     (897, 8)
     """
 
-    estimator: Estimator = None
     _: KW_ONLY
     order: Any = "random"
-    C: float = 1.0
-    thresholds: Thresholds = "zero"
-    tol: float = 1e-4
-    max_iter: int = 100
-    n_jobs: int | None = None
-    random_state: RandomState = None
 
-    def _fit(self, X: Features, Y: LabelArray) -> None:
-        self._learn(X, Y, None)
-
-    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
-        self._learn(X, Y, weight)
-
-    def _learn(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> None:
+    def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
         n_labels = Y.shape[1]
         if isinstance(self.order, str) and self.order == "random":
             random = check_random_state(self.random_state)
             self.order_ = by_content(Y)[random.permutation(n_labels)]
         else:
             self.order_ = _checked_order(self.order, n_labels)
-        given = _given_labels(self, X, Y, weight)
+        given = self._given_labels(X, Y, weight)
         self.chain_ = self._fit_chains(X, given, [self.order_], None, weight)[0]
+
+    _fit_partial = _fit
 
     def _score(self, X: Features) -> FloatArray:
         return self.chain_.log_odds(X)
-
-
-def _given_labels(
-    chain: LabelChain | ECC, X: Features, Y: LabelArray, weight: FloatArray | None
-) -> LabelArray:
-    """Return the labels that later models get: those observed, and guesses of the others."""
-    if weight is None:
-        return Y
-    # The models of a chain get decisions in prediction, so they are trained with decisions also.
-    alone = BinaryRelevance(
-        chain.estimator, C=chain.C, tol=chain.tol, max_iter=chain.max_iter, n_jobs=chain.n_jobs
-    )
-    alone._fit_partial(X, Y, weight)
-    return np.where(Y < 0, alone._score(X) >= 0, Y).astype(np.int8)
 
 
 def _checked_order(order: Any, n_labels: int) -> IndexArray:
@@ -435,25 +423,12 @@ class ECC(ChainClassifier):
     (897, 8)
     """
 
-    estimator: Estimator = None
     n_estimators: int = 30
     _: KW_ONLY
-    sampling: Any = "bootstrap"
-    combine: Any = "confidences"
-    C: float = 1.0
-    thresholds: Thresholds = "zero"
-    tol: float = 1e-4
-    max_iter: int = 100
-    n_jobs: int | None = None
-    random_state: RandomState = None
+    sampling: Literal["bootstrap", "subset"] = "bootstrap"
+    combine: Literal["confidences", "votes"] = "confidences"
 
-    def _fit(self, X: Features, Y: LabelArray) -> None:
-        self._learn(X, Y, None)
-
-    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
-        self._learn(X, Y, weight)
-
-    def _learn(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> None:
+    def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
         n_estimators = check_whole("n_estimators", self.n_estimators, least=1)
         if self.sampling not in ("bootstrap", "subset"):
             raise ValueError(f"sampling={self.sampling!r} must be 'bootstrap' or 'subset'.")
@@ -465,8 +440,10 @@ class ECC(ChainClassifier):
         for _ in range(n_estimators):
             orders.append(content[random.permutation(len(content))])
             counts.append(self._sample(random, len(Y)))
-        given = _given_labels(self, X, Y, weight)
+        given = self._given_labels(X, Y, weight)
         self.chains_ = self._fit_chains(X, given, orders, counts, weight)
+
+    _fit_partial = _fit
 
     def _sample(self, random: Any, n_samples: int) -> IndexArray:
         """Return how often each row is drawn."""

@@ -14,7 +14,6 @@ from lemll._sparse import dense, lighter, squared_lengths
 from lemll._types import Features, FloatArray, LabelArray, RandomState
 from lemll._validation import check_memory, check_number, check_whole, is_sparse, warn_caller
 from lemll.enhancers.base import BaseEnhancer
-from lemll.fitting.scaling import Normalization
 from lemll.solvers.interface import check_stopping
 
 # A larger rise of the objective, relative to it, is not a rounding error.
@@ -284,8 +283,6 @@ class FCMEnhancer(BaseEnhancer):
     connection: Any = "minmax"
     composition: Any = "product"
     stop: Any = "memberships"
-    normalization: Normalization = "sum"
-    scale: float = 1.0
     feature_scale: str = "none"
     tol: float = 1e-7
     max_iter: int = 10000

@@ -127,7 +127,6 @@ class GLLEEnhancer(BaseEnhancer):
     ridge: float = 0.1
     standardize: bool = True
     normalization: Normalization = "softmax"
-    scale: float = 1.0
     feature_scale: str = "none"
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:

@@ -12,7 +12,6 @@ from lemll._types import Features, FloatArray, KernelLike, LabelArray
 from lemll._validation import check_memory, check_number, is_sparse
 from lemll.enhancers.base import BaseEnhancer
 from lemll.fitting.distances import choose_gamma, mean_distance, squared_distances, upper_distances
-from lemll.fitting.scaling import Normalization
 
 KERNELS = ("linear", "rbf")
 RADII = ("positives", "all")
@@ -95,8 +94,6 @@ class KMEnhancer(BaseEnhancer):
     kernel_gamma: str | float = "distance"
     delta: float = 0.01
     radius: Any = "positives"
-    normalization: Normalization = "sum"
-    scale: float = 1.0
     feature_scale: str = "none"
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:

@@ -108,7 +108,6 @@ class LESCEnhancer(BaseEnhancer):
     tol: float = 1e-3
     max_iter: int = 3000
     normalization: Normalization = "softmax"
-    scale: float = 1.0
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         check_magnitude(X)

@@ -8,15 +8,11 @@ from typing import Any
 import numpy as np
 
 from lemll._types import (
-    Estimator,
     Features,
     FloatArray,
-    KernelLike,
     LabelArray,
-    Settings,
     SettingsView,
     SparseMatrix,
-    Thresholds,
 )
 from lemll._validation import check_number, check_whole
 from lemll.enhancers.base import BaseEnhancer
@@ -123,7 +119,6 @@ class ML2Enhancer(BaseEnhancer):
     ridge: float = 1e-5
     graph: SparseMatrix = None
     normalization: Normalization = "sigmoid"
-    scale: float = 1.0
     feature_scale: str = "none"
     tol: float = 1e-8
     max_iter: int = 500
@@ -255,13 +250,6 @@ class ML2(SignKeepingClassifier):
     n_neighbors: int | None = None
     lower: float = 1.0
     ridge: float = 1e-3
-    epsilon: float = 0.001
-    kernel: KernelLike = "linear"
-    kernel_params: Settings | None = None
-    thresholds: Thresholds = "zero"
-    memory: Estimator = None
-    tol: float = 1e-6
-    max_iter: int = 1000
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
         self._fit_stages(

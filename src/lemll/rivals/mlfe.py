@@ -11,14 +11,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from lemll._sparse import SPARSE_DENSITY
 from lemll._types import (
-    Estimator,
     Features,
     FloatArray,
     KernelLike,
     LabelArray,
-    Settings,
     SparseMatrix,
-    Thresholds,
 )
 from lemll._validation import check_memory, check_number, check_whole, is_sparse, warn_caller
 from lemll.enhancers.base import BaseEnhancer
@@ -138,7 +135,6 @@ class MLFEEnhancer(BaseEnhancer):
     ridge: float = 0.0
     graph: SparseMatrix = None
     normalization: Normalization = "sigmoid"
-    scale: float = 1.0
     feature_scale: str = "none"
     tol: float = 1e-8
     max_iter: int = 500
@@ -308,13 +304,7 @@ class MLFE(SignKeepingClassifier):
     lower: float = 1.0
     upper: float = 2.0
     coding: Any = "admm"
-    epsilon: float = 0.001
     kernel: KernelLike = "rbf"
-    kernel_params: Settings | None = None
-    thresholds: Thresholds = "zero"
-    memory: Estimator = None
-    tol: float = 1e-6
-    max_iter: int = 1000
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
         beta3 = check_weight("beta3", self.beta3, inclusive=True)

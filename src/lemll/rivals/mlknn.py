@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lemll._sparse import dense, lighter
-from lemll._types import Features, FloatArray, IndexArray, LabelArray, Thresholds
+from lemll._types import Features, FloatArray, IndexArray, LabelArray
 from lemll._validation import check_magnitude, check_number, check_whole, is_sparse
 from lemll.fitting.scaling import SCALES, fit_scaling
 from lemll.predictors.base import refuse_confidences
@@ -103,7 +103,6 @@ class MLkNN(TiesAreRelevant, ProbabilityClassifier):
     smoothing: float = 1.0
     _: KW_ONLY
     scale: str = "none"
-    thresholds: Thresholds = "zero"
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
         s = self._remember(X, Y)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from lemll._types import Features, FloatArray, IndexArray, LabelArray, Thresholds
+from lemll._types import Features, FloatArray, IndexArray, LabelArray
 from lemll._validation import check_magnitude, check_number, check_whole, warn_caller
 from lemll.fitting.scaling import fit_scaling
 from lemll.predictors.calibrated import ProbabilityClassifier, TiesAreRelevant, log_odds
@@ -227,14 +227,11 @@ class LabelPropagation(TiesAreRelevant, ProbabilityClassifier):
     _: KW_ONLY
     prior: float = 0.01
     scale: str = "none"
-    thresholds: Thresholds = "zero"
     tol: float = 1e-6
     max_iter: int = 1000
 
-    def _fit(self, X: Features, Y: LabelArray) -> None:
-        self._fit_partial(X, Y, np.ones(Y.shape))
-
-    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
+    def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
+        weight = np.ones(Y.shape) if weight is None else weight
         prior = check_number("prior", self.prior, above=0)
         if prior < 1e-6:
             raise ValueError(
@@ -281,6 +278,8 @@ class LabelPropagation(TiesAreRelevant, ProbabilityClassifier):
                 "max_iter or prior, or lower smoothness.",
                 ConvergenceWarning,
             )
+
+    _fit_partial = _fit
 
     def _uses_untagged_rows(self) -> bool:
         return True

@@ -19,12 +19,10 @@ from lemll._types import (
     LabelArray,
     MatrixLike,
     SettingsView,
-    Thresholds,
 )
 from lemll._validation import check_flag, check_magnitude, check_number, check_whole, warn_caller
 from lemll.enhancers.base import BaseEnhancer
 from lemll.fitting.distances import check_gamma, squared_distances
-from lemll.fitting.scaling import Normalization
 from lemll.predictors.base import MultilabelClassifier
 from lemll.rivals.maxent import MaxentBasis, MaxentSolution, solve_maxent
 from lemll.rivals.two_stage import fit_enhancer
@@ -123,8 +121,6 @@ class LabelPropagationEnhancer(BaseEnhancer):
     kernel_gamma: float = 0.5
     transition: str = "column"
     self_similarity: bool = False
-    normalization: Normalization = "sum"
-    scale: float = 1.0
     feature_scale: str = "none"
     tol: float = 1e-12
     max_iter: int = 1000
@@ -369,7 +365,6 @@ class RELIAB(MultilabelClassifier):
     emp: Literal["virtual", "pairwise"] = "virtual"
     clip: bool = False
     ridge: float = 0.1
-    thresholds: Thresholds = "zero"
     memory: Estimator = None
     tol: float = 1e-5
     max_iter: int = 2000

@@ -18,7 +18,6 @@ from lemll._types import (
     LabelArray,
     MatrixLike,
     Settings,
-    Thresholds,
 )
 from lemll._validation import check_magnitude, check_number, check_settings, check_whole
 from lemll.enhancers.lemll import LEMLLEnhancer
@@ -106,15 +105,16 @@ def check_weight(name: str, value: object, *, inclusive: bool = False) -> float:
     return weight
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SignKeepingClassifier(MultilabelClassifier):
     """Base of two-stage classifiers with a kernel, a tube and a cache of the first stage."""
 
-    epsilon: float
-    kernel: KernelLike
-    kernel_params: Settings | None
-    memory: Estimator
-    tol: float
-    max_iter: int
+    epsilon: float = 0.001
+    kernel: KernelLike = "linear"
+    kernel_params: Settings | None = None
+    memory: Estimator = None
+    tol: float = 1e-6
+    max_iter: int = 1000
 
     def _fit_stages(
         self,
@@ -256,17 +256,9 @@ class TwoStage(MultilabelClassifier):
     enhancer: Estimator = None
     regressor: Estimator = None
     _: KW_ONLY
-    thresholds: Thresholds = "zero"
     memory: Estimator = None
 
-    def _fit(self, X: Features, Y: LabelArray) -> None:
-        self._learn(X, Y, None)
-
-    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
-        # An enhancer that cannot use such labels refuses them.
-        self._learn(X, Y, weight)
-
-    def _learn(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> None:
+    def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
         enhancer = LEMLLEnhancer() if self.enhancer is None else self.enhancer
         if not hasattr(enhancer, "fit_enhance"):
             raise TypeError(
@@ -282,6 +274,9 @@ class TwoStage(MultilabelClassifier):
         signed = getattr(self.enhancer_, "signed_labels", None)
         self.origin_ = _origin(U, Y, signed)
         self.regressor_ = _fitted(clone(regressor), X, U)
+
+    # An enhancer that cannot use such labels refuses them.
+    _fit_partial = _fit
 
     def _outputs(self, X: Features) -> FloatArray:
         outputs = np.asarray(self.regressor_.predict(X), dtype=np.float64)
