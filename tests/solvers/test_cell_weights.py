@@ -11,8 +11,6 @@ from lemll.solvers.equation9 import (
     CentredKernel,
     LemllPoint,
     duality_gap,
-    lemll_gradient,
-    lemll_objective,
 )
 from lemll.solvers.joint import JointProblem
 
@@ -121,25 +119,6 @@ def test_rows_without_any_observed_cell_take_part(make_problem):
     assert found.converged
     # Their numerical labels follow the model and the neighbours: better than chance.
     assert (np.sign(found.numerical_labels[20:]) == Y[20:]).mean() > 0.6
-
-
-def test_gradients_are_finite_differences(make_problem, draw_parameters):
-    X, Y, W = make_problem(2, n=8, d=2)
-    rng = np.random.default_rng(1)
-    weights, parameters = draw_weights(rng, Y.shape, "confidence"), draw_parameters(rng)
-    point = LemllPoint(Y + 1.0, np.ones((Y.shape[1], 2)), np.ones(Y.shape[1]))
-    gradient = lemll_gradient(X, Y, W, point, **parameters, cell_weight=weights)
-
-    def value(U):
-        moved = point._replace(numerical_labels=U)
-        return lemll_objective(X, Y, W, moved, **parameters, cell_weight=weights)
-
-    step = 1e-6
-    for cell in ((0, 0), (3, 1), (7, 2)):
-        moved = point.numerical_labels.copy()
-        moved[cell] += step
-        slope = (value(moved) - value(point.numerical_labels)) / step
-        assert gradient.numerical_labels[cell] == pytest.approx(slope, rel=1e-3, abs=1e-3)
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])

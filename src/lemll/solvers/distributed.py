@@ -16,6 +16,7 @@ import numpy as np
 from lemll._types import Array, BoolArray, Features, FloatArray, SparseMatrix
 from lemll.solvers.certificate import (
     GapParts,
+    Weights,
     best_share,
     exact_step,
     row_norms,
@@ -26,7 +27,7 @@ from lemll.solvers.certificate import (
 )
 from lemll.solvers.interface import Callback, Status, check_stopping, check_weights
 from lemll.solvers.linear import CentredFeatures, Cholesky
-from lemll.solvers.search import LARGEST_FALL, LabelOperators, Search, Weights, label_step
+from lemll.solvers.search import LARGEST_FALL, LabelOperators, Search, label_step
 
 
 class Description(NamedTuple):
@@ -228,14 +229,8 @@ class RowBlock:
 
     def propose(self) -> tuple[Proposal, Proposal, Proposal]:
         """Begin two dual points; return the sums of the first, the second, and plain shares."""
-        alpha, beta, _, epsilon = self._weights
         self._parts = GapParts(
-            self._residuals,
-            self._label_gradient,
-            alpha=alpha,
-            beta=beta,
-            epsilon=epsilon,
-            cell_weight=self._operators.cell_weight,
+            self._residuals, self._label_gradient, self._weights, self._operators.cell_weight
         )
         first, second = self._parts.tube_proposal(), self._parts.label_proposal()
         self._proposals = [first, second]

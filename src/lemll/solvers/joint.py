@@ -27,7 +27,7 @@ from lemll._types import (
 from lemll._validation import is_sparse
 from lemll.solvers import linear as centred
 from lemll.solvers import linear as models
-from lemll.solvers.certificate import DualityGap, smallest_objective
+from lemll.solvers.certificate import DualityGap, Weights, smallest_objective
 from lemll.solvers.equation9 import (
     CERTIFICATE_BLOCK_BYTES,
     LARGE_LABEL_BYTES,
@@ -48,7 +48,7 @@ from lemll.solvers.interface import (
     check_weights,
     solution_at,
 )
-from lemll.solvers.search import JointSearch, Operators, Point, Weights
+from lemll.solvers.search import JointSearch, Operators, Point
 from lemll.topology import ReconstructionOperator
 
 # If rounding stops a float64 search, it recomputes its products and starts again from the same

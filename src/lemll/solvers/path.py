@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lemll._types import Array, Features, FloatArray, LabelArray, SparseMatrix
-from lemll.solvers.certificate import DualityGap, row_norms, tube_weights, weighed
+from lemll.solvers.certificate import DualityGap, Weights, row_norms, tube_weights, weighed
 from lemll.solvers.equation9 import LemllPoint, proven_gap
 from lemll.solvers.interface import (
     LemllSolution,
@@ -29,7 +29,7 @@ from lemll.solvers.interface import (
     solution_at,
 )
 from lemll.solvers.joint import RECHECKS, JointProblem, code_logical, constant_point
-from lemll.solvers.search import JointSearch, Point, Products, Weights
+from lemll.solvers.search import JointSearch, Point, Products
 
 # Largest number of solutions kept. More solutions give a better fit but cost more time.
 MAX_KEPT = 32

@@ -34,6 +34,7 @@ from scipy.linalg.blas import get_blas_funcs
 from lemll._types import Array, Features, SparseMatrix
 from lemll.solvers.certificate import (
     GapParts,
+    Weights,
     exact_step,
     row_norms,
     smallest_objective,
@@ -56,15 +57,6 @@ LANCZOS_END = 1e-3
 # the first value. When the objective has fallen to this share, four digits are lost, and it is
 # recomputed.
 LARGEST_FALL = 1e-4
-
-
-class Weights(NamedTuple):
-    """The parameters of Eq. (9)."""
-
-    alpha: float
-    beta: float
-    gamma: float
-    epsilon: float
 
 
 class Products(NamedTuple):
@@ -264,7 +256,7 @@ class Point:
             self._model.inner(self.V, self.V, image),
             change,
             rebuilt,
-            **self.weights._asdict(),
+            self.weights,
             cell_weight=cell_weight,
         )
         self._fresh_objective = self.objective
@@ -286,14 +278,8 @@ class Point:
         return parts.gap(half_dual, self._model.misfit(self.weights.alpha, self.V, half_dual))
 
     def _parts(self) -> GapParts:
-        alpha, beta, _, epsilon = self.weights
         return GapParts(
-            self.residuals,
-            self.label_gradient,
-            alpha=alpha,
-            beta=beta,
-            epsilon=epsilon,
-            cell_weight=self.operators.cell_weight,
+            self.residuals, self.label_gradient, self.weights, self.operators.cell_weight
         )
 
     def descend(self, direction: Direction) -> bool:
