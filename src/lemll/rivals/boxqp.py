@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from lemll._types import Estimator, Features, FloatArray, LabelArray, SparseMatrix
 from lemll._validation import check_finite, check_number, check_whole, is_sparse, warn_caller
-from lemll.solvers.interface import Status, check_stopping
+from lemll.solvers.interface import Solution, Status, check_stopping
 from lemll.solvers.logistic import solve_definite
 
 # Larger systems are solved by conjugate gradients, because their factorisation would take too long.
@@ -167,7 +167,7 @@ DESCENTS = 10
 
 
 @dataclass(frozen=True)
-class BoxQpSolution:
+class BoxQpSolution(Solution):
     """Minimisers of quadratic programs with bounds, one column per problem.
 
     Attributes
@@ -188,12 +188,6 @@ class BoxQpSolution:
     objective: FloatArray
     residual: FloatArray
     n_iter: npt.NDArray[np.intp]
-    status: Status
-
-    @property
-    def converged(self) -> bool:
-        """Whether every problem met the tolerance."""
-        return self.status == "converged"
 
 
 def solve_box_qp(

@@ -12,7 +12,7 @@ from scipy.special import log_softmax, xlogy
 
 from lemll._types import Features, FloatArray, LabelArray, MatrixLike
 from lemll._validation import is_sparse
-from lemll.solvers.interface import Status, as_features, check_size, check_stopping
+from lemll.solvers.interface import Solution, Status, as_features, check_size, check_stopping
 
 Empirical = Literal["virtual", "pairwise"]
 
@@ -35,7 +35,7 @@ SMALLEST_COMPONENT = 1e-14
 
 
 @dataclass(frozen=True)
-class MaxentSolution:
+class MaxentSolution(Solution):
     """A stationary point of the objective.
 
     Attributes
@@ -60,12 +60,6 @@ class MaxentSolution:
     objective: float
     residual: float
     n_iter: int
-    status: Status
-
-    @property
-    def converged(self) -> bool:
-        """Whether the solver met its tolerance."""
-        return self.status == "converged"
 
 
 def solve_maxent(

@@ -25,6 +25,7 @@ from lemll.solvers.certificate import (
     tube_weights,
 )
 from lemll.solvers.interface import (
+    Solution,
     Status,
     as_features,
     check_real,
@@ -211,7 +212,7 @@ PATIENCE = 30
 
 
 @dataclass(frozen=True)
-class SignMsvrSolution:
+class SignMsvrSolution(Solution):
     """A minimiser with its certificate.
 
     Attributes
@@ -238,12 +239,6 @@ class SignMsvrSolution:
     objective: float
     optimality: float
     n_iter: int
-    status: Status
-
-    @property
-    def converged(self) -> bool:
-        """Whether the solver met its tolerance."""
-        return self.status == "converged"
 
 
 def solve_sign_msvr(

@@ -297,7 +297,6 @@ class Team(Protocol):
 
     def call(self, method: str, *arguments: Any, **options: Any) -> list[Any]:
         """Return the results of all blocks, in their order; may raise `BlocksLostError`."""
-        ...
 
 
 class LocalTeam:

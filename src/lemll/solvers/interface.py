@@ -238,8 +238,20 @@ class Progress(NamedTuple):
 Callback = Callable[[Progress], None]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Solution:
+    """Part of the results of iterative solvers."""
+
+    status: Status
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver met its tolerance."""
+        return self.status == "converged"
+
+
 @dataclass(frozen=True)
-class LemllSolution:
+class LemllSolution(Solution):
     """A minimiser of Eq. (9) with its certificate.
 
     Attributes
@@ -279,7 +291,6 @@ class LemllSolution:
     objective_trace: FloatArray
     optimality: float
     n_iter: int
-    status: Status
     n_linear_solves: int
     dual_coef: FloatArray | None = None
     half_dual: FloatArray | None = None
@@ -288,11 +299,6 @@ class LemllSolution:
     def point(self) -> LemllPoint:
         """The three unknowns of Eq. (9)."""
         return LemllPoint(self.numerical_labels, self.coef, self.intercept)
-
-    @property
-    def converged(self) -> bool:
-        """Whether the solver met its tolerance."""
-        return self.status == "converged"
 
 
 def solution_at(

@@ -315,35 +315,27 @@ class Model(Protocol):
     @property
     def n_linear_solves(self) -> int:
         """Number of factorisations for each system; 0 if all of them share a decomposition."""
-        ...
 
     def encode(self, start: LemllPoint, dual_coef: Array | None) -> Array:
         """Return the unknowns V of a model from its weights and, if known, its coefficients B."""
-        ...
 
     def decode(self, V: Array) -> tuple[Array, Array]:
         """Return ``(Theta, b)`` of V in float64, for the original features."""
-        ...
 
     def dual_coef(self, V: Array) -> Array | None:
         """Return B in float64, or None if the model does not store it."""
-        ...
 
     def image(self, V: Array) -> Array:
         """Return the predictions of V for the training rows."""
-        ...
 
     def inner(self, V: Array, other: Array, other_image: Array) -> float:
         """Return ``<Theta, Theta_other>``."""
-        ...
 
     def misfit(self, alpha: float, V: Array, half_dual: Array) -> float:
         """Return ``|alpha Theta' - Xc' half_dual|_F^2``."""
-        ...
 
     def force(self, alpha: float, V: Array, half_dual: Array) -> tuple[Array, Array]:
         """Return ``f = alpha Theta' - Xc' half_dual`` as two arrays with inner product |f|^2."""
-        ...
 
     def reconcile(self, alpha: float, force: Array) -> Array | None:
         """Return a change ``Xc R`` of `half_dual` that makes `force` small.
@@ -352,25 +344,21 @@ class Model(Protocol):
         ``R = share S^-1 f`` the remaining force is ``alpha / share R``, up to the rounding errors
         of S. Returns None if S was not factorised for this alpha.
         """
-        ...
 
     def factorise(self, share: float, alpha: float) -> None:
         """Prepare to solve with ``S = share Xc'Xc + alpha I``."""
-        ...
 
     def expect(self, n_systems: int) -> None:
         """Forget earlier systems and prepare for about so many calls of `factorise`.
 
         If they are many, the matrix is decomposed once.
         """
-        ...
 
     def solve(self, alpha: float, V: Array, force: Array) -> tuple[Array, Array, Array]:
         """Solve ``S dTheta' = s``, ``s = alpha Theta' + Xc' force``; leave db zero.
 
         Returns dV, its image, and the form of s that `force_inner` needs.
         """
-        ...
 
     def confine(self, V: Array) -> Array | None:
         """Remove parts that do not change Theta from V, and from all later solutions of `solve`.
@@ -378,11 +366,9 @@ class Model(Protocol):
         Returns None if there are no such parts, or if they are already removed. `confinable` is
         whether a call can have an effect.
         """
-        ...
 
     def force_inner(self, s: Array, dV: Array, image: Array) -> float:
         """``<s, dTheta'>``, for the image of dV without intercept."""
-        ...
 
 
 class FeatureModel:

@@ -17,7 +17,7 @@ from lemll.solvers.certificate import (
     tube_weights,
     weighed,
 )
-from lemll.solvers.interface import Callback, Progress, Status
+from lemll.solvers.interface import Callback, Progress, Solution, Status
 from lemll.solvers.linear import Model, features_for, model_for
 
 # Largest number of conjugate gradient steps per Newton step. If they are stopped early, the result
@@ -35,7 +35,6 @@ class Curvature(Protocol):
 
     def times(self, image: FloatArray) -> FloatArray:
         """Apply it to a change of the outputs."""
-        ...
 
 
 class NewtonPoint(Protocol):
@@ -52,7 +51,6 @@ class NewtonPoint(Protocol):
 
     def curvature(self, damping: float) -> Curvature:
         """Return the curvature of the loss; rows without curvature get `damping` instead."""
-        ...
 
 
 class MsvrDirection(NamedTuple):
@@ -356,7 +354,7 @@ POLISH_SHARE = 0.5
 
 
 @dataclass(frozen=True)
-class MsvrSolution:
+class MsvrSolution(Solution):
     """A minimiser of Eq. (10) with its certificate.
 
     Attributes
@@ -384,12 +382,6 @@ class MsvrSolution:
     objective_trace: FloatArray
     optimality: float
     n_iter: int
-    status: Status
-
-    @property
-    def converged(self) -> bool:
-        """Whether the solver met its tolerance."""
-        return self.status == "converged"
 
 
 class MsvrSearch:
