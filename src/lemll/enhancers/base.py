@@ -31,7 +31,13 @@ from lemll._types import (
     MatrixLike,
     RandomState,
 )
-from lemll._validation import all_or_nothing, check_magnitude, check_number, warn_caller
+from lemll._validation import (
+    all_or_nothing,
+    check_choice,
+    check_magnitude,
+    check_number,
+    warn_caller,
+)
 from lemll.enhancers.calibrate import (
     PRIOR_SCALE,
     RatedBlend,
@@ -383,8 +389,7 @@ class BaseEnhancer(_Normalizes, BaseEstimator, metaclass=ABCMeta):
             change.
         """
         check_is_fitted(self)
-        if method not in ("auto", "scale", "sources"):
-            raise ValueError(f"method={method!r} must be 'auto', 'scale' or 'sources'.")
+        check_choice("method", method, ("auto", "scale", "sources"))
         chosen = self._calibration if method == "auto" else method
         index, known = check_rated_rows(
             rows,

@@ -8,7 +8,7 @@ from typing import get_args
 import numpy as np
 
 from lemll._types import Features, FloatArray, LabelArray
-from lemll._validation import check_number
+from lemll._validation import check_choice, check_number
 from lemll.enhancers.base import BaseEnhancer
 from lemll.enhancers.sources import SMALLEST, Measure, propagate_labels
 
@@ -100,10 +100,7 @@ class LabelGraphEnhancer(BaseEnhancer):
         alpha = check_number("alpha", self.alpha, above=0, inclusive=True)
         if alpha >= 1:
             raise ValueError(f"alpha={self.alpha!r} must be below 1; the default is 0.5.")
-        if self.measure not in get_args(Measure):
-            raise ValueError(
-                f"measure={self.measure!r} must be one of {', '.join(get_args(Measure))}."
-            )
+        check_choice("measure", self.measure, get_args(Measure))
         found = propagate_labels(Y, weight, alpha, self.measure)
         self.label_graph_, self.residual_ = found.graph, found.residual
         # A row without labels has no information, so all its labels get the same value.

@@ -11,7 +11,7 @@ from scipy.special import expit, softmax
 from sklearn.preprocessing import MaxAbsScaler, Normalizer, StandardScaler
 
 from lemll._types import Estimator, Features, FloatArray
-from lemll._validation import check_magnitude, is_sparse
+from lemll._validation import check_choice, check_magnitude, is_sparse
 
 SCALES = ("auto", "standard", "maxabs", "none")
 
@@ -121,10 +121,7 @@ NORMALIZATIONS: dict[str, Callable[[FloatArray, float], FloatArray]] = {
 
 def check_normalization(normalization: str) -> None:
     """Refuse an unknown normalisation."""
-    if not isinstance(normalization, str) or normalization not in NORMALIZATIONS:
-        raise ValueError(
-            f"normalization={normalization!r} must be one of {', '.join(NORMALIZATIONS)}."
-        )
+    check_choice("normalization", normalization, NORMALIZATIONS)
 
 
 def normalize(

@@ -15,7 +15,7 @@ from sklearn.tree._tree import Tree
 from sklearn.utils import check_random_state
 
 from lemll._types import Features, FloatArray, IndexArray, LabelArray, RandomState
-from lemll._validation import check_flag, check_magnitude, check_whole, is_sparse
+from lemll._validation import check_choice, check_flag, check_magnitude, check_whole, is_sparse
 from lemll.model_selection import equal_row_groups
 from lemll.predictors.base import WeighsRows
 from lemll.predictors.calibrated import ProbabilityClassifier, log_odds
@@ -124,8 +124,7 @@ class MultilabelForest(WeighsRows, ProbabilityClassifier):
                 f"{int((weight < 1).sum())} cells of y are unknown or not certain; use "
                 "MultilabelForest(per_label=True), which fits each label to its observed rows."
             )
-        if not isinstance(self.trees, str) or self.trees not in _FORESTS:
-            raise ValueError(f"trees={self.trees!r} must be one of {', '.join(_FORESTS)}.")
+        check_choice("trees", self.trees, _FORESTS)
         check_magnitude(X)
         drawn = self.trees == "random" if self.bootstrap is None else self.bootstrap
         bootstrap = check_flag("bootstrap", drawn)

@@ -31,6 +31,7 @@ from lemll._types import (
 )
 from lemll._validation import (
     all_or_nothing,
+    check_choice,
     check_n_jobs,
     check_number,
     check_settings,
@@ -431,10 +432,7 @@ class PathCV(CalibratedProbabilities):
         }
 
     def _chosen_search(self) -> str:
-        if self.search not in ("auto", "grid", "coarse", "halving"):
-            raise ValueError(
-                f"search={self.search!r} must be 'auto', 'grid', 'coarse' or 'halving'."
-            )
+        check_choice("search", self.search, ("auto", "grid", "coarse", "halving"))
         if self.search != "auto":
             return self.search
         return "halving" if self._searches_kernels else "grid"

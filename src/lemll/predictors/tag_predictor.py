@@ -27,6 +27,7 @@ from lemll._types import (
 )
 from lemll._validation import (
     UNOBSERVED,
+    check_choice,
     check_magnitude,
     check_n_jobs,
     check_number,
@@ -282,10 +283,7 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
 
     def _members(self, partial: bool) -> dict[str, Member]:
         """Return the members, the fastest first, so that a time budget is well used."""
-        if not isinstance(self.optimize, str) or self.optimize not in get_args(Optimize):
-            raise ValueError(
-                f"optimize={self.optimize!r} must be one of {', '.join(get_args(Optimize))}."
-            )
+        check_choice("optimize", self.optimize, get_args(Optimize))
         n_estimators = check_whole("n_estimators", self.n_estimators, least=1)
         n_jobs = check_n_jobs(self.n_jobs)
         seed = check_random_state(self.random_state).randint(2**31 - 1)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_memory as joblib_memory
 from sklearn.utils.validation import has_fit_parameter
 
 from lemll._types import Estimator, Features, FloatArray, LabelArray, MatrixLike
-from lemll._validation import check_flag, check_memory
+from lemll._validation import check_choice, check_flag, check_memory
 from lemll.predictors.base import refuse_confidences
 from lemll.predictors.binary_relevance import (
     BuiltIn,
@@ -329,8 +329,7 @@ class CLR(FitsMembers):
     def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
         if weight is not None:
             refuse_confidences(self, weight)
-        if self.voting not in ("hard", "soft"):
-            raise ValueError(f"voting={self.voting!r} must be 'hard' or 'soft'.")
+        check_choice("voting", self.voting, ("hard", "soft"))
         check_flag("mulan_compat", self.mulan_compat)
         own = built_in(self, X)
         self.virtual_ = self._of_single_labels()

@@ -22,7 +22,7 @@ from lemll._types import (
     MatrixLike,
     RandomState,
 )
-from lemll._validation import check_whole, is_sparse
+from lemll._validation import check_choice, check_whole, is_sparse
 from lemll.predictors.binary_relevance import (
     FitsMembers,
     built_in,
@@ -430,10 +430,8 @@ class ECC(ChainClassifier):
 
     def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
         n_estimators = check_whole("n_estimators", self.n_estimators, least=1)
-        if self.sampling not in ("bootstrap", "subset"):
-            raise ValueError(f"sampling={self.sampling!r} must be 'bootstrap' or 'subset'.")
-        if self.combine not in ("confidences", "votes"):
-            raise ValueError(f"combine={self.combine!r} must be 'confidences' or 'votes'.")
+        check_choice("sampling", self.sampling, ("bootstrap", "subset"))
+        check_choice("combine", self.combine, ("confidences", "votes"))
         random = check_random_state(self.random_state)
         content = by_content(Y)
         orders, counts = [], []

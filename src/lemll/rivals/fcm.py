@@ -12,7 +12,14 @@ from sklearn.utils import check_random_state
 
 from lemll._sparse import dense, lighter, squared_lengths
 from lemll._types import Features, FloatArray, LabelArray, RandomState
-from lemll._validation import check_memory, check_number, check_whole, is_sparse, warn_caller
+from lemll._validation import (
+    check_choice,
+    check_memory,
+    check_number,
+    check_whole,
+    is_sparse,
+    warn_caller,
+)
 from lemll.enhancers.base import BaseEnhancer
 from lemll.solvers.interface import check_stopping
 
@@ -184,11 +191,6 @@ def _memberships(squared: FloatArray, fuzzifier: float) -> FloatArray:
     return np.asarray(ratio / ratio.sum(axis=1, keepdims=True))
 
 
-CONNECTIONS = ("minmax", "label", "none")
-COMPOSITIONS = ("product", "minimum")
-STOPS = ("memberships", "objective")
-
-
 @dataclass(eq=False, repr=False)
 class FCMEnhancer(BaseEnhancer):
     r"""Recover label distributions by fuzzy c-means (FCM) clusters and fuzzy composition [1]_.
@@ -289,15 +291,9 @@ class FCMEnhancer(BaseEnhancer):
     random_state: RandomState = None
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
-        for name, known in (
-            ("connection", CONNECTIONS),
-            ("composition", COMPOSITIONS),
-            ("stop", STOPS),
-        ):
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} must be one of {', '.join(known)}."
-                )
+        check_choice("connection", self.connection, ("minmax", "label", "none"))
+        check_choice("composition", self.composition, ("product", "minimum"))
+        check_choice("stop", self.stop, ("memberships", "objective"))
         rows = lighter(X)
         # Distances do not change if all rows are shifted. Centring keeps digits in the products.
         self.memberships_ = self._cluster(rows if is_sparse(rows) else rows - rows.mean(axis=0))

@@ -9,7 +9,7 @@ import numpy as np
 
 from lemll._sparse import lighter
 from lemll._types import Features, FloatArray, KernelLike, LabelArray
-from lemll._validation import check_memory, check_number, is_sparse
+from lemll._validation import check_choice, check_memory, check_number, is_sparse
 from lemll.enhancers.base import BaseEnhancer
 from lemll.fitting.distances import choose_gamma, mean_distance, squared_distances, upper_distances
 
@@ -97,10 +97,8 @@ class KMEnhancer(BaseEnhancer):
     feature_scale: str = "none"
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
-        if self.kernel not in KERNELS:
-            raise ValueError(f"kernel={self.kernel!r} must be one of {', '.join(KERNELS)}.")
-        if self.radius not in RADII:
-            raise ValueError(f"radius={self.radius!r} must be one of {', '.join(RADII)}.")
+        check_choice("kernel", self.kernel, KERNELS)
+        check_choice("radius", self.radius, RADII)
         delta = check_number("delta", self.delta, above=0)
         X, members = lighter(X), Y.astype(np.float64)
         # A label without rows does not have a centre. Any value will do, because all degrees of

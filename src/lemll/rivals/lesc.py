@@ -10,7 +10,7 @@ from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from lemll._types import Features, FloatArray, LabelArray
-from lemll._validation import check_magnitude, check_number, warn_caller
+from lemll._validation import check_choice, check_magnitude, check_number, warn_caller
 from lemll.enhancers.base import BaseEnhancer
 from lemll.enhancers.sources import principal_rows, smooth_by_energy
 from lemll.fitting.scaling import Normalization
@@ -112,8 +112,7 @@ class LESCEnhancer(BaseEnhancer):
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         check_magnitude(X)
         smoothness = check_number("smoothness", self.smoothness, above=0, inclusive=True)
-        if self.noise not in get_args(Noise):
-            raise ValueError(f"noise={self.noise!r} must be one of {', '.join(get_args(Noise))}.")
+        check_choice("noise", self.noise, get_args(Noise))
         energy = check_number("energy", self.energy, above=0)
         if energy > 1:
             raise ValueError(f"energy={self.energy!r} must be at most 1; the default is 0.8.")

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, xlogy
 
 from lemll._types import Features, FloatArray, LabelArray, MatrixLike
-from lemll._validation import is_sparse
+from lemll._validation import check_choice, is_sparse
 from lemll.solvers.interface import Solution, Status, as_features, check_size, check_stopping
 
 Empirical = Literal["virtual", "pairwise"]
@@ -123,7 +123,7 @@ def solve_maxent(
     D, Y = _check_arrays(basis.n_samples, distribution, labels)
     _check_numbers(beta=beta, ridge=ridge)
     check_stopping(tol=tol, max_iter=max_iter)
-    _check_empirical(emp)
+    check_choice("emp", emp, EMPIRICAL_LOSSES)
     objective = _Objective(basis, D, Y, beta=beta, emp=emp, clip=clip, ridge=ridge)
     W = objective.first_weights() if start is None else basis.encode(start.coef, start.intercept)
 
@@ -376,11 +376,6 @@ def _check_numbers(**numbers: float) -> None:
     for name, number in numbers.items():
         if not (np.isfinite(number) and number >= 0):
             raise ValueError(f"{name} must be finite and not negative, got {number}.")
-
-
-def _check_empirical(emp: str) -> None:
-    if emp not in EMPIRICAL_LOSSES:
-        raise ValueError(f"emp={emp!r} must be one of {', '.join(EMPIRICAL_LOSSES)}.")
 
 
 def _location_and_variance(X: Features) -> tuple[FloatArray, FloatArray]:

@@ -17,7 +17,14 @@ from lemll._types import (
     LabelArray,
     SparseMatrix,
 )
-from lemll._validation import check_memory, check_number, check_whole, is_sparse, warn_caller
+from lemll._validation import (
+    check_choice,
+    check_memory,
+    check_number,
+    check_whole,
+    is_sparse,
+    warn_caller,
+)
 from lemll.enhancers.base import BaseEnhancer
 from lemll.fitting.distances import check_two_rows
 from lemll.fitting.scaling import Normalization
@@ -159,8 +166,7 @@ class MLFEEnhancer(BaseEnhancer):
         return boxed_labels(self, W, Y, lower=lower, upper=upper, ridge=ridge)
 
     def _make_graph(self, X: Features, n_labels: int) -> Features:
-        if self.coding not in CODINGS:
-            raise ValueError(f"coding={self.coding!r} must be one of {', '.join(CODINGS)}.")
+        check_choice("coding", self.coding, CODINGS)
         share = check_number("share", self.share, above=0)
         if self.coding == "lasso":
             codes = lasso_codes(X, share=share, tol=LASSO_TOL)

@@ -20,7 +20,14 @@ from lemll._types import (
     MatrixLike,
     SettingsView,
 )
-from lemll._validation import check_flag, check_magnitude, check_number, check_whole, warn_caller
+from lemll._validation import (
+    check_choice,
+    check_flag,
+    check_magnitude,
+    check_number,
+    check_whole,
+    warn_caller,
+)
 from lemll.enhancers.base import BaseEnhancer
 from lemll.fitting.distances import check_gamma, squared_distances
 from lemll.predictors.base import MultilabelClassifier
@@ -134,10 +141,7 @@ class LabelPropagationEnhancer(BaseEnhancer):
         gamma = check_gamma("kernel_gamma", self.kernel_gamma)
         tol = check_number("tol", self.tol, above=0)
         max_iter = check_whole("max_iter", self.max_iter, least=1)
-        if self.transition not in TRANSITIONS:
-            raise ValueError(
-                f"transition={self.transition!r} must be one of {', '.join(TRANSITIONS)}."
-            )
+        check_choice("transition", self.transition, TRANSITIONS)
         P = _transitions(lighter(X), gamma, self.transition, bool(self.self_similarity))
         F, self.residual_, self.n_iter_ = _fixed_point(
             P, Y.astype(np.float64), alpha, tol=tol, max_iter=max_iter
