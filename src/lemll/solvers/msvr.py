@@ -170,7 +170,7 @@ class _Data:
         if cell_weight is not None:
             cells = check_cell_weight(cell_weight, np.shape(targets), every_label=False)
             targets = np.where(cells > 0, targets, 0.0)
-        self._X, self._T = _check_arrays(X, targets)
+        self._X, self._T = check_targets(X, targets)
         weights = _check_sample_weight(sample_weight, len(self._T))
         # Rows with the weight 0 would give 0 / 0, and rows without a weighted cell only cost time.
         kept = np.ones(len(self._T), dtype=bool) if weights is None else weights > 0
@@ -214,7 +214,8 @@ class _Data:
         return replace(solution, coef=coef)
 
 
-def _check_arrays(X: Features, targets: MatrixLike) -> tuple[Features, FloatArray]:
+def check_targets(X: Features, targets: MatrixLike) -> tuple[Features, FloatArray]:
+    """Return checked features and targets in float64."""
     X, T = as_features(X.tocsr() if is_sparse(X) else X), np.asarray(targets)
     check_real(T, "targets")
     if T.ndim != 2 or T.shape[0] != X.shape[0] or T.shape[1] == 0:
