@@ -433,35 +433,25 @@ LARGE_LABEL_BYTES = 1 << 25
 BLOCK_BYTES = 1 << 25
 
 
-def proven_gap(
-    X: Features,
-    Y: Array,
-    M: ReconstructionOperator,
-    point: LemllPoint,
-    *,
-    half_dual: Array | None,
-    cell_weight: FloatArray | None,
-    **weights: float,
-) -> DualityGap:
-    """Return the certificate of `duality_gap`, for large problems with less memory.
+class Data(NamedTuple):
+    """The data of Eq. (9), checked."""
 
-    Parameters
-    ----------
-    X, Y, M, point, half_dual, cell_weight
-        As in `duality_gap`.
-    **weights : float
-        alpha, beta, gamma and epsilon.
+    X: Features
+    Y: Array
+    M: ReconstructionOperator
+    cell_weight: Array | None
 
-    Returns
-    -------
-    DualityGap
-        Objective, lower bound and certified relative gap.
-    """
-    plain = half_dual is not None and cell_weight is None and not isinstance(X, CentredKernel)
-    if plain and 8 * point.numerical_labels.size > LARGE_LABEL_BYTES:
-        assert half_dual is not None
-        return duality_gap_by_blocks(X, Y, M, point, Weights(**weights), half_dual=half_dual)
-    return duality_gap(X, Y, M, point, half_dual=half_dual, cell_weight=cell_weight, **weights)
+    def proven_gap(
+        self, point: LemllPoint, weights: Weights, half_dual: Array | None
+    ) -> DualityGap:
+        """Return the certificate of `duality_gap`, for large problems with less memory."""
+        X, Y, M, cell_weight = self
+        plain = cell_weight is None and not isinstance(X, CentredKernel)
+        if plain and half_dual is not None and 8 * Y.size > LARGE_LABEL_BYTES:
+            return duality_gap_by_blocks(X, Y, M, point, weights, half_dual=half_dual)
+        return duality_gap(
+            X, Y, M, point, half_dual=half_dual, cell_weight=cell_weight, **weights._asdict()
+        )
 
 
 def duality_gap_by_blocks(

@@ -181,29 +181,17 @@ class _Data:
 
     def problem(self, alpha: float, epsilon: float, *, n_alphas: int = 1) -> MsvrProblem:
         """Return the problem of the rows that have a weight, prepared for so many alphas."""
-        kept = self._kept
-        if kept is None:
-            return MsvrProblem(
-                self._X,
-                self._T,
-                self._weights,
-                alpha,
-                epsilon,
-                cell_weight=self._cells,
-                n_alphas=n_alphas,
-            )
-        weights, cells = (
-            None if array is None else array[kept] for array in (self._weights, self._cells)
-        )
-        if isinstance(self._X, CentredKernel):
-            X = self._X.rows(kept)
-            # A kernel keeps the centre of all rows. With weights it is moved to those that stay.
-            weights = np.ones(len(X.matrix)) if weights is None else weights
-        else:
-            X = self._X[kept]
-        return MsvrProblem(
-            X, self._T[kept], weights, alpha, epsilon, cell_weight=cells, n_alphas=n_alphas
-        )
+        X, T, weights, cells, kept = self._X, self._T, self._weights, self._cells, self._kept
+        if kept is not None:
+            T = T[kept]
+            weights, cells = (None if array is None else array[kept] for array in (weights, cells))
+            if isinstance(X, CentredKernel):
+                X = X.rows(kept)
+                # A kernel keeps the centre of all rows. Weights move it to those that stay.
+                weights = np.ones(len(T)) if weights is None else weights
+            else:
+                X = X[kept]
+        return MsvrProblem(X, T, weights, alpha, epsilon, cell_weight=cells, n_alphas=n_alphas)
 
     def whole(self, solution: MsvrSolution) -> MsvrSolution:
         """Return the solution with one coefficient per given row, if it is one of a kernel."""

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from lemll._types import Array, Features, FloatArray, LabelArray, SparseMatrix
 from lemll.solvers.certificate import DualityGap, Weights, row_norms, tube_weights, weighed
-from lemll.solvers.equation9 import LemllPoint, proven_gap
+from lemll.solvers.equation9 import LemllPoint
 from lemll.solvers.interface import (
     LemllSolution,
     Precision,
@@ -283,8 +283,7 @@ class _Solver:
         point = self._point
         self._span.place(point, weights)
         problem = self._problem
-        data = problem.X, problem.Y, problem.M, problem.cell_weight
-        search = JointSearch(data, weights, self._tol, self._max_iter, None)
+        search = JointSearch(problem.data, weights, self._tol, self._max_iter, None)
         status, optimality = self._run(search, point)
         if len(search.trace) > 1:
             # Without an iteration, the point is only a combination of kept solutions. Adding it
@@ -309,13 +308,7 @@ class _Solver:
         certificate = DualityGap(point.objective, bound, optimality)
         if status != "converged":
             # Rounding errors may have spoiled the products, so they are computed from scratch.
-            certificate = proven_gap(
-                *data[:3],
-                unknowns,
-                **weights._asdict(),
-                half_dual=point.half_dual,
-                cell_weight=problem.cell_weight,
-            )
+            certificate = problem.data.proven_gap(unknowns, weights, point.half_dual)
             if certificate.relative <= self._tol:
                 status = "converged"
         solution = solution_at(unknowns, certificate, search.trace, status, search.n_linear_solves)

@@ -42,7 +42,7 @@ from lemll.solvers.certificate import (
     tube_weights,
     weighed,
 )
-from lemll.solvers.equation9 import LemllPoint, objective_value, proven_gap
+from lemll.solvers.equation9 import Data, LemllPoint, objective_value
 from lemll.solvers.interface import Callback, Progress, Status
 from lemll.solvers.linear import Model, features_for, model_for
 from lemll.topology import ReconstructionOperator
@@ -496,15 +496,15 @@ class JointSearch(Search):
 
     def __init__(
         self,
-        problem: tuple[Any, Array, ReconstructionOperator, Array | None],
+        data: Data,
         weights: Weights,
         tol: float,
         max_iter: int,
         callback: Callback | None,
     ) -> None:
-        floor = smallest_objective(problem[1], weights.beta)
+        floor = smallest_objective(data.Y, weights.beta)
         super().__init__(weights, floor, tol, max_iter, callback)
-        self.problem, self.cell_weight = problem[:3], problem[3]
+        self.data = data
 
     def _begin(self, point: Point) -> tuple[Preconditioner, Direction]:
         preconditioner = Preconditioner(point.operators, self.weights)
@@ -520,13 +520,7 @@ class JointSearch(Search):
             unknowns = point.unknowns()
             if not again:
                 point.certified_gap(self.tol * point.objective)
-            certificate = proven_gap(
-                *self.problem,
-                unknowns,
-                **self.weights._asdict(),
-                half_dual=point.half_dual,
-                cell_weight=self.cell_weight,
-            )
+            certificate = self.data.proven_gap(unknowns, self.weights, point.half_dual)
             point.objective = certificate.objective
             return certificate.relative
         scale = max(point.objective, self.floor)
