@@ -462,6 +462,16 @@ def settle_optimality(
     return float(gap)
 
 
+def store_solution(
+    estimator: Estimator, kernel: Kernel | None, X: Features, solution: Any, **options: Any
+) -> None:
+    """Store a model with its certificate; `options` are those of `settle_optimality`."""
+    name = type(estimator).__name__
+    estimator.optimality_ = settle_optimality(name, kernel, X, solution, **options)
+    store_model(estimator, kernel, X, solution.coef, solution.intercept)
+    estimator.objective_, estimator.n_iter_ = solution.objective, solution.n_iter
+
+
 def store_model(
     estimator: Estimator,
     kernel: Any,

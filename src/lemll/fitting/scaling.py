@@ -102,19 +102,10 @@ def _by_sum(values: FloatArray, scale: float) -> FloatArray:
     return shares
 
 
-def _by_sigmoid(values: FloatArray, scale: float) -> FloatArray:
-    return _by_sum(expit(scale * values), 1.0)
-
-
-def _by_softmax(values: FloatArray, scale: float) -> FloatArray:
-    # SciPy subtracts the largest entry of each row first, so the powers cannot overflow.
-    result: FloatArray = softmax(scale * values, axis=1)
-    return result
-
-
 NORMALIZATIONS: dict[str, Callable[[FloatArray, float], FloatArray]] = {
-    "sigmoid": _by_sigmoid,
-    "softmax": _by_softmax,
+    "sigmoid": lambda values, scale: _by_sum(expit(scale * values), 1.0),
+    # SciPy subtracts the largest entry of each row first, so the powers cannot overflow.
+    "softmax": lambda values, scale: np.asarray(softmax(scale * values, axis=1)),
     "sum": _by_sum,
 }
 

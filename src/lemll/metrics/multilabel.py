@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypedDict, Unpack, cast, overload
+from typing import Literal, Protocol, TypedDict, Unpack, cast, get_args, overload
 
 import numpy as np
 
@@ -49,19 +49,15 @@ class CoverageOptions(TypedDict, total=False):
     unit: CoverageUnit | None
 
 
-_TIES = ("pessimistic", "optimistic", "first", "last")
-_ROW_RULES = ("skip", "count")
-_RANKING_CHOICES = {"ties": _TIES, "empty": _ROW_RULES, "full": _ROW_RULES}
+_RANKING_CHOICES = {"ties": get_args(Ties), "empty": get_args(RowRule), "full": get_args(RowRule)}
 
 # The options of each metric, and the allowed values of each option.
 _CHOICES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "ranking_loss": _RANKING_CHOICES,
-    "one_error": _RANKING_CHOICES,
-    "average_precision": _RANKING_CHOICES,
+    **dict.fromkeys(("ranking_loss", "one_error", "average_precision"), _RANKING_CHOICES),
     "coverage": {
-        "ties": _TIES,
-        "empty": ("skip", "count", "depth_zero"),
-        "unit": ("fraction", "steps", "depth"),
+        "ties": get_args(Ties),
+        "empty": get_args(CoverageEmpty),
+        "unit": get_args(CoverageUnit),
     },
 }
 

@@ -53,20 +53,10 @@ _FEWEST_ROWS_TO_WARN = 20
 
 # Learners that accept unknown cells and confidences; a test compares this with the classes.
 PARTIAL_LEARNERS = (
-    "LEMLL",
-    "LEMLLCV",
-    "MSVRClassifier",
-    "MSVRCV",
-    "BinaryRelevance",
-    "CLR",
-    "ECC",
-    "LabelChain",
-    "LabelPropagation",
-    "MLkNN",
-    "MultilabelForest(per_label=True)",
-    "TagPredictor",
-    "TwoStage(LEMLLEnhancer())",
-)
+    "LEMLL, LEMLLCV, MSVRClassifier, MSVRCV, BinaryRelevance, CLR, ECC, LabelChain, "
+    "LabelPropagation, MLkNN, MultilabelForest(per_label=True), TagPredictor, "
+    "TwoStage(LEMLLEnhancer())"
+).split(", ")
 
 Criterion = Literal["f1", "hamming"]
 CRITERIA = ("f1", "hamming")
@@ -587,11 +577,10 @@ def partial_refusal(estimator: LabelScorer, weight: FloatArray) -> ValueError:
 def refuse_confidences(estimator: LabelScorer, weight: FloatArray) -> None:
     """Refuse weights between 0 and 1, for learners that count rows."""
     if ((weight > 0) & (weight < 1)).any():
+        able = ", ".join(name for name in PARTIAL_LEARNERS if name not in ("CLR", "MLkNN"))
         raise ValueError(
             f"{type(estimator).__name__} cannot use confidences between 0 and 1; give "
-            "label_weight 0 (not observed) or 1, or use a learner that can (LEMLL, LEMLLCV, "
-            "MSVRClassifier, MSVRCV, BinaryRelevance, ECC, LabelChain, LabelPropagation, "
-            "MultilabelForest(per_label=True), TagPredictor, TwoStage(LEMLLEnhancer()))."
+            f"label_weight 0 (not observed) or 1, or use a learner that can ({able})."
         )
 
 

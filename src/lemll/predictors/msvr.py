@@ -20,7 +20,7 @@ from lemll._types import (
 )
 from lemll._validation import all_or_nothing, check_number, check_whole
 from lemll.fitting.equation9 import check_fits
-from lemll.fitting.kernels import choose_kernel, model_outputs, settle_optimality, store_model
+from lemll.fitting.kernels import choose_kernel, model_outputs, store_solution
 from lemll.predictors.base import ScalesColumns, WeighsRows
 from lemll.predictors.calibrated import DegreeClassifier
 from lemll.solvers import solve_msvr
@@ -321,16 +321,6 @@ def _fit_equation10(
         tol=tol,
         max_iter=check_whole("max_iter", estimator.max_iter, least=1),
     )
-    estimator.optimality_ = settle_optimality(
-        type(estimator).__name__,
-        kernel,
-        X,
-        solution,
-        tol=tol,
-        scale="alpha and the features",
-        weights=row_weight,
-    )
-    store_model(estimator, kernel, X, solution.coef, solution.intercept)
-    estimator.objective_ = solution.objective
+    scale = "alpha and the features"
+    store_solution(estimator, kernel, X, solution, tol=tol, scale=scale, weights=row_weight)
     estimator.objective_trace_ = solution.objective_trace
-    estimator.n_iter_ = solution.n_iter

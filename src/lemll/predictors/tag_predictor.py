@@ -59,18 +59,10 @@ from lemll.predictors.calibrated import (
 from lemll.predictors.forest import weighs_whole_rows
 from lemll.predictors.lemll import LEMLL
 
-Optimize = Literal[
-    "average_precision",
-    "ranking_loss",
-    "one_error",
-    "coverage",
-    "hamming",
-    "f1",
-    "micro_f1",
-    "log_loss",
-]
 # Measures of the order of the labels in a row. The others judge each label by itself.
-_RANKINGS = ("average_precision", "ranking_loss", "one_error", "coverage")
+_Ranking = Literal["average_precision", "ranking_loss", "one_error", "coverage"]
+_RANKINGS = get_args(_Ranking)
+Optimize = Literal[_Ranking, "hamming", "f1", "micro_f1", "log_loss"]
 _MEMBERS = ("logistic", "random forest", "extra trees", "LEMLL")
 # A member with a smaller share of the weights is not worth its time in `predict`.
 _SMALLEST_SHARE = 0.03

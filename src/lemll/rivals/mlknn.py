@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lemll._sparse import dense, lighter
+from lemll._sparse import dense, lighter, squared_lengths
 from lemll._types import Features, FloatArray, IndexArray, LabelArray
 from lemll._validation import check_magnitude, check_number, check_whole, is_sparse
 from lemll.fitting.scaling import SCALES, fit_scaling
@@ -191,14 +191,20 @@ def _inverse_ranges(X: Features) -> FloatArray:
     return np.asarray(np.where(varies, 1 / np.where(varies, reach, 1), 0))
 
 
-def _counts(near: npt.NDArray[np.intp], Y: LabelArray) -> npt.NDArray[np.int32]:
-    """Count the neighbours that have each label."""
-    # A sparse product counts for all labels at once, without a (rows, k, labels) array.
+def neighbour_graph(
+    near: IndexArray, n_samples: int, dtype: npt.DTypeLike = np.float64
+) -> Features:
+    """Return the matrix with a 1 in row i and column j if j is a neighbour of row i."""
     n_rows, k = near.shape
     start = np.arange(0, near.size + 1, k)
-    ones = np.ones(near.size, dtype=np.int32)
-    graph = sparse.csr_array((ones, near.ravel(), start), shape=(n_rows, len(Y)))
-    return np.asarray(graph @ Y.astype(np.int32))
+    ones = np.ones(near.size, dtype=dtype)
+    return sparse.csr_array((ones, near.ravel(), start), shape=(n_rows, n_samples))
+
+
+def _counts(near: IndexArray, Y: LabelArray) -> npt.NDArray[np.int32]:
+    """Count the neighbours that have each label."""
+    # A sparse product counts for all labels at once, without a (rows, k, labels) array.
+    return np.asarray(neighbour_graph(near, len(Y), np.int32) @ Y.astype(np.int32))
 
 
 def _log_odds(counts: npt.NDArray[np.int32], Y: LabelArray, k: int, s: float) -> FloatArray:
@@ -244,7 +250,7 @@ def nearest_training_rows(X: Features, rows: Features, n_neighbors: int) -> Inde
     X, rows = lighter(X), lighter(rows)
     if is_sparse(rows) and not is_sparse(X):
         rows = rows.toarray()
-    norms, lengths = _squares(X), _squares(rows)
+    norms, lengths = squared_lengths(X), squared_lengths(rows)
     exact = norms.max() + lengths.max() < EXACT_SINGLE and _whole(X) and _whole(rows)
     if exact:
         X, rows, norms = X.astype(np.float32), rows.astype(np.float32), norms.astype(np.float32)
@@ -304,10 +310,6 @@ def _compute_anew(
         mine = slice(last[i] - count[i], last[i])
         difference = dense(X[column[mine]]) - dense(rows[[i]])
         near[mine] = np.square(difference).sum(axis=1)
-
-
-def _squares(X: Features) -> FloatArray:
-    return np.asarray(X.multiply(X).sum(axis=1) if is_sparse(X) else np.einsum("ij,ij->i", X, X))
 
 
 def _whole(X: Features) -> bool:

@@ -13,7 +13,7 @@ from lemll._types import Features, FloatArray, IndexArray, LabelArray
 from lemll._validation import check_magnitude, check_number, check_whole, warn_caller
 from lemll.fitting.scaling import fit_scaling
 from lemll.predictors.calibrated import ProbabilityClassifier, TiesAreRelevant, log_odds
-from lemll.rivals.mlknn import nearest_training_rows
+from lemll.rivals.mlknn import nearest_training_rows, neighbour_graph
 from lemll.solvers.interface import check_stopping
 from lemll.topology.neighbors import nearest_neighbors
 
@@ -289,19 +289,11 @@ class LabelPropagation(TiesAreRelevant, ProbabilityClassifier):
         check_magnitude(rows)
         near = nearest_training_rows(self.X_fit_, rows, self.n_neighbors_)
         # Divide the sum at the end: the mean of equal numbers is then exact, and a tie is a tie.
-        total = _neighbours(near, len(self.numerical_labels_)) @ self.numerical_labels_
+        total = neighbour_graph(near, len(self.numerical_labels_)) @ self.numerical_labels_
         return log_odds(np.asarray(total) / self.n_neighbors_)
 
 
 def _graph(near: IndexArray) -> Features:
     """Return the symmetric graph of neighbours; the weights that a row gives sum to 1/2."""
-    given = _neighbours(near, len(near))
+    given = neighbour_graph(near, len(near))
     return (given + given.T).tocsr() / (2 * near.shape[1])
-
-
-def _neighbours(near: IndexArray, n_samples: int) -> Features:
-    """Return a matrix with ones where a column is a neighbour of a row."""
-    n_rows, k = near.shape
-    start = np.arange(0, near.size + 1, k)
-    ones = np.ones(near.size)
-    return sparse.csr_array((ones, near.ravel(), start), shape=(n_rows, n_samples))

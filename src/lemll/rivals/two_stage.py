@@ -28,8 +28,7 @@ from lemll.fitting.kernels import (
     Kernel,
     choose_kernel,
     model_outputs,
-    settle_optimality,
-    store_model,
+    store_solution,
 )
 from lemll.predictors.base import MultilabelClassifier
 from lemll.predictors.msvr import MSVR
@@ -144,20 +143,9 @@ class SignKeepingClassifier(MultilabelClassifier):
             tol=tol,
             max_iter=max_iter,
         )
-        self.optimality_ = settle_optimality(
-            type(self).__name__,
-            kernel,
-            X,
-            solution,
-            tol=tol,
-            scale="the features",
-            # The tube loss max(0, r - epsilon)^2 has the weight C1, and the sign term the slope C2.
-            curvature=C1,
-            slope=C2,
-        )
-        store_model(self, kernel, X, solution.coef, solution.intercept)
-        self.objective_ = solution.objective
-        self.n_iter_ = solution.n_iter
+        # The tube loss max(0, r - epsilon)^2 has the weight C1, and the sign term the slope C2.
+        options = {"scale": "the features", "curvature": C1, "slope": C2}
+        store_solution(self, kernel, X, solution, tol=tol, **options)
 
     def _chosen_kernel(self, X: Features) -> Kernel | None:
         if self._pairwise:

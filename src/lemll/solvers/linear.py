@@ -311,10 +311,12 @@ class Model(Protocol):
     # Whether `factorise` uses the whole matrix, and not only its diagonal.
     exact: bool
     confinable: bool
+    _systems: _Systems
 
     @property
     def n_linear_solves(self) -> int:
         """Number of factorisations for each system; 0 if all of them share a decomposition."""
+        return int(self.exact and self._systems.spectrum is None)
 
     def encode(self, start: LemllPoint, dual_coef: Array | None) -> Array:
         """Return the unknowns V of a model from its weights and, if known, its coefficients B."""
@@ -324,6 +326,7 @@ class Model(Protocol):
 
     def dual_coef(self, V: Array) -> Array | None:
         """Return B in float64, or None if the model does not store it."""
+        return None
 
     def image(self, V: Array) -> Array:
         """Return the predictions of V for the training rows."""
@@ -366,12 +369,13 @@ class Model(Protocol):
         Returns None if there are no such parts, or if they are already removed. `confinable` is
         whether a call can have an effect.
         """
+        return None
 
     def force_inner(self, s: Array, dV: Array, image: Array) -> float:
         """``<s, dTheta'>``, for the image of dV without intercept."""
 
 
-class FeatureModel:
+class FeatureModel(Model):
     """V = [Theta'; b']. Systems have order d, or are diagonal if both d and n are too large."""
 
     confinable = False
@@ -395,9 +399,6 @@ class FeatureModel:
         # `ascontiguousarray` would not copy if V has one column.
         coef = np.array(V[:-1].T, dtype=np.float64, order="C")
         return coef, V[-1] - coef @ self._features.mean
-
-    def dual_coef(self, V: Array) -> Array | None:
-        return None
 
     def image(self, V: Array) -> Array:
         if not V[:-1].any():  # every search starts with Theta = 0; skip the product
@@ -437,15 +438,8 @@ class FeatureModel:
         dV[:-1] = self._systems.solve(s[:-1]) if self.exact else self._inverse * s[:-1]
         return dV, self._features.times(dV), s
 
-    def confine(self, V: Array) -> Array | None:
-        return None  # V is Theta itself
-
     def force_inner(self, s: Array, dV: Array, image: Array) -> float:
         return float(np.vdot(s[:-1], dV[:-1]))
-
-    @property
-    def n_linear_solves(self) -> int:
-        return self._systems.n_linear_solves if self.exact else 0
 
     def expect(self, n_systems: int) -> None:
         self._alpha = np.nan
@@ -453,7 +447,7 @@ class FeatureModel:
             self._systems.expect(n_systems, partial(self._features.gram, 0.0))
 
 
-class SampleModel:
+class SampleModel(Model):
     """V = [B; b'] with ``Theta' = Xc' B``. Systems have order n; no products with X are needed."""
 
     exact = True
@@ -507,7 +501,7 @@ class SampleModel:
         coefficients = alpha * V[:-1] - half_dual
         spectrum = self._systems.spectrum
         if spectrum is not None:
-            rotated = spectrum.rotate(coefficients)
+            rotated = spectrum.vectors.T @ coefficients
             return rotated, spectrum.values * rotated
         return coefficients, self._kernel @ coefficients
 
@@ -520,7 +514,7 @@ class SampleModel:
         if spectrum is not None:
             image = spectrum.values * force
             image /= self._share * spectrum.values + alpha
-            return spectrum.rotate_back(self._share * image)
+            return np.asarray(spectrum.vectors @ (self._share * image))
         return force - alpha * self._systems.solve(force)
 
     def factorise(self, share: float, alpha: float) -> None:
@@ -569,10 +563,6 @@ class SampleModel:
 
     def force_inner(self, s: Array, dV: Array, image: Array) -> float:
         return float(np.vdot(s, image))
-
-    @property
-    def n_linear_solves(self) -> int:
-        return self._systems.n_linear_solves
 
     def expect(self, n_systems: int) -> None:
         self._alpha = np.nan
@@ -666,29 +656,21 @@ class Spectrum:
         values, vectors = eigh(matrix, check_finite=False)
         # The matrix is positive semi-definite. Negative eigenvalues are rounding errors.
         self._values = np.maximum(values, 0.0)
-        self._vectors = vectors.astype(dtype, copy=False)
+        self.vectors = vectors.astype(dtype, copy=False)
 
     @property
     def values(self) -> Array:
         """The eigenvalues, as a column."""
-        return np.asarray(self._values.astype(self._vectors.dtype)[:, None])
+        return np.asarray(self._values.astype(self.vectors.dtype)[:, None])
 
     def below(self, limit: float) -> Array:
         """Return the eigenvectors of the eigenvalues up to `limit`, as columns."""
-        return np.asarray(self._vectors[:, self._values <= limit])
-
-    def rotate(self, A: Array) -> Array:
-        """Return the coordinates of the columns of `A` in the basis of the eigenvectors."""
-        return np.asarray(self._vectors.T @ A)
-
-    def rotate_back(self, A: Array) -> Array:
-        """Convert coordinates in the basis of the eigenvectors back to columns."""
-        return np.asarray(self._vectors @ A)
+        return np.asarray(self.vectors[:, self._values <= limit])
 
     def system(self, share: float, alpha: float) -> _Diagonalised:
         """Return the system ``share * matrix + alpha I`` for the matrix of this decomposition."""
         inverse = 1 / (share * self._values + alpha)
-        return _Diagonalised(self._vectors, inverse.astype(self._vectors.dtype)[:, None])
+        return _Diagonalised(self.vectors, inverse.astype(self.vectors.dtype)[:, None])
 
 
 class _Systems:
@@ -726,11 +708,6 @@ class _Systems:
         """Solve the last system for all columns of `right`."""
         assert self._factorised is not None
         return self._factorised.solve(right)
-
-    @property
-    def n_linear_solves(self) -> int:
-        """Number of factorisations for each system."""
-        return int(self.spectrum is None)
 
 
 class _Diagonalised:
