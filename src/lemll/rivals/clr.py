@@ -284,17 +284,8 @@ class CLR(FitsMembers):
         The models of the labels against the virtual label.
     n_iter_ : int
         Newton steps of the slowest model. With an estimator of the user, 1.
-    classes_ : ndarray
-        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
-    label_names_ : ndarray of str
-        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
-    thresholds_ : ndarray of shape (n_labels,)
-        One threshold per label. A label is predicted if its score is above it. A threshold of 0 is
-        stored as a number slightly below 0, because a tie counts as relevant.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X has names.
+    classes_, label_names_, thresholds_, n_features_in_, feature_names_in_
+        As in :class:`lemll.BinaryRelevance`.
 
     See Also
     --------
