@@ -36,9 +36,8 @@ class Hessian:
                 f"{matrix.shape} and dtype {matrix.dtype}."
             )
         check_finite(matrix, name="A")
-        if not (np.isfinite(ridge) and ridge >= 0):
-            raise ValueError(f"ridge must be a number >= 0, got {ridge!r}.")
-        self.ridge, self.n_variables = float(ridge), int(matrix.shape[1])
+        self.ridge = check_number("ridge", ridge, above=0, inclusive=True)
+        self.n_variables = int(matrix.shape[1])
         self.sparse = is_sparse(matrix)
         self.A: Any = matrix.tocsr() if self.sparse else matrix.astype(np.float64, copy=False)
         self._asked, self._invertible = 0, self.n_variables <= LARGEST_INVERSE

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, xlogy
 
 from lemll._types import Features, FloatArray, LabelArray, MatrixLike
-from lemll._validation import check_choice, is_sparse
+from lemll._validation import check_choice, check_number, is_sparse
 from lemll.solvers.interface import Solution, Status, as_features, check_size, check_stopping
 
 Empirical = Literal["virtual", "pairwise"]
@@ -121,7 +121,8 @@ def solve_maxent(
     """
     basis = X if isinstance(X, MaxentBasis) else MaxentBasis(X)
     D, Y = _check_arrays(basis.n_samples, distribution, labels)
-    _check_numbers(beta=beta, ridge=ridge)
+    check_number("beta", beta, above=0, inclusive=True)
+    check_number("ridge", ridge, above=0, inclusive=True)
     check_stopping(tol=tol, max_iter=max_iter)
     check_choice("emp", emp, EMPIRICAL_LOSSES)
     objective = _Objective(basis, D, Y, beta=beta, emp=emp, clip=clip, ridge=ridge)
@@ -370,12 +371,6 @@ def _check_arrays(
     if not ((D >= 0).all() and np.allclose(D.sum(axis=1), 1)):
         raise ValueError("distribution must not be negative, and its rows must sum to one.")
     return D, Y
-
-
-def _check_numbers(**numbers: float) -> None:
-    for name, number in numbers.items():
-        if not (np.isfinite(number) and number >= 0):
-            raise ValueError(f"{name} must be finite and not negative, got {number}.")
 
 
 def _location_and_variance(X: Features) -> tuple[FloatArray, FloatArray]:

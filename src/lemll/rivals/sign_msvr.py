@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lemll._types import Features, FloatArray, MatrixLike
+from lemll._validation import check_number
 from lemll.solvers.certificate import (
     exact_step,
     row_norms,
@@ -287,10 +288,8 @@ def solve_sign_msvr(
     if G.shape != T.shape:
         raise ValueError(f"gain must have the shape of targets, {T.shape}; got {G.shape}.")
     check_size(G, "gain", "float64")
-    if not (np.isfinite(C2) and C2 >= 0):
-        raise ValueError(f"C2 must be finite and not negative, got {C2}.")
-    if not (np.isfinite(C1) and C1 > 0):
-        raise ValueError(f"C1 must be finite and positive, got {C1}.")
+    check_number("C1", C1, above=0)
+    check_number("C2", C2, above=0, inclusive=True)
     check_weights(alpha=1 / (2 * C1), beta=1.0, gamma=0.0, epsilon=epsilon)
     check_stopping(tol=tol, max_iter=max_iter)
     # The objective divided by C1 has the form of Eq. (10), with alpha = 1 / (2 C1).

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from lemll._types import Array, Features, FloatArray, MatrixLike, SparseMatrix
-from lemll._validation import check_finite, is_sparse
+from lemll._validation import check_finite, check_number, check_whole, is_sparse
 from lemll.solvers.certificate import DualityGap
 from lemll.solvers.equation9 import CentredKernel, LemllPoint
 
@@ -176,10 +176,8 @@ def check_stopping(*, tol: float, max_iter: int) -> None:
     max_iter : int
         Must be a whole number of at least 0.
     """
-    if not (np.isfinite(tol) and tol > 0):
-        raise ValueError(f"tol must be finite and > 0, got {tol}; the usual value is 1e-4.")
-    if not isinstance(max_iter, (int, np.integer)) or max_iter < 0:
-        raise ValueError(f"max_iter must be a whole number of at least 0, got {max_iter!r}.")
+    check_number("tol", tol, above=0)
+    check_whole("max_iter", max_iter, least=0)
 
 
 def check_weights(
@@ -199,14 +197,9 @@ def check_weights(
     precision : {"float64", "float32"}, default="float64"
         Precision in which they will be used.
     """
-    for name, value in (("alpha", alpha), ("beta", beta)):
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be finite and > 0, got {value}.")
-    for name, value in (("gamma", gamma), ("epsilon", epsilon)):
-        if not (np.isfinite(value) and value >= 0):
-            raise ValueError(f"{name} must be finite and >= 0, got {value}.")
     largest = LARGEST[precision]
     for name, value in (("alpha", alpha), ("beta", beta), ("gamma", gamma), ("epsilon", epsilon)):
+        check_number(name, value, above=0, inclusive=name in ("gamma", "epsilon"))
         if value and not 1 / largest <= value <= largest:
             raise ValueError(
                 f"{name}={value} would overflow in {precision}, where weights lie between "
