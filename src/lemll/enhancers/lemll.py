@@ -8,12 +8,7 @@ from typing import Self
 from sklearn.utils.validation import check_consistent_length
 
 from lemll._labels import code_degrees
-from lemll._types import (
-    Features,
-    FloatArray,
-    LabelArray,
-    MatrixLike,
-)
+from lemll._types import Features, FloatArray, LabelArray, MatrixLike
 from lemll._validation import all_or_nothing
 from lemll.enhancers.base import UNSEEN_EFFECT, BaseEnhancer
 from lemll.fitting.equation9 import EXACT_GRAPH, Equation9, fit_equation9, make_graph

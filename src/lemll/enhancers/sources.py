@@ -197,9 +197,7 @@ def _propagated(
 
 
 def label_sources(
-    Y: Array,
-    weight: FloatArray | None,
-    smooth: Callable[[FloatArray], FloatArray] | None = None,
+    Y: Array, weight: FloatArray | None, smooth: Callable[[FloatArray], FloatArray] | None = None
 ) -> dict[str, FloatArray]:
     """Return what the labels say about the logarithms of the degrees.
 

@@ -99,10 +99,7 @@ class LabelProblem:
     verbose: Any
 
     def solve(
-        self,
-        Y: LabelArray | FloatArray,
-        cell_weight: FloatArray | None,
-        blocks: Sequence[slice],
+        self, Y: LabelArray | FloatArray, cell_weight: FloatArray | None, blocks: Sequence[slice]
     ) -> LemllSolution:
         """Solve for all labels together, or for one block of labels after the other."""
         if len(blocks) == 1:
@@ -130,11 +127,7 @@ class LabelProblem:
         return replace(part, numerical_labels=none, coef=none, half_dual=None, dual_coef=None)
 
     def _solve_together(
-        self,
-        Y: LabelArray | FloatArray,
-        cell_weight: FloatArray | None,
-        *,
-        share: float = 1.0,
+        self, Y: LabelArray | FloatArray, cell_weight: FloatArray | None, *, share: float = 1.0
     ) -> LemllSolution:
         """Solve for some labels. `share` is their part of all labels.
 
@@ -378,12 +371,7 @@ def make_graph(
 
 
 def local_graph(
-    X: Features,
-    kernel: Kernel | None,
-    n_neighbors: int,
-    *,
-    neighbors: str,
-    reg_policy: str,
+    X: Features, kernel: Kernel | None, n_neighbors: int, *, neighbors: str, reg_policy: str
 ) -> NeighborGraph:
     """Build the graph of near rows in X, or in the feature space of a precomputed kernel.
 

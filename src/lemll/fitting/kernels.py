@@ -303,10 +303,7 @@ class Kernel:
 
 
 def choose_kernel(
-    kernel: KernelLike,
-    params: SettingsView | None,
-    X: Features,
-    sample_weight: MatrixLike = None,
+    kernel: KernelLike, params: SettingsView | None, X: Features, sample_weight: MatrixLike = None
 ) -> Kernel | None:
     """Return the kernel for the parameters of an estimator, or None for the linear kernel.
 
@@ -473,11 +470,7 @@ def store_solution(
 
 
 def store_model(
-    estimator: Estimator,
-    kernel: Any,
-    X: Features,
-    coef: FloatArray,
-    intercept: FloatArray,
+    estimator: Estimator, kernel: Any, X: Features, coef: FloatArray, intercept: FloatArray
 ) -> None:
     """Store a model in its estimator: the weights, or the coefficients and their rows.
 

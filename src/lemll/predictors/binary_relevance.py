@@ -11,14 +11,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import has_fit_parameter
 
-from lemll._types import (
-    Estimator,
-    Features,
-    FloatArray,
-    LabelArray,
-    MatrixLike,
-    Settings,
-)
+from lemll._types import Estimator, Features, FloatArray, LabelArray, MatrixLike, Settings
 from lemll._validation import (
     check_magnitude,
     check_n_jobs,

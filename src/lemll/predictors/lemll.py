@@ -6,12 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lemll._types import (
-    Features,
-    FloatArray,
-    LabelArray,
-    Settings,
-)
+from lemll._types import Features, FloatArray, LabelArray, Settings
 from lemll.fitting.equation9 import Equation9, fit_equation9, graph_is_given
 from lemll.fitting.kernels import model_outputs
 from lemll.fitting.scaling import normalize

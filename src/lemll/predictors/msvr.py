@@ -11,13 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lemll._labels import check_same_rows
-from lemll._types import (
-    Estimator,
-    Features,
-    FloatArray,
-    LabelArray,
-    MatrixLike,
-)
+from lemll._types import Estimator, Features, FloatArray, LabelArray, MatrixLike
 from lemll._validation import all_or_nothing, check_number, check_whole
 from lemll.fitting.equation9 import check_fits
 from lemll.fitting.kernels import choose_kernel, model_outputs, store_solution

@@ -56,11 +56,7 @@ from lemll.predictors.folds import (
 from lemll.solvers import GridPoint
 
 # Smallest and largest values that the walk may reach.
-LIMITS = {
-    "alpha": (4.0**-8, 4.0**8),
-    "beta": (4.0**-4, 4.0**4),
-    "gamma": (4.0**-4, 4.0**4),
-}
+LIMITS = {"alpha": (4.0**-8, 4.0**8), "beta": (4.0**-4, 4.0**4), "gamma": (4.0**-4, 4.0**4)}
 _STEP = 4.0
 # The walk may make the kernel this many steps wider or narrower than the widths it starts from.
 _WIDTH_STEPS = 3
@@ -398,11 +394,7 @@ class PathCV(CalibratedProbabilities):
         n_jobs = check_n_jobs(self.n_jobs)
         folds, spaces = self._folds(X, Y, weight, groups), self._spaces(X)
         make_trials = partial(
-            Trials,
-            measures=measures,
-            options=options,
-            n_jobs=n_jobs,
-            max_seconds=self._budget(),
+            Trials, measures=measures, options=options, n_jobs=n_jobs, max_seconds=self._budget()
         )
         trials = make_trials(folds, callback=self.callback)
         # Threads of BLAS wait for each other in small products, most of all on a busy machine.
@@ -447,11 +439,7 @@ class PathCV(CalibratedProbabilities):
         return check_number("max_seconds", self.max_seconds, above=0)
 
     def _all_spaces(
-        self,
-        search: str,
-        spaces: Sequence[Space],
-        axes: Sequence[Sequence[float]],
-        trials: Trials,
+        self, search: str, spaces: Sequence[Space], axes: Sequence[Sequence[float]], trials: Trials
     ) -> None:
         """Search every space by itself, on the given axes."""
         grid = [GridPoint(*point) for point in itertools.product(*axes)]
@@ -464,9 +452,7 @@ class PathCV(CalibratedProbabilities):
             else:
                 trials.expect(None, len(spaces) - number)
                 coarse_to_fine(
-                    axes,
-                    partial(trials.evaluate, space, keep=True),
-                    is_over=trials.out_of_time,
+                    axes, partial(trials.evaluate, space, keep=True), is_over=trials.out_of_time
                 )
             trials.forget()
             trials.best()  # fails at once if no fold can be judged

@@ -23,12 +23,7 @@ from lemll._types import (
     RandomState,
 )
 from lemll._validation import check_choice, check_whole, is_sparse
-from lemll.predictors.binary_relevance import (
-    FitsMembers,
-    built_in,
-    fit_member,
-    member_log_odds,
-)
+from lemll.predictors.binary_relevance import FitsMembers, built_in, fit_member, member_log_odds
 from lemll.predictors.calibrated import SURE, ProbabilityClassifier, log_odds
 from lemll.solvers.logistic import solve_logistic
 

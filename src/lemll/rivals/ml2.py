@@ -7,13 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lemll._types import (
-    Features,
-    FloatArray,
-    LabelArray,
-    SettingsView,
-    SparseMatrix,
-)
+from lemll._types import Features, FloatArray, LabelArray, SettingsView, SparseMatrix
 from lemll._validation import check_number, check_whole
 from lemll.enhancers.base import BaseEnhancer
 from lemll.fitting.distances import check_two_rows

@@ -10,13 +10,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from lemll._sparse import SPARSE_DENSITY
-from lemll._types import (
-    Features,
-    FloatArray,
-    KernelLike,
-    LabelArray,
-    SparseMatrix,
-)
+from lemll._types import Features, FloatArray, KernelLike, LabelArray, SparseMatrix
 from lemll._validation import (
     check_choice,
     check_memory,

@@ -12,14 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from lemll._sparse import lighter
-from lemll._types import (
-    Estimator,
-    Features,
-    FloatArray,
-    LabelArray,
-    MatrixLike,
-    SettingsView,
-)
+from lemll._types import Estimator, Features, FloatArray, LabelArray, MatrixLike, SettingsView
 from lemll._validation import (
     check_choice,
     check_flag,

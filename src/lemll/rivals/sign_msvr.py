@@ -17,11 +17,7 @@ import numpy as np
 
 from lemll._types import Features, FloatArray, MatrixLike
 from lemll._validation import check_number
-from lemll.solvers.certificate import (
-    exact_step,
-    row_norms,
-    tube_loss,
-)
+from lemll.solvers.certificate import exact_step, row_norms, tube_loss
 from lemll.solvers.interface import (
     Solution,
     Status,

@@ -202,8 +202,7 @@ class RowBlock:
         self._cross = -np.einsum("ij,ij->i", self._residuals, moved_residuals)
         self._speed = np.einsum("ij,ij->i", moved_residuals, moved_residuals)
         return Line(
-            -float(np.vdot(self._label_gradient, moved_U)),
-            float(np.vdot(moved_U, moved_gradient)),
+            -float(np.vdot(self._label_gradient, moved_U)), float(np.vdot(moved_U, moved_gradient))
         )
 
     def slope(self, step: float) -> tuple[float, float]:

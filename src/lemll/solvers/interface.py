@@ -181,12 +181,7 @@ def check_stopping(*, tol: float, max_iter: int) -> None:
 
 
 def check_weights(
-    *,
-    alpha: float,
-    beta: float,
-    gamma: float,
-    epsilon: float,
-    precision: Precision = "float64",
+    *, alpha: float, beta: float, gamma: float, epsilon: float, precision: Precision = "float64"
 ) -> None:
     """Refuse parameters for which Eq. (9) is not strictly convex in U and Theta, or overflows.
 

@@ -160,11 +160,7 @@ class _Data:
     """The checked arrays of Eq. (10), without the rows that have no weight."""
 
     def __init__(
-        self,
-        X: Features,
-        targets: MatrixLike,
-        sample_weight: MatrixLike,
-        cell_weight: MatrixLike,
+        self, X: Features, targets: MatrixLike, sample_weight: MatrixLike, cell_weight: MatrixLike
     ) -> None:
         cells = None
         if cell_weight is not None:

@@ -347,11 +347,7 @@ class LogicalPath:
     """
 
     def __init__(
-        self,
-        X: Features,
-        Y: LabelArray,
-        W: SparseMatrix,
-        cell_weight: FloatArray | None = None,
+        self, X: Features, Y: LabelArray, W: SparseMatrix, cell_weight: FloatArray | None = None
     ) -> None:
         coded, constant = code_logical(Y, cell_weight)
         self._varies = np.isnan(constant)

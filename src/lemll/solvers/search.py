@@ -414,12 +414,7 @@ class Search(ABC):
     """
 
     def __init__(
-        self,
-        weights: Weights,
-        floor: float,
-        tol: float,
-        max_iter: int,
-        callback: Callback | None,
+        self, weights: Weights, floor: float, tol: float, max_iter: int, callback: Callback | None
     ) -> None:
         self.weights, self.floor = weights, floor
         self.tol, self.max_iter, self.callback = tol, max_iter, callback
@@ -495,12 +490,7 @@ class JointSearch(Search):
     """
 
     def __init__(
-        self,
-        data: Data,
-        weights: Weights,
-        tol: float,
-        max_iter: int,
-        callback: Callback | None,
+        self, data: Data, weights: Weights, tol: float, max_iter: int, callback: Callback | None
     ) -> None:
         floor = smallest_objective(data.Y, weights.beta)
         super().__init__(weights, floor, tol, max_iter, callback)
