@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -12,8 +13,11 @@ from scipy import linalg, sparse
 from scipy.linalg import lapack
 from sklearn.exceptions import ConvergenceWarning
 
-from lemll._types import Estimator, Features, FloatArray, LabelArray, SparseMatrix
+from lemll._types import Features, FloatArray, LabelArray, SparseMatrix
 from lemll._validation import check_finite, check_number, check_whole, is_sparse, warn_caller
+from lemll.enhancers.base import BaseEnhancer
+from lemll.fitting.distances import check_two_rows
+from lemll.fitting.scaling import Normalization
 from lemll.solvers.interface import Solution, Status, check_stopping
 from lemll.solvers.logistic import solve_definite
 
@@ -423,61 +427,54 @@ def _along_the_box(
     return None
 
 
-def boxed_labels(
-    estimator: Estimator,
-    W: SparseMatrix,
-    Y: LabelArray,
-    *,
-    lower: float,
-    upper: float,
-    ridge: float,
-) -> FloatArray:
-    """Minimise |(I - W) u|^2 + ridge |u|^2 for each label, with lower <= y u <= upper.
+@dataclass(eq=False, repr=False, kw_only=True)
+class BoxedEnhancer(BaseEnhancer):
+    """Base of the enhancers of ML2 and MLFE.
 
-    Parameters
-    ----------
-    estimator : estimator
-        It has tol and max_iter. This function sets kkt_residual_ and n_iter_.
-    W : ndarray or csr_array of shape (n_samples, n_samples)
-        Weights that rebuild each row from other rows.
-    Y : ndarray of shape (n_samples, n_labels)
-        Logical labels, 0/1.
-    lower, upper : float
-        Bounds of the magnitudes. `upper` may be infinite.
-    ridge : float
-        Weight of |u|^2, >= 0.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_labels)
-        U.
+    For each label they minimise |(I - W) u|^2 + ridge |u|^2 with lower <= y u <= upper. A subclass
+    implements `_rebuilding`.
     """
-    tol = check_number("tol", estimator.tol, above=0)
-    max_iter = check_whole("max_iter", estimator.max_iter, least=1)
-    A: Features
-    if is_sparse(W):
-        A = sparse.csr_array(sparse.eye_array(W.shape[0], format="csr") - W)
-    else:
-        A = np.negative(W)
-        A[np.diag_indices(len(A))] += 1
-    # lower <= y u <= upper is a box: [lower, upper] if y = +1, and [-upper, -lower] if y = -1.
-    relevant = Y == 1
-    solution = solve_box_qp(
-        A,
-        np.where(relevant, lower, -upper),
-        np.where(relevant, upper, -lower),
-        ridge=ridge,
-        tol=tol,
-        max_iter=max_iter,
-    )
-    estimator.kkt_residual_ = float(solution.residual.max())
-    estimator.n_iter_ = int(solution.n_iter.max())
-    if not solution.converged:
-        unsolved = int((solution.residual > tol).sum())
-        warn_caller(
-            f"{type(estimator).__name__} left {unsolved} of {Y.shape[1]} labels unsolved, with a "
-            f"residual of up to {estimator.kkt_residual_:.2e}, wanted tol={tol:.2e}; "
-            + ("raise max_iter." if solution.status == "max_iter" else "raise tol or ridge."),
-            ConvergenceWarning,
-        )
-    return solution.x
+
+    lower: float = 1.0
+    upper: float | None = None
+    ridge: float = 0.0
+    graph: SparseMatrix = None
+    normalization: Normalization = "sigmoid"
+    feature_scale: str = "none"
+    tol: float = 1e-8
+    max_iter: int = 500
+
+    @abstractmethod
+    def _rebuilding(self, X: Features, n_labels: int) -> Features:
+        """Return W, the weights that rebuild each row from other rows."""
+
+    def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
+        name = type(self).__name__
+        check_two_rows(X, name.removesuffix("Enhancer"))
+        # Check these before the graph, which takes most of the time.
+        lower, upper = check_number("lower", self.lower, above=0), np.inf
+        if self.upper is not None:
+            upper = check_number("upper", self.upper, above=lower, inclusive=True)
+        ridge = check_number("ridge", self.ridge, above=0, inclusive=True)
+        tol = check_number("tol", self.tol, above=0)
+        max_iter = check_whole("max_iter", self.max_iter, least=1)
+        W = self._rebuilding(X, Y.shape[1])
+        if is_sparse(W):
+            A: Features = sparse.csr_array(sparse.eye_array(W.shape[0], format="csr") - W)
+        else:
+            A = np.negative(W)
+            A[np.diag_indices(len(A))] += 1
+        # lower <= y u <= upper is a box: [lower, upper] if y = +1, [-upper, -lower] if y = -1.
+        low, high = np.where(Y == 1, lower, -upper), np.where(Y == 1, upper, -lower)
+        solution = solve_box_qp(A, low, high, ridge=ridge, tol=tol, max_iter=max_iter)
+        self.kkt_residual_ = float(solution.residual.max())
+        self.n_iter_ = int(solution.n_iter.max())
+        if not solution.converged:
+            unsolved = int((solution.residual > tol).sum())
+            warn_caller(
+                f"{name} left {unsolved} of {Y.shape[1]} labels unsolved, with a residual of up "
+                f"to {self.kkt_residual_:.2e}, wanted tol={tol:.2e}; "
+                + ("raise max_iter." if solution.status == "max_iter" else "raise tol or ridge."),
+                ConvergenceWarning,
+            )
+        return solution.x

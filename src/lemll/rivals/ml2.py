@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
 
-import numpy as np
-
-from lemll._types import Features, FloatArray, LabelArray, SettingsView, SparseMatrix
+from lemll._types import Features, LabelArray, SettingsView
 from lemll._validation import check_number, check_whole
-from lemll.enhancers.base import BaseEnhancer
-from lemll.fitting.distances import check_two_rows
 from lemll.fitting.equation9 import graph_is_given, graph_settings
-from lemll.fitting.scaling import Normalization
-from lemll.rivals.boxqp import boxed_labels
+from lemll.rivals.boxqp import BoxedEnhancer
 from lemll.rivals.two_stage import SignKeepingClassifier, check_weight
 from lemll.topology.weights import check_graph, reconstruction_weights
 
@@ -21,7 +15,7 @@ _GRAPH_SETTINGS: SettingsView = {"reg": 1e-5, "reg_policy": "absolute"}
 
 
 @dataclass(eq=False, repr=False)
-class ML2Enhancer(BaseEnhancer):
+class ML2Enhancer(BoxedEnhancer):
     r"""Recover label distributions by the label manifold of ML2, the first stages of [1]_.
 
     The LLE weights W rebuild the features of each row from its neighbours. The same weights shall
@@ -108,27 +102,12 @@ class ML2Enhancer(BaseEnhancer):
 
     n_neighbors: int | None = None
     _: KW_ONLY
-    lower: float = 1.0
-    upper: Any = None
     ridge: float = 1e-5
-    graph: SparseMatrix = None
-    normalization: Normalization = "sigmoid"
-    feature_scale: str = "none"
-    tol: float = 1e-8
-    max_iter: int = 500
 
-    def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
-        check_two_rows(X, "ML2")
-        lower = check_number("lower", self.lower, above=0)
-        upper = np.inf
-        if self.upper is not None:
-            upper = check_number("upper", self.upper, above=lower, inclusive=True)
-        ridge = check_number("ridge", self.ridge, above=0, inclusive=True)
-        if not graph_is_given(self.graph):
-            W = self._make_graph(X, Y.shape[1])
-        else:
-            W = check_graph(self.graph, X.shape[0])
-        return boxed_labels(self, W, Y, lower=lower, upper=upper, ridge=ridge)
+    def _rebuilding(self, X: Features, n_labels: int) -> Features:
+        if graph_is_given(self.graph):
+            return check_graph(self.graph, X.shape[0])
+        return self._make_graph(X, n_labels)
 
     def _make_graph(self, X: Features, n_labels: int) -> Features:
         # The authors use one neighbour more than there are labels.

@@ -10,19 +10,9 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from lemll._sparse import SPARSE_DENSITY
-from lemll._types import Features, FloatArray, KernelLike, LabelArray, SparseMatrix
-from lemll._validation import (
-    check_choice,
-    check_memory,
-    check_number,
-    check_whole,
-    is_sparse,
-    warn_caller,
-)
-from lemll.enhancers.base import BaseEnhancer
-from lemll.fitting.distances import check_two_rows
-from lemll.fitting.scaling import Normalization
-from lemll.rivals.boxqp import boxed_labels
+from lemll._types import Features, FloatArray, KernelLike, LabelArray
+from lemll._validation import check_choice, check_memory, check_number, is_sparse, warn_caller
+from lemll.rivals.boxqp import BoxedEnhancer
 from lemll.rivals.sparse_coding import admm_codes, lasso_codes
 from lemll.rivals.two_stage import SignKeepingClassifier, check_weight
 from lemll.topology.weights import check_graph
@@ -33,7 +23,7 @@ LASSO_TOL = 1e-8
 
 
 @dataclass(eq=False, repr=False)
-class MLFEEnhancer(BaseEnhancer):
+class MLFEEnhancer(BoxedEnhancer):
     r"""Recover label distributions by the enriched labels of MLFE, the first stages of [1]_.
 
     A lasso rebuilds every row from all other rows,
@@ -51,7 +41,7 @@ class MLFEEnhancer(BaseEnhancer):
     lower : float, default=1.0
         :math:`c_1`, > 0.
     upper : float, default=2.0
-        :math:`c_2`, >= `lower`.
+        :math:`c_2`, >= `lower`. None: no limit.
     coding : {"admm", "lasso"}, default="admm"
         "admm" stops early, as in the code of the authors, which gave the published figures. Then
         most weights are small but not zero. "lasso" solves each lasso to a relative duality gap of
@@ -125,31 +115,17 @@ class MLFEEnhancer(BaseEnhancer):
     """
 
     _: KW_ONLY
-    lower: float = 1.0
-    upper: float = 2.0
+    upper: float | None = 2.0
     coding: Any = "admm"
     share: float = 0.01
     penalty: float = 1.0
     relaxation: float = 0.5
     absolute_tol: float = 1e-4
     relative_tol: float = 1e-2
-    ridge: float = 0.0
-    graph: SparseMatrix = None
-    normalization: Normalization = "sigmoid"
-    feature_scale: str = "none"
-    tol: float = 1e-8
-    max_iter: int = 500
 
-    def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
-        check_two_rows(X, "MLFE")
-        lower = check_number("lower", self.lower, above=0)
-        upper = check_number("upper", self.upper, above=lower, inclusive=True)
-        ridge = check_number("ridge", self.ridge, above=0, inclusive=True)
-        # Check these before the graph, which takes most of the time.
-        check_number("tol", self.tol, above=0)
-        check_whole("max_iter", self.max_iter, least=1)
+    def _rebuilding(self, X: Features, n_labels: int) -> Features:
         if self.graph is None:
-            W = self._make_graph(X, Y.shape[1])
+            W = self._make_graph(X, n_labels)
         else:
             # Codes minimise a lasso without the constraint that the weights sum to one.
             W = check_graph(self.graph, X.shape[0], sum_to_one=False)
@@ -157,7 +133,7 @@ class MLFEEnhancer(BaseEnhancer):
         few = W.nnz if is_sparse(W) else np.count_nonzero(W)
         if is_sparse(W) != (few < SPARSE_DENSITY * W.shape[0] ** 2):
             W = W.toarray() if is_sparse(W) else sparse.csr_array(W)
-        return boxed_labels(self, W, Y, lower=lower, upper=upper, ridge=ridge)
+        return W
 
     def _make_graph(self, X: Features, n_labels: int) -> Features:
         check_choice("coding", self.coding, CODINGS)
