@@ -106,8 +106,8 @@ class _Normalizes:
 class BaseEnhancer(_Normalizes, BaseEstimator, metaclass=ABCMeta):
     """Base of label enhancers, which turn logical labels into numerical labels and a distribution.
 
-    A subclass implements `_numerical_labels` and has the parameters `normalization` and `scale`. A
-    subclass with a model of the features also implements `_model_outputs`.
+    A subclass implements `_numerical_labels`. A subclass with a model of the features also
+    implements `_model_outputs`.
 
     A subclass that measures distances has the parameter `feature_scale`: the scaling of the columns
     of X, which learners call `scale`. Enhancers cannot use this name, because their `scale` is the

@@ -372,7 +372,7 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 class MultilabelClassifier(LabelScorer):
     """Base of multi-label classifiers whose scores are above 0 for relevant labels.
 
-    A subclass implements `_fit` and `_score`, and has the parameter `thresholds`.
+    A subclass implements `_fit` and `_score`.
     """
 
     thresholds: Thresholds | None = "zero"

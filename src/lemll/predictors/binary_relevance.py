@@ -89,8 +89,8 @@ def built_in(classifier: FitsMembers, X: Features) -> BuiltIn | None:
 
     Parameters
     ----------
-    classifier : estimator
-        It has the parameters `estimator`, `C`, `tol`, `max_iter` and `n_jobs`.
+    classifier : FitsMembers
+        The learner whose parameters count.
     X : ndarray or csr_array
         Training features, for their standard deviations.
     """

@@ -227,8 +227,8 @@ _ROWS_FOR_THREADS = 3000
 class PathCV(CalibratedProbabilities):
     """Base of classifiers that choose their parameters by cross-validation.
 
-    A subclass has the parameters read here, and implements `_axes`. What is not searched comes from
-    `estimator`, an unfitted learner of the class `_kind`.
+    A subclass implements `_axes`. What is not searched comes from `estimator`, an unfitted learner
+    of the class `_kind`.
     """
 
     _kind: ClassVar[Any]
