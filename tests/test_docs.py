@@ -17,7 +17,9 @@ from lemll.lab.photos import make_photos
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
-    path.name: path.read_text(encoding="utf-8")
+    (f"{path.parent.name}/index.md" if path.name == "index.md" else path.name): path.read_text(
+        encoding="utf-8"
+    )
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
     if not any(part.startswith("_") for part in path.relative_to(ROOT).parts)
 }
@@ -108,7 +110,7 @@ def test_the_pages_with_python_are_known():
         "dask.md",
         "experiments.md",
         "incomplete.md",
-        "index.md",
+        "docs/index.md",
         "label-enhancement.md",
         "learners.md",
         "python.md",

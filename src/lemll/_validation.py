@@ -14,7 +14,7 @@ import numbers
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -482,6 +482,13 @@ def _shown(value: object) -> str:
     except ValueError:  # Python refuses to write integers of thousands of digits
         return f"an integer of {cast(int, value).bit_length()} bits"
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def check_choice(name: str, value: object, known: Collection[str]) -> str:
+    """Return a parameter that is one of several words."""
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name}={value!r} must be one of {', '.join(known)}.")
+    return value
 
 
 def check_flag(name: str, value: object) -> bool:

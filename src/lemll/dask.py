@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -240,6 +241,7 @@ class _Lost:
 _LOST = _Lost()
 
 
+@dataclass(eq=False, repr=False)
 class LEMLL(BaseEstimator):
     r"""LEMLL on Dask arrays and frames.
 
@@ -324,28 +326,16 @@ class LEMLL(BaseEstimator):
     (True, (1797, 8))
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        beta: float = 1.0,
-        gamma: float = 1.0,
-        *,
-        epsilon: float = 0.1,
-        n_neighbors: int = 10,
-        graph: Settings | None = None,
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        client: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.beta = beta
-        self.gamma = gamma
-        self.epsilon = epsilon
-        self.n_neighbors = n_neighbors
-        self.graph = graph
-        self.tol = tol
-        self.max_iter = max_iter
-        self.client = client
+    alpha: float = 1.0
+    beta: float = 1.0
+    gamma: float = 1.0
+    _: KW_ONLY
+    epsilon: float = 0.1
+    n_neighbors: int = 10
+    graph: Settings | None = None
+    tol: float = 1e-4
+    max_iter: int = 1000
+    client: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn to predict labels.

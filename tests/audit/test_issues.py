@@ -60,8 +60,8 @@ def test_the_members_of_an_audit_have_equal_weights_and_no_leaf_of_one_row(digit
         leaves.append((self.trees, self.min_samples_leaf))
         return learn(self, *arguments)
 
-    learn = MultilabelForest._learn
-    monkeypatch.setattr(MultilabelForest, "_learn", watched)
+    learn = MultilabelForest._fit
+    monkeypatch.setattr(MultilabelForest, "_fit", watched)
     blend = _QuickBlend("log_loss", n_estimators=10, cv=3).fit(X[:150], Z[:150])
     assert set(leaves) == {("random", 2), ("extra", 2)}
     names = {"logistic", "LEMLL", "random forest", "extra trees"}

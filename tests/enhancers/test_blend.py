@@ -159,7 +159,7 @@ def test_refusals(data):
     X, D, Y = data
     with pytest.raises(ValueError, match="prior_scale"):
         BlendEnhancer(prior_scale=0.0).fit(X, Y)
-    with pytest.raises(ValueError, match="method='both' must be 'auto', 'scale' or 'sources'"):
+    with pytest.raises(ValueError, match="method='both' must be one of auto, scale, sources"):
         BlendEnhancer().fit(X, Y).calibrate([0], D[:1], method="both")
 
 

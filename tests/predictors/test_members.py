@@ -321,9 +321,9 @@ def test_probabilities_of_classes_sum_to_one():
             for order in ([0, 1, 1, 2, 3], [0.0, 1, 2, 3, 4], [range(5)], [[0, 1], [2]], None)
         ),
         (ECC(n_estimators=0), "n_estimators must be a whole number >= 1, got 0"),
-        (ECC(sampling="half"), "sampling='half' must be 'bootstrap' or 'subset'"),
-        (ECC(combine="max"), "combine='max' must be 'confidences' or 'votes'"),
-        (CLR(voting="loud"), "voting='loud' must be 'hard' or 'soft'"),
+        (ECC(sampling="half"), "sampling='half' must be one of bootstrap, subset"),
+        (ECC(combine="max"), "combine='max' must be one of confidences, votes"),
+        (CLR(voting="loud"), "voting='loud' must be one of hard, soft"),
     ],
 )
 def test_refusals(model, message):

@@ -17,6 +17,7 @@ from lemll.fitting.equation9 import fit_bytes
 from lemll.fitting.kernels import choose_kernel
 from lemll.predictors import base as _base
 from lemll.solvers import equation9 as blocks
+from lemll.solvers.certificate import Weights
 from lemll.solvers.equation9 import LemllPoint, duality_gap, duality_gap_by_blocks
 from lemll.solvers.joint import solver_bytes
 from lemll.topology import reconstruction_weights
@@ -158,11 +159,11 @@ def test_the_certificate_by_blocks_is_that_of_all_rows(convert, far, monkeypatch
     W = reconstruction_weights(X, 5)
     Y = 2.0 * Y - 1
     point = LemllPoint(Y + rng.random(Y.shape), rng.random((5, 6)), rng.random(5))
-    options = {"alpha": 0.7, "beta": 0.3, "gamma": 2.0, "epsilon": 0.1}
-    options["half_dual"] = rng.standard_normal(Y.shape)
+    weights, half_dual = Weights(0.7, 0.3, 2.0, 0.1), rng.standard_normal(Y.shape)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 8 * 5 * 10)
-    expected = duality_gap(X, Y, W, point, **options)
-    found = duality_gap_by_blocks(X, Y, ReconstructionOperator(W), point, **options)
+    expected = duality_gap(X, Y, W, point, half_dual=half_dual, **weights._asdict())
+    M = ReconstructionOperator(W)
+    found = duality_gap_by_blocks(X, Y, M, point, weights, half_dual=half_dual)
     # The lower bound is the difference of two numbers as large as the objective.
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-14 * expected.objective)
 

@@ -339,7 +339,7 @@ def test_points_that_miss_the_tolerance_are_counted(labelled):
         ),
         ({"scoring": []}, "scoring must name at least one measure, got none"),
         ({"scoring": None}, "scoring=None must be one of"),
-        ({"search": "random"}, "search='random' must be 'auto', 'grid', 'coarse' or 'halving'"),
+        ({"search": "random"}, "search='random' must be one of auto, grid, coarse, halving"),
         ({"cv": 1}, "cv must be a whole number >= 2, got 1"),
         ({"cv": []}, r"cv=\[\] must give at least one split, got none"),
         ({"cv": "many"}, "Expected .*cv.* as an integer"),

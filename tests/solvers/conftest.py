@@ -73,29 +73,55 @@ def _draw_parameters():
     return draw_parameters
 
 
-def solve_by_clarabel(X, Y, W, *, alpha, beta, gamma, epsilon):
-    """Eq. (9) as a second-order cone program: L(r) is the squared distance to a ball."""
-    n, n_labels = Y.shape
-    U, inside = cvxpy.Variable((n, n_labels)), cvxpy.Variable((n, n_labels))
+def minimum(objective, inside, epsilon, tol=1e-11):
+    """Solve a second-order cone program: L(r) is the squared distance to a ball."""
     # A ball of radius 0 has no interior for an interior point method to walk in.
     tube = [cvxpy.norm(inside, 2, axis=1) <= epsilon] if epsilon else [inside == 0]
+    program = cvxpy.Problem(cvxpy.Minimize(objective), tube)
+    tolerances = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tol)
+    program.solve(solver="CLARABEL", **tolerances)
+    return program
+
+
+def solve_by_clarabel(X, Y, W, *, alpha, beta, gamma, epsilon, weights=None, tol=1e-11):
+    """Return Eq. (9) as a solved program, and U."""
+    n, n_labels = Y.shape
+    U, inside = cvxpy.Variable((n, n_labels)), cvxpy.Variable((n, n_labels))
     theta, intercept = cvxpy.Variable((X.shape[1], n_labels)), cvxpy.Variable((1, n_labels))
     prediction = X @ theta + np.ones((n, 1)) @ intercept
+    change = U - Y if weights is None else cvxpy.multiply(np.sqrt(weights), U - Y)
     objective = (
         cvxpy.sum_squares(U - prediction - inside)
         + alpha * cvxpy.sum_squares(theta)
-        + beta * cvxpy.sum_squares(U - Y)
+        + beta * cvxpy.sum_squares(change)
         + gamma * cvxpy.sum_squares((np.eye(n) - W.toarray()) @ U)
     )
-    program = cvxpy.Problem(cvxpy.Minimize(objective), tube)
-    tolerances = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-11)
-    program.solve(solver="CLARABEL", **tolerances)
-    return program, U.value
+    return minimum(objective, inside, epsilon, tol), U.value
 
 
 @pytest.fixture(name="solve_by_clarabel")
 def _solve_by_clarabel():
     return solve_by_clarabel
+
+
+@pytest.fixture(name="solve_msvr_by_clarabel")
+def _solve_msvr_by_clarabel():
+    """Return the minimum of Eq. (10) with weights of rows and of cells, and Theta."""
+
+    def solve(X, T, alpha, epsilon, *, rows=None, cells=None):
+        n, m = T.shape
+        inside = cvxpy.Variable((n, m))
+        theta, intercept = cvxpy.Variable((X.shape[1], m)), cvxpy.Variable((1, m))
+        residuals = T - X @ theta - np.ones((n, 1)) @ intercept
+        if cells is not None:
+            residuals = cvxpy.multiply(np.sqrt(cells), residuals)
+        outside = residuals - inside
+        if rows is not None:
+            outside = cvxpy.multiply(np.sqrt(rows)[:, None] @ np.ones((1, m)), outside)
+        objective = cvxpy.sum_squares(outside) + alpha * cvxpy.sum_squares(theta)
+        return float(minimum(objective, inside, epsilon).value), theta.value.T
+
+    return solve
 
 
 @pytest.fixture(name="arrays_of")

@@ -156,7 +156,7 @@ def test_the_arguments_stay():
         ({"lower": np.full((2, 1), np.inf), "upper": np.full((2, 1), np.inf)}, "no point is"),
         ({"linear": np.zeros(2)}, r"linear must have the shape \(2, 1\) of the bounds"),
         ({"linear": np.full((2, 1), np.inf)}, "linear must be finite"),
-        ({"ridge": -1.0}, "ridge must be a number >= 0, got -1.0"),
+        ({"ridge": -1.0}, "ridge must be finite and >= 0, got -1.0"),
         ({"tol": 0.0}, "tol must be finite and > 0"),
     ],
 )

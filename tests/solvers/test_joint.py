@@ -11,7 +11,7 @@ from scipy import sparse
 
 from lemll.lab.reference import MsvrBlock, solve_reference
 from lemll.solvers import solve_joint
-from lemll.solvers.equation9 import duality_gap, lemll_objective
+from lemll.solvers.equation9 import duality_gap
 from lemll.solvers.joint import JointProblem
 
 ONES = {"alpha": 1.0, "beta": 1.0, "gamma": 1.0, "epsilon": 0.1}
@@ -80,7 +80,7 @@ def test_every_iterate_is_lower_than_the_last_and_as_low_as_traced(
     last = np.inf
     for n_iter, traced in enumerate(trace):
         point = solve_joint(*problem, **parameters, **options, max_iter=n_iter).point
-        objective = lemll_objective(*problem, point, **parameters)
+        objective = duality_gap(*problem, point, **parameters).objective
         assert objective <= last * (1 + rounding)
         assert traced == pytest.approx(objective, rel=rounding)
         last = objective
@@ -386,7 +386,7 @@ def test_the_cap_on_iterations_is_kept_and_still_certified(make_problem):
     assert (solution.n_iter, solution.status, solution.converged) == (3, "max_iter", False)
     proof = duality_gap(*problem, solution.point, **CORNER, half_dual=solution.half_dual)
     assert solution.optimality == proof.relative > 1e-12
-    assert solution.objective == lemll_objective(*problem, solution.point, **CORNER)
+    assert solution.objective == duality_gap(*problem, solution.point, **CORNER).objective
 
 
 def test_a_gap_below_rounding_ends_in_a_stall_not_in_a_loop(make_problem):
@@ -450,10 +450,10 @@ def test_arrays_without_meaning_are_refused(solve, name, spoil, message, make_pr
     ("wrong", "message"),
     [
         ({"precision": "float16"}, 'precision must be "float64" or "float32", got \'float16\''),
-        ({"tol": float("nan")}, "tol must be finite and > 0, got nan; the usual value is 1e-4"),
+        ({"tol": float("nan")}, "tol must be finite and > 0, got nan"),
         ({"tol": 0.0}, r"tol must be finite and > 0, got 0\.0"),
-        ({"max_iter": -1}, "max_iter must be a whole number of at least 0, got -1"),
-        ({"max_iter": 2.5}, r"max_iter must be a whole number of at least 0, got 2\.5"),
+        ({"max_iter": -1}, "max_iter must be a whole number >= 0, got -1"),
+        ({"max_iter": 2.5}, r"max_iter must be a whole number >= 0, got 2\.5"),
         ({"precision": "float32", "gamma": 1e20}, r"gamma=1e\+20 would overflow in float32"),
     ],
 )

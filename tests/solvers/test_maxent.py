@@ -114,8 +114,8 @@ def test_a_search_cut_short_says_so():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"beta": -1}, "beta must be finite and not negative, got -1"),
-        ({"ridge": np.inf}, "ridge must be finite and not negative, got inf"),
+        ({"beta": -1}, "beta must be finite and >= 0, got -1"),
+        ({"ridge": np.inf}, "ridge must be finite and >= 0, got inf"),
         ({"emp": "both"}, "emp='both' must be one of virtual, pairwise"),
         ({"X": CentredKernel(np.eye(50))}, "X must hold features; a kernel has none"),
         ({"distribution": np.ones((50, 3))}, r"distribution \(50, n_labels \+ 1\); got"),

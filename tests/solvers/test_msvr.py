@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import cvxpy
 import numpy as np
 import pytest
 from scipy import sparse
@@ -82,32 +81,16 @@ def test_without_a_tube_it_is_ridge_regression_in_two_steps(shape, weighted, con
     np.testing.assert_allclose(solution.intercept, intercept, rtol=1e-10, atol=1e-10)
 
 
-def solve_by_clarabel(problem, weights):
-    """Eq. (10) as a second-order cone program: L(r) is the squared distance to a ball."""
-    n, m = problem.T.shape
-    inside = cvxpy.Variable((n, m))
-    epsilon = problem.epsilon
-    # A ball of radius 0 has no interior for an interior point method to walk in.
-    tube = [cvxpy.norm(inside, 2, axis=1) <= epsilon] if epsilon else [inside == 0]
-    theta, intercept = cvxpy.Variable((problem.X.shape[1], m)), cvxpy.Variable((1, m))
-    residuals = problem.T - problem.X @ theta - np.ones((n, 1)) @ intercept - inside
-    scaled = cvxpy.multiply(np.sqrt(weights)[:, None] @ np.ones((1, m)), residuals)
-    objective = cvxpy.sum_squares(scaled) + problem.alpha * cvxpy.sum_squares(theta)
-    program = cvxpy.Problem(cvxpy.Minimize(objective), tube)
-    tolerances = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-11)
-    program.solve(solver="CLARABEL", **tolerances)
-    return program.value, theta.value.T
-
-
 @pytest.mark.nightly(when=lambda seed: seed >= 10)
 # For some problems it is asked for a digit more than it can promise; those it gives are enough.
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", range(20))
-def test_an_interior_point_solver_agrees(seed, weighted):
+def test_an_interior_point_solver_agrees(seed, weighted, solve_msvr_by_clarabel):
     problem = draw(seed)
     weights = problem.weights if weighted else np.ones(len(problem.T))
-    expected, theta = solve_by_clarabel(problem, weights)
+    X, T, _, *parameters = problem
+    expected, theta = solve_msvr_by_clarabel(X, T, *parameters, rows=weights)
     for X in (problem.X, sparse.csr_array(problem.X)):
         solution = solve(problem, weights if weighted else None, X)
         assert solution.converged

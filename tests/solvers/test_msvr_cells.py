@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import cvxpy
 import numpy as np
 import pytest
 from scipy import sparse
@@ -60,27 +59,11 @@ def solve(problem, X=None, **options):
     )
 
 
-def solve_by_clarabel(problem):
-    n, m = problem.T.shape
-    inside = cvxpy.Variable((n, m))
-    theta, intercept = cvxpy.Variable((problem.X.shape[1], m)), cvxpy.Variable((1, m))
-    residuals = problem.T - problem.X @ theta - np.ones((n, 1)) @ intercept
-    objective = cvxpy.sum_squares(cvxpy.multiply(np.sqrt(problem.weights), residuals) - inside)
-    objective += problem.alpha * cvxpy.sum_squares(theta)
-    epsilon = problem.epsilon
-    # A ball of radius 0 has no interior for an interior point method to walk in.
-    tube = [cvxpy.norm(inside, 2, axis=1) <= epsilon] if epsilon else [inside == 0]
-    program = cvxpy.Problem(cvxpy.Minimize(objective), tube)
-    tolerances = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-11)
-    program.solve(solver="CLARABEL", **tolerances)
-    return float(program.value)
-
-
 # For some problems it is asked for a digit more than it can promise; those it gives are enough.
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 @pytest.mark.nightly(when=lambda block: block > 0)
 @pytest.mark.parametrize("block", range(4))
-def test_an_interior_point_solver_agrees_on_a_hundred_problems(block):
+def test_an_interior_point_solver_agrees_on_a_hundred_problems(block, solve_msvr_by_clarabel):
     for seed in range(25 * block, 25 * block + 25):
         problem = draw(seed)
         X = problem.X
@@ -88,7 +71,8 @@ def test_an_interior_point_solver_agrees_on_a_hundred_problems(block):
             # Every fourth problem has a kernel. The other solver gets features with this kernel.
             kernel = rbf_kernel(X)
             problem, X = problem._replace(X=np.linalg.cholesky(kernel)), CentredKernel(kernel)
-        best = solve_by_clarabel(problem)
+        features, T, weights, *parameters = problem
+        best, _ = solve_msvr_by_clarabel(features, T, *parameters, cells=weights)
         found = solve(problem, X)
         assert found.converged
         # Some problems have the minimum 0, which the other solver reaches only roughly.

@@ -10,7 +10,8 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from lemll.lab.reference import MsvrBlock, solve_reference
-from lemll.solvers.equation9 import LemllPoint, lemll_gradient, lemll_objective
+from lemll.solvers.certificate import row_norms, tube_weights
+from lemll.solvers.equation9 import LemllPoint, duality_gap
 
 ONES = {"alpha": 1.0, "beta": 1.0, "gamma": 1.0, "epsilon": 0.1}
 TIGHT = {"tol": 1e-14, "inner_tol": 1e-13}
@@ -19,6 +20,7 @@ TIGHT = {"tol": 1e-14, "inner_tol": 1e-13}
 def test_a_general_minimiser_finds_nothing_lower(make_problem):
     X, Y, W = make_problem(n=12)
     solution = solve_reference(X, Y, W, **ONES, **TIGHT)
+    difference = np.eye(12) - W.toarray()
     shapes = [part.shape for part in solution.point]
     cuts = np.cumsum([part.size for part in solution.point])[:-1]
 
@@ -27,9 +29,13 @@ def test_a_general_minimiser_finds_nothing_lower(make_problem):
         return LemllPoint(*(p.reshape(s) for p, s in zip(parts, shapes, strict=True)))
 
     def value_and_gradient(flat):
-        gradient = lemll_gradient(X, Y, W, unpack(flat), **ONES)
-        flat_gradient = np.concatenate([part.ravel() for part in gradient])
-        return lemll_objective(X, Y, W, unpack(flat), **ONES), flat_gradient
+        U, coef, intercept = point = unpack(flat)
+        residuals = U - X @ coef.T - intercept
+        pull = tube_weights(row_norms(residuals), 0.1)[:, None] * residuals
+        labels = pull + U - Y + difference.T @ (difference @ U)
+        parts = labels, coef - pull.T @ X, -pull.sum(axis=0)
+        slope = 2 * np.concatenate([part.ravel() for part in parts])
+        return duality_gap(X, Y, W, point, **ONES).objective, slope
 
     size = sum(part.size for part in solution.point)
     other = minimize(

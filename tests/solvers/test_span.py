@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 import lemll.solvers.path as span_module
-from lemll.solvers.equation9 import LemllPoint, lemll_objective
+from lemll.solvers.equation9 import LemllPoint, duality_gap
 from lemll.solvers.joint import JointProblem
 from lemll.solvers.path import SolutionSpan
 from lemll.solvers.search import Point, Weights
@@ -39,7 +39,7 @@ def test_it_minimises_over_the_combinations(d, make_problem):
             *(sum(s * part for s, part in zip(shares, parts, strict=True))
               for parts in zip(*(solution.point for solution in solutions), strict=True))
         )  # fmt: skip
-        return lemll_objective(*problem, combined, **WEIGHTS._asdict())
+        return duality_gap(*problem, combined, **WEIGHTS._asdict()).objective
 
     best = minimize(objective, np.ones(3) / 3, method="Nelder-Mead", options={"fatol": 1e-9})
     assert point.objective == pytest.approx(best.fun, rel=1e-6)
@@ -62,7 +62,7 @@ def test_where_room_ends_the_furthest_makes_place(make_problem, monkeypatch):
     near, far = (0.5, 0.7, 1.9), (64.0, 64.0, 1 / 64)
     point, span, solutions = span_of(problem, [far, (1, 1, 1), near])
     span.place(point, WEIGHTS)
-    start = lemll_objective(*problem, solutions[2].point, **WEIGHTS._asdict())
+    start = duality_gap(*problem, solutions[2].point, **WEIGHTS._asdict()).objective
     assert point.objective <= start * (1 + 1e-12)
     labels = {kept.tobytes() for kept in span._products[0]}
     assert solutions[0].numerical_labels.ravel().tobytes() not in labels
@@ -80,6 +80,6 @@ def test_the_same_solution_twice_is_harmless(make_problem):
     problem = make_problem(4)
     point, span, solutions = span_of(problem, [(1, 1, 1), (1, 1, 1)])
     span.place(point, WEIGHTS)
-    start = lemll_objective(*problem, solutions[0].point, **WEIGHTS._asdict())
+    start = duality_gap(*problem, solutions[0].point, **WEIGHTS._asdict()).objective
     assert np.isfinite(point.stack).all()
     assert point.objective <= start * (1 + 1e-12)

@@ -120,7 +120,7 @@ def test_a_cap_shows_in_the_gap():
         (admm_codes, {"share": 0.0}, "share must be finite and > 0"),
         (admm_codes, {"penalty": -1.0}, "penalty must be finite and > 0"),
         (admm_codes, {"relaxation": 2.0}, "relaxation must lie between 0 and 2"),
-        (admm_codes, {"max_iter": 0}, "max_iter must be a whole number of at least 1"),
+        (admm_codes, {"max_iter": 0}, "max_iter must be a whole number >= 1"),
         (lasso_codes, {"share": np.nan}, "share must be finite and > 0"),
         (lasso_codes, {"tol": 0.0}, "tol must be finite and > 0"),
     ],

@@ -9,13 +9,7 @@ from lemll.enhancers.lemll import LEMLLEnhancer
 from lemll.fitting.scaling import normalize
 
 # Every enhancer of the product, once.
-ENHANCERS: tuple[type[BaseEnhancer], ...] = (
-    LEMLLEnhancer,
-    LabelGraphEnhancer,
-    BlendEnhancer,
-    UniformEnhancer,
-    LogicalEnhancer,
-)
+ENHANCERS = (LEMLLEnhancer, LabelGraphEnhancer, BlendEnhancer, UniformEnhancer, LogicalEnhancer)
 
 __all__ = [
     "ENHANCERS",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -30,7 +31,13 @@ from lemll._types import (
     MatrixLike,
     RandomState,
 )
-from lemll._validation import all_or_nothing, check_magnitude, check_number, warn_caller
+from lemll._validation import (
+    all_or_nothing,
+    check_choice,
+    check_magnitude,
+    check_number,
+    warn_caller,
+)
 from lemll.enhancers.calibrate import (
     PRIOR_SCALE,
     RatedBlend,
@@ -40,14 +47,6 @@ from lemll.enhancers.calibrate import (
 )
 from lemll.enhancers.sources import label_sources, own_source
 from lemll.fitting.scaling import Normalization, check_normalization, fit_scaling, normalize
-
-__all__ = [
-    "PARTIAL_ENHANCERS",
-    "UNSEEN_EFFECT",
-    "BaseEnhancer",
-    "CalibrationMethod",
-    "absent_labels",
-]
 
 CalibrationMethod = Literal["scale", "sources"]
 
@@ -96,21 +95,27 @@ def _has_model(enhancer: Estimator) -> bool:
     )
 
 
-class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Normalizes:
+    """The parameters of every enhancer."""
+
+    normalization: Normalization = "sum"
+    scale: float = 1.0
+
+
+class BaseEnhancer(_Normalizes, BaseEstimator, metaclass=ABCMeta):
     """Base of label enhancers, which turn logical labels into numerical labels and a distribution.
 
-    A subclass implements `_numerical_labels` and has the parameters `normalization` and `scale`. A
-    subclass with a model of the features also implements `_model_outputs`.
+    A subclass implements `_numerical_labels`. A subclass with a model of the features also
+    implements `_model_outputs`.
 
     A subclass that measures distances has the parameter `feature_scale`: the scaling of the columns
     of X, which learners call `scale`. Enhancers cannot use this name, because their `scale` is the
     scale of the degrees, which `calibrate` finds.
     """
 
-    normalization: Normalization
     # Of validated new rows, where a subclass has a model of the features.
     _model_outputs: Callable[[Features], FloatArray]
-    scale: Any
     # Enhancers that do not look at the features do not have this parameter.
     feature_scale: str = "none"
     _scaling: Callable[[Features], Features] | None = None
@@ -384,8 +389,7 @@ class BaseEnhancer(BaseEstimator, metaclass=ABCMeta):
             change.
         """
         check_is_fitted(self)
-        if method not in ("auto", "scale", "sources"):
-            raise ValueError(f"method={method!r} must be 'auto', 'scale' or 'sources'.")
+        check_choice("method", method, ("auto", "scale", "sources"))
         chosen = self._calibration if method == "auto" else method
         index, known = check_rated_rows(
             rows,

@@ -6,9 +6,6 @@ import numpy as np
 
 from lemll._types import Features, FloatArray, LabelArray
 from lemll.enhancers.base import BaseEnhancer
-from lemll.fitting.scaling import Normalization
-
-__all__ = ["LogicalEnhancer", "UniformEnhancer"]
 
 
 class LogicalEnhancer(BaseEnhancer):
@@ -49,10 +46,6 @@ class LogicalEnhancer(BaseEnhancer):
     """
 
     needs_features = False
-
-    def __init__(self, *, normalization: Normalization = "sum", scale: float = 1.0) -> None:
-        self.normalization = normalization
-        self.scale = scale
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         return Y.astype(np.float64)
@@ -95,10 +88,6 @@ class UniformEnhancer(BaseEnhancer):
     """
 
     needs_features = False
-
-    def __init__(self, *, normalization: Normalization = "sum", scale: float = 1.0) -> None:
-        self.normalization = normalization
-        self.scale = scale
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         return np.zeros(Y.shape)

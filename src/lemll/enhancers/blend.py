@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 from sklearn.utils.validation import check_is_fitted
@@ -14,8 +15,6 @@ from lemll.enhancers.calibrate import unit_source
 from lemll.enhancers.lemll import LEMLLEnhancer
 from lemll.enhancers.sources import graph_source, label_sources, principal_rows, smooth_by_energy
 from lemll.fitting.scaling import Normalization
-
-__all__ = ["BlendEnhancer"]
 
 # Larger decompositions of the features take minutes.
 _LARGEST_DECOMPOSITION = 5e10
@@ -29,6 +28,7 @@ class _Made(NamedTuple):
     optimality: float
 
 
+@dataclass(eq=False, repr=False)
 class BlendEnhancer(BaseEnhancer):
     r"""Decide by rated rows how much to trust the labels' graph, the rows and the features.
 
@@ -126,26 +126,14 @@ class BlendEnhancer(BaseEnhancer):
     _calibration = "sources"
     signed_labels = False
 
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 10,
-        prior_scale: float = 0.1,
-        normalization: Normalization = "softmax",
-        scale: float = 1.0,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.prior_scale = prior_scale
-        self.normalization = normalization
-        self.scale = scale
+    _: KW_ONLY
+    n_neighbors: int = 10
+    prior_scale: float = 0.1
+    normalization: Normalization = "softmax"
 
-    def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
-        return self._prior(X, Y, None)
-
-    def _partial_labels(self, X: Features, Y: LabelArray, weight: FloatArray) -> FloatArray:
-        return self._prior(X, Y, weight)
-
-    def _prior(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> FloatArray:
+    def _numerical_labels(
+        self, X: Features, Y: LabelArray, weight: FloatArray | None = None
+    ) -> FloatArray:
         prior_scale = check_number("prior_scale", self.prior_scale, above=0)
         check_whole("n_neighbors", self.n_neighbors, least=1)
         # The other sources count only with rated rows, and take minutes for many rows. The caller
@@ -153,6 +141,8 @@ class BlendEnhancer(BaseEnhancer):
         self._rows = X.copy()
         self._made: _Made | None = None
         return prior_scale * graph_source(Y, weight)
+
+    _partial_labels = _numerical_labels
 
     @property
     def sources_(self) -> dict[str, FloatArray]:

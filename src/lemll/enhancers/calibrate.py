@@ -17,17 +17,6 @@ from lemll._validation import check_distribution, check_whole, warn_caller
 from lemll.fitting.scaling import Normalization, normalize
 from lemll.solvers import solve_log_linear
 
-__all__ = [
-    "PRIOR_SCALE",
-    "ChosenScale",
-    "RatedBlend",
-    "blend_sources",
-    "check_rated_rows",
-    "choose_scale",
-    "rated_losses",
-    "unit_source",
-]
-
 # The weight of the first source without any rated row. A source has the mean square 1, so this is
 # the standard deviation of the logarithms of the degrees. Data sets ask for .06 to 1; a smaller
 # value than the right one is better than the uniform distribution, so the prior is cautious.

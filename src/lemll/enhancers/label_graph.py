@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import get_args
 
 import numpy as np
 
 from lemll._types import Features, FloatArray, LabelArray
-from lemll._validation import check_number
+from lemll._validation import check_choice, check_number
 from lemll.enhancers.base import BaseEnhancer
 from lemll.enhancers.sources import SMALLEST, Measure, propagate_labels
-from lemll.fitting.scaling import Normalization
-
-__all__ = ["LabelGraphEnhancer"]
 
 
+@dataclass(eq=False, repr=False)
 class LabelGraphEnhancer(BaseEnhancer):
     r"""Recover label distributions by propagation over the graph of the labels.
 
@@ -91,34 +90,20 @@ class LabelGraphEnhancer(BaseEnhancer):
 
     needs_features = False
 
-    def __init__(
-        self,
-        alpha: float = 0.5,
-        *,
-        measure: Measure = "jaccard",
-        normalization: Normalization = "sum",
-        scale: float = 1.0,
-    ) -> None:
-        self.alpha = alpha
-        self.measure = measure
-        self.normalization = normalization
-        self.scale = scale
+    alpha: float = 0.5
+    _: KW_ONLY
+    measure: Measure = "jaccard"
 
-    def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
-        return self._propagated(Y, None)
-
-    def _partial_labels(self, X: Features, Y: LabelArray, weight: FloatArray) -> FloatArray:
-        return self._propagated(Y, weight)
-
-    def _propagated(self, Y: LabelArray, weight: FloatArray | None) -> FloatArray:
+    def _numerical_labels(
+        self, X: Features, Y: LabelArray, weight: FloatArray | None = None
+    ) -> FloatArray:
         alpha = check_number("alpha", self.alpha, above=0, inclusive=True)
         if alpha >= 1:
             raise ValueError(f"alpha={self.alpha!r} must be below 1; the default is 0.5.")
-        if self.measure not in get_args(Measure):
-            raise ValueError(
-                f"measure={self.measure!r} must be one of {', '.join(get_args(Measure))}."
-            )
+        check_choice("measure", self.measure, get_args(Measure))
         found = propagate_labels(Y, weight, alpha, self.measure)
         self.label_graph_, self.residual_ = found.graph, found.residual
         # A row without labels has no information, so all its labels get the same value.
         return np.maximum(found.scores, SMALLEST)
+
+    _partial_labels = _numerical_labels

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 from sklearn.utils.validation import check_consistent_length
 
 from lemll._labels import code_degrees
-from lemll._types import (
-    Features,
-    FloatArray,
-    KernelLike,
-    LabelArray,
-    MatrixLike,
-    Settings,
-    SparseMatrix,
-)
+from lemll._types import Features, FloatArray, LabelArray, MatrixLike
 from lemll._validation import all_or_nothing
 from lemll.enhancers.base import UNSEEN_EFFECT, BaseEnhancer
-from lemll.fitting.equation9 import EXACT_GRAPH, fit_equation9, make_graph
+from lemll.fitting.equation9 import EXACT_GRAPH, Equation9, fit_equation9, make_graph
 from lemll.fitting.kernels import model_outputs
 from lemll.fitting.scaling import Normalization
 
-__all__ = ["LEMLLEnhancer"]
 
-
-class LEMLLEnhancer(BaseEnhancer):
+@dataclass(eq=False, repr=False)
+class LEMLLEnhancer(Equation9, BaseEnhancer):
     r"""Recover label distributions by LEMLL, the joint optimum of Eq. (9) of [1]_.
 
     The numerical labels U and a linear model together minimise
@@ -108,46 +100,16 @@ class LEMLLEnhancer(BaseEnhancer):
     True
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        beta: float = 1.0,
-        gamma: float = 1.0,
-        *,
-        epsilon: float = 0.1,
-        kernel: KernelLike = "linear",
-        kernel_params: Settings | None = None,
-        n_neighbors: int = 10,
-        graph: SparseMatrix = None,
-        normalization: Normalization = "sigmoid",
-        scale: float = 1.0,
-        feature_scale: str = "none",
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        solver_params: Settings | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.beta = beta
-        self.gamma = gamma
-        self.epsilon = epsilon
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.n_neighbors = n_neighbors
-        self.graph = graph
-        self.normalization = normalization
-        self.scale = scale
-        self.feature_scale = feature_scale
-        self.tol = tol
-        self.max_iter = max_iter
-        self.solver_params = solver_params
-        self.verbose = verbose
+    _: KW_ONLY
+    normalization: Normalization = "sigmoid"
+    feature_scale: str = "none"
 
-    def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
-        return fit_equation9(self, X, Y, graph_defaults=EXACT_GRAPH)
-
-    def _partial_labels(self, X: Features, Y: LabelArray, weight: FloatArray) -> FloatArray:
+    def _numerical_labels(
+        self, X: Features, Y: LabelArray, weight: FloatArray | None = None
+    ) -> FloatArray:
         return fit_equation9(self, X, Y, weight, graph_defaults=EXACT_GRAPH)
+
+    _partial_labels = _numerical_labels
 
     @all_or_nothing
     def fit_degrees(

@@ -13,20 +13,6 @@ from lemll._validation import check_memory, is_sparse
 from lemll.enhancers.calibrate import unit_source
 from lemll.fitting.scaling import Normalization
 
-__all__ = [
-    "SMALLEST",
-    "Measure",
-    "PrincipalRows",
-    "Propagation",
-    "fill_labels",
-    "graph_source",
-    "label_sources",
-    "own_source",
-    "principal_rows",
-    "propagate_labels",
-    "smooth_by_energy",
-]
-
 Measure = Literal["jaccard", "cosine"]
 # Scores below this are raised to it: otherwise a label that is far from all relevant labels of a
 # row would have no share at any scale.
@@ -211,9 +197,7 @@ def _propagated(
 
 
 def label_sources(
-    Y: Array,
-    weight: FloatArray | None,
-    smooth: Callable[[FloatArray], FloatArray] | None = None,
+    Y: Array, weight: FloatArray | None, smooth: Callable[[FloatArray], FloatArray] | None = None
 ) -> dict[str, FloatArray]:
     """Return what the labels say about the logarithms of the degrees.
 

@@ -33,8 +33,6 @@ from lemll._validation import check_memory, check_whole, is_sparse
 from lemll.fitting.kernels import Kernel, row_parts
 from lemll.solvers import solver_bytes
 
-__all__ = ["FirstOrderKernel", "MappedRows", "approximate", "cluster_means", "kernel_excess"]
-
 # Directions of the landmarks with smaller eigenvalues, relative to the largest one, hold only the
 # rounding errors of the kernel.
 SMALLEST_EIGENVALUE = 1e-10
@@ -273,7 +271,7 @@ def _nystroem(
         # Means of wide sparse rows would be dense.
         landmarks = X[np.sort(generator.permutation(X.shape[0])[:n_landmarks])]
     own = evaluated.values(landmarks, landmarks)[:, -landmarks.shape[0] :]
-    values, vectors = eigh(_symmetric(own), check_finite=False)
+    values, vectors = eigh((own + own.T) / 2, check_finite=False)
     if not kernel.surely_positive and values[0] < -1e-8 * max(values[-1], 0.0):
         raise ValueError(
             f"the kernel must be positive semi-definite, but its smallest eigenvalue on "
@@ -285,10 +283,6 @@ def _nystroem(
     width = transform.shape[1] + (X.shape[1] + 1 if split else 0)
     features = _mapped(evaluated, X, landmarks, transform, width=width, dtype=dtype)
     return MappedRows(evaluated, features, landmarks, transform, kernel)
-
-
-def _symmetric(K: FloatArray) -> FloatArray:
-    return (K + K.T) / 2
 
 
 def _mapped(

@@ -11,16 +11,6 @@ from lemll._sparse import squared_lengths
 from lemll._types import Features, FloatArray
 from lemll._validation import check_memory, check_number, is_sparse
 
-__all__ = [
-    "check_gamma",
-    "check_two_rows",
-    "choose_gamma",
-    "gamma_of_distance",
-    "mean_distance",
-    "squared_distances",
-    "upper_distances",
-]
-
 # In this range, gamma times a squared distance of ordinary rows neither overflows nor underflows.
 GAMMAS = (1e-200, 1e200)
 # The square of a smaller mean distance, or its inverse, has lost its digits.

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lemll._types import Estimator, Features, FloatArray, LabelArray, Settings, SettingsView
+from lemll._types import (
+    Estimator,
+    Features,
+    FloatArray,
+    KernelLike,
+    LabelArray,
+    Settings,
+    SettingsView,
+    SparseMatrix,
+)
 from lemll._validation import (
     check_magnitude,
     check_memory,
@@ -32,23 +41,6 @@ from lemll.solvers.interface import Progress, Status
 from lemll.solvers.joint import solve_logical
 from lemll.topology import NeighborGraph, check_graph, load_graph, neighbor_graph
 from lemll.topology.graphs import check_rows, kernel_reconstruction_weights
-
-__all__ = [
-    "EXACT_GRAPH",
-    "FEATURE_SETTINGS",
-    "GRAPH_SETTINGS",
-    "SOLVER_SETTINGS",
-    "LabelProblem",
-    "check_fits",
-    "fit_bytes",
-    "fit_equation9",
-    "graph_is_given",
-    "graph_settings",
-    "label_blocks",
-    "local_graph",
-    "make_graph",
-]
-
 
 # What `graph`, `solver_params` and, beside the settings of the kernel, `kernel_params` may hold.
 GRAPH_SETTINGS: SettingsView = {"neighbors": "auto", "reg_policy": "always"}
@@ -76,6 +68,25 @@ def label_blocks(label_block: Any, n_labels: int) -> list[slice]:
     return [slice(i, min(i + step, n_labels)) for i in range(0, n_labels, step)]
 
 
+@dataclass(eq=False, repr=False)
+class Equation9:
+    """The parameters of estimators that minimise Eq. (9)."""
+
+    alpha: float = 1.0
+    beta: float = 1.0
+    gamma: float = 1.0
+    _: KW_ONLY
+    epsilon: float = 0.1
+    kernel: KernelLike = "linear"
+    kernel_params: Settings | None = None
+    n_neighbors: int = 10
+    graph: SparseMatrix = None
+    tol: float = 1e-4
+    max_iter: int = 1000
+    solver_params: Settings | None = None
+    verbose: int = 0
+
+
 @dataclass
 class LabelProblem:
     """Everything of Eq. (9) but the labels."""
@@ -88,10 +99,7 @@ class LabelProblem:
     verbose: Any
 
     def solve(
-        self,
-        Y: LabelArray | FloatArray,
-        cell_weight: FloatArray | None,
-        blocks: Sequence[slice],
+        self, Y: LabelArray | FloatArray, cell_weight: FloatArray | None, blocks: Sequence[slice]
     ) -> LemllSolution:
         """Solve for all labels together, or for one block of labels after the other."""
         if len(blocks) == 1:
@@ -119,11 +127,7 @@ class LabelProblem:
         return replace(part, numerical_labels=none, coef=none, half_dual=None, dual_coef=None)
 
     def _solve_together(
-        self,
-        Y: LabelArray | FloatArray,
-        cell_weight: FloatArray | None,
-        *,
-        share: float = 1.0,
+        self, Y: LabelArray | FloatArray, cell_weight: FloatArray | None, *, share: float = 1.0
     ) -> LemllSolution:
         """Solve for some labels. `share` is their part of all labels.
 
@@ -367,12 +371,7 @@ def make_graph(
 
 
 def local_graph(
-    X: Features,
-    kernel: Kernel | None,
-    n_neighbors: int,
-    *,
-    neighbors: str,
-    reg_policy: str,
+    X: Features, kernel: Kernel | None, n_neighbors: int, *, neighbors: str, reg_policy: str
 ) -> NeighborGraph:
     """Build the graph of near rows in X, or in the feature space of a precomputed kernel.
 

@@ -33,22 +33,6 @@ from lemll._validation import (
 from lemll.solvers import kernel_bytes
 from lemll.solvers.equation9 import CentredKernel
 
-__all__ = [
-    "KERNELS",
-    "KERNEL_SETTINGS",
-    "Kernel",
-    "choose_kernel",
-    "cosine",
-    "inverse_variance",
-    "model_outputs",
-    "polynomial",
-    "radial",
-    "row_parts",
-    "settle_optimality",
-    "sigmoid",
-    "store_model",
-]
-
 # 1 / 25! is smaller than the rounding error of extended precision, so more terms have no effect.
 SERIES_TERMS = 25
 
@@ -319,10 +303,7 @@ class Kernel:
 
 
 def choose_kernel(
-    kernel: KernelLike,
-    params: SettingsView | None,
-    X: Features,
-    sample_weight: MatrixLike = None,
+    kernel: KernelLike, params: SettingsView | None, X: Features, sample_weight: MatrixLike = None
 ) -> Kernel | None:
     """Return the kernel for the parameters of an estimator, or None for the linear kernel.
 
@@ -478,12 +459,18 @@ def settle_optimality(
     return float(gap)
 
 
+def store_solution(
+    estimator: Estimator, kernel: Kernel | None, X: Features, solution: Any, **options: Any
+) -> None:
+    """Store a model with its certificate; `options` are those of `settle_optimality`."""
+    name = type(estimator).__name__
+    estimator.optimality_ = settle_optimality(name, kernel, X, solution, **options)
+    store_model(estimator, kernel, X, solution.coef, solution.intercept)
+    estimator.objective_, estimator.n_iter_ = solution.objective, solution.n_iter
+
+
 def store_model(
-    estimator: Estimator,
-    kernel: Any,
-    X: Features,
-    coef: FloatArray,
-    intercept: FloatArray,
+    estimator: Estimator, kernel: Any, X: Features, coef: FloatArray, intercept: FloatArray
 ) -> None:
     """Store a model in its estimator: the weights, or the coefficients and their rows.
 

@@ -11,19 +11,7 @@ from scipy.special import expit, softmax
 from sklearn.preprocessing import MaxAbsScaler, Normalizer, StandardScaler
 
 from lemll._types import Estimator, Features, FloatArray
-from lemll._validation import check_magnitude, is_sparse
-
-__all__ = [
-    "NORMALIZATIONS",
-    "SCALES",
-    "Normalization",
-    "check_normalization",
-    "check_scale",
-    "fit_scaling",
-    "normalize",
-    "unit_rows",
-    "usual_scale",
-]
+from lemll._validation import check_choice, check_magnitude, is_sparse
 
 SCALES = ("auto", "standard", "maxabs", "none")
 
@@ -114,29 +102,17 @@ def _by_sum(values: FloatArray, scale: float) -> FloatArray:
     return shares
 
 
-def _by_sigmoid(values: FloatArray, scale: float) -> FloatArray:
-    return _by_sum(expit(scale * values), 1.0)
-
-
-def _by_softmax(values: FloatArray, scale: float) -> FloatArray:
-    # SciPy subtracts the largest entry of each row first, so the powers cannot overflow.
-    result: FloatArray = softmax(scale * values, axis=1)
-    return result
-
-
 NORMALIZATIONS: dict[str, Callable[[FloatArray, float], FloatArray]] = {
-    "sigmoid": _by_sigmoid,
-    "softmax": _by_softmax,
+    "sigmoid": lambda values, scale: _by_sum(expit(scale * values), 1.0),
+    # SciPy subtracts the largest entry of each row first, so the powers cannot overflow.
+    "softmax": lambda values, scale: np.asarray(softmax(scale * values, axis=1)),
     "sum": _by_sum,
 }
 
 
 def check_normalization(normalization: str) -> None:
     """Refuse an unknown normalisation."""
-    if not isinstance(normalization, str) or normalization not in NORMALIZATIONS:
-        raise ValueError(
-            f"normalization={normalization!r} must be one of {', '.join(NORMALIZATIONS)}."
-        )
+    check_choice("normalization", normalization, NORMALIZATIONS)
 
 
 def normalize(

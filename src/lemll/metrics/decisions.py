@@ -11,25 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from lemll._types import BoolArray, FloatArray, IndexArray, MatrixLike
-from lemll._validation import check_logical_labels, check_whole, is_sparse
-from lemll.exceptions import UndefinedMetricError
-from lemll.metrics.multilabel import check_truth
-
-__all__ = [
-    "LabelFigures",
-    "brier_score",
-    "calibration_error",
-    "example_f1",
-    "label_figures",
-    "log_loss",
-    "macro_f1",
-    "macro_precision",
-    "macro_recall",
-    "micro_f1",
-    "micro_precision",
-    "micro_recall",
-    "subset_accuracy",
-]
+from lemll._validation import check_whole, is_sparse
+from lemll.metrics.multilabel import check_decisions, check_truth, refuse_unobserved
 
 
 class _Decisions(NamedTuple):
@@ -39,19 +22,15 @@ class _Decisions(NamedTuple):
     relevant: BoolArray
     predicted: BoolArray
 
+    @property
+    def hits(self) -> int:
+        return int((self.relevant & self.predicted).sum())
+
 
 def _cells(Y_true: MatrixLike, Y_pred: MatrixLike) -> _Decisions:
-    labels = check_truth(Y_true, Y_pred, "Y_pred")
-    predicted = check_logical_labels(Y_pred, name="Y_pred")
-    if predicted.shape != labels.shape:
-        raise ValueError(
-            f"Y_pred must have the shape of Y_true, {labels.shape}, got {predicted.shape}."
-        )
+    labels, predicted = check_decisions(Y_true, Y_pred)
     observed = labels >= 0
-    if not observed.any():
-        raise UndefinedMetricError(
-            "no row of Y_true can be measured: no cell is observed; add rows."
-        )
+    refuse_unobserved(observed)
     return _Decisions(observed, labels == 1, (predicted == 1) & observed)
 
 
@@ -76,7 +55,7 @@ def micro_f1(Y_true: MatrixLike, Y_pred: MatrixLike) -> float:
     """
     cells = _cells(Y_true, Y_pred)
     total = int(cells.relevant.sum() + cells.predicted.sum())
-    return 2 * int((cells.relevant & cells.predicted).sum()) / total if total else 1.0
+    return 2 * cells.hits / total if total else 1.0
 
 
 def macro_f1(Y_true: MatrixLike, Y_pred: MatrixLike) -> float:
@@ -99,11 +78,7 @@ def macro_f1(Y_true: MatrixLike, Y_pred: MatrixLike) -> float:
     >>> macro_f1([[1, 0], [1, 1]], [[1, 1], [1, 0]])
     0.5
     """
-    cells = _cells(Y_true, Y_pred)
-    total = cells.relevant.sum(axis=0) + cells.predicted.sum(axis=0)
-    hits = (cells.relevant & cells.predicted).sum(axis=0)
-    counted = total > 0
-    return float((2 * hits[counted] / total[counted]).mean()) if counted.any() else 1.0
+    return _mean_defined(label_figures(Y_true, Y_pred).f1)
 
 
 def example_f1(Y_true: MatrixLike, Y_pred: MatrixLike) -> float:
@@ -241,7 +216,7 @@ def micro_precision(Y_true: MatrixLike, Y_pred: MatrixLike) -> float:
     """
     cells = _cells(Y_true, Y_pred)
     total = int(cells.predicted.sum())
-    return int((cells.relevant & cells.predicted).sum()) / total if total else 1.0
+    return cells.hits / total if total else 1.0
 
 
 def micro_recall(Y_true: MatrixLike, Y_pred: MatrixLike) -> float:
@@ -265,7 +240,7 @@ def micro_recall(Y_true: MatrixLike, Y_pred: MatrixLike) -> float:
     """
     cells = _cells(Y_true, Y_pred)
     total = int(cells.relevant.sum())
-    return int((cells.relevant & cells.predicted).sum()) / total if total else 1.0
+    return cells.hits / total if total else 1.0
 
 
 def macro_precision(Y_true: MatrixLike, Y_pred: MatrixLike) -> float:
@@ -342,10 +317,7 @@ def _probability_cells(
             f"{label}; use predict_proba, not scores."
         )
     observed = labels >= 0
-    if not observed.any():
-        raise UndefinedMetricError(
-            "no row of Y_true can be measured: no cell is observed; add rows."
-        )
+    refuse_unobserved(observed)
     return labels[observed].astype(np.float64), p[observed]
 
 

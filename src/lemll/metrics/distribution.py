@@ -20,8 +20,6 @@ import numpy as np
 from lemll._types import FloatArray, MatrixLike
 from lemll._validation import check_distribution
 
-__all__ = ["canberra", "chebyshev", "clark", "cosine", "intersection", "kl_divergence"]
-
 MACHINE_EPSILON = float(np.finfo(np.float64).eps)
 
 

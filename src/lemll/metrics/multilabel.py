@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypedDict, Unpack, overload
+from typing import Literal, Protocol, TypedDict, Unpack, cast, get_args, overload
 
 import numpy as np
 
@@ -23,26 +23,6 @@ from lemll._labels import check_same_order
 from lemll._types import Array, FloatArray, IndexArray, LabelArray, MatrixLike
 from lemll._validation import check_logical_labels, is_sparse
 from lemll.exceptions import UndefinedMetricError
-
-__all__ = [
-    "Convention",
-    "CoverageEmpty",
-    "CoverageOptions",
-    "CoverageUnit",
-    "RankingOptions",
-    "RelevantRanks",
-    "RowRule",
-    "Ties",
-    "average_precision",
-    "check_scores",
-    "check_truth",
-    "coverage",
-    "evaluate",
-    "hamming_loss",
-    "one_error",
-    "ranking_loss",
-    "resolve",
-]
 
 Convention = Literal["paper", "lamda", "levi", "mulan", "sklearn"]
 Ties = Literal["pessimistic", "optimistic", "first", "last"]
@@ -69,19 +49,15 @@ class CoverageOptions(TypedDict, total=False):
     unit: CoverageUnit | None
 
 
-_TIES = ("pessimistic", "optimistic", "first", "last")
-_ROW_RULES = ("skip", "count")
-_RANKING_CHOICES = {"ties": _TIES, "empty": _ROW_RULES, "full": _ROW_RULES}
+_RANKING_CHOICES = {"ties": get_args(Ties), "empty": get_args(RowRule), "full": get_args(RowRule)}
 
 # The options of each metric, and the allowed values of each option.
 _CHOICES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "ranking_loss": _RANKING_CHOICES,
-    "one_error": _RANKING_CHOICES,
-    "average_precision": _RANKING_CHOICES,
+    **dict.fromkeys(("ranking_loss", "one_error", "average_precision"), _RANKING_CHOICES),
     "coverage": {
-        "ties": _TIES,
-        "empty": ("skip", "count", "depth_zero"),
-        "unit": ("fraction", "steps", "depth"),
+        "ties": get_args(Ties),
+        "empty": get_args(CoverageEmpty),
+        "unit": get_args(CoverageUnit),
     },
 }
 
@@ -215,6 +191,25 @@ def check_truth(Y_true: MatrixLike, given: MatrixLike, name: str = "scores") -> 
     return labels
 
 
+def check_decisions(Y_true: MatrixLike, Y_pred: MatrixLike) -> tuple[LabelArray, LabelArray]:
+    """Return the checked truth, -1 where it is unknown, and the checked predicted labels."""
+    labels = check_truth(Y_true, Y_pred, "Y_pred")
+    predicted = check_logical_labels(Y_pred, name="Y_pred")
+    if predicted.shape != labels.shape:
+        raise ValueError(
+            f"Y_pred must have the shape of Y_true, {labels.shape}, got {predicted.shape}."
+        )
+    return labels, predicted
+
+
+def refuse_unobserved(observed: Array) -> None:
+    """Refuse a truth without an observed cell, which has no mean."""
+    if not observed.any():
+        raise UndefinedMetricError(
+            "no row of Y_true can be measured: no cell is observed; add rows."
+        )
+
+
 def check_scores(scores: MatrixLike, shape: tuple[int, ...]) -> FloatArray:
     """Return `scores` as a float64 array of this shape without NaN; infinities can be ranked.
 
@@ -343,10 +338,7 @@ def evaluate(
     if not average:
         values[skipped] = np.nan
         return values
-    if not observed.any():
-        raise UndefinedMetricError(
-            "no row of Y_true can be measured: no cell is observed; add rows."
-        )
+    refuse_unobserved(observed)
     if skipped.all():
         kinds = "empty or full" if options.get("full") == "skip" else "empty"
         raise UndefinedMetricError(
@@ -390,52 +382,64 @@ def hamming_loss(
     >>> hamming_loss([[1, 0, 1, 0], [0, 1, 1, 0]], [[1, 0, 0, 0], [0, 1, 1, 0]])
     0.125
     """
-    labels = check_truth(Y_true, Y_pred, "Y_pred")
-    predicted = check_logical_labels(Y_pred, name="Y_pred")
-    if predicted.shape != labels.shape:
-        raise ValueError(
-            f"Y_pred must have the shape of Y_true, {labels.shape}, got {predicted.shape}."
-        )
+    labels, predicted = check_decisions(Y_true, Y_pred)
     observed = labels >= 0
     wrong = ((labels != predicted) & observed).sum(axis=1)
     with np.errstate(invalid="ignore"):  # 0 / 0: nothing is known about the row
         values: FloatArray = wrong / observed.sum(axis=1)
     if not average:
         return values
-    known = observed.any(axis=1)
-    if not known.any():
-        raise UndefinedMetricError(
-            "no row of Y_true can be measured: no cell is observed; add rows."
-        )
-    return float(values[known].mean())
+    refuse_unobserved(observed)
+    return float(values[observed.any(axis=1)].mean())
 
 
-@overload
-def ranking_loss(
-    Y_true: MatrixLike,
-    scores: MatrixLike,
-    *,
-    average: Literal[True] = ...,
-    **options: Unpack[RankingOptions],
-) -> float: ...
-@overload
-def ranking_loss(
-    Y_true: MatrixLike,
-    scores: MatrixLike,
-    *,
-    average: Literal[False],
-    **options: Unpack[RankingOptions],
-) -> FloatArray: ...
-def ranking_loss(
-    Y_true: MatrixLike,
-    scores: MatrixLike,
-    *,
-    convention: Convention = "paper",
-    ties: Ties | None = None,
-    empty: RowRule | None = None,
-    full: RowRule | None = None,
-    average: bool = True,
-) -> float | FloatArray:
+class RankingMetric(Protocol):
+    """A metric of the order of the labels: its mean over rows, or the value of every row."""
+
+    @overload
+    def __call__(
+        self,
+        Y_true: MatrixLike,
+        scores: MatrixLike,
+        *,
+        average: Literal[True] = ...,
+        **options: Unpack[RankingOptions],
+    ) -> float: ...
+    @overload
+    def __call__(
+        self,
+        Y_true: MatrixLike,
+        scores: MatrixLike,
+        *,
+        average: Literal[False],
+        **options: Unpack[RankingOptions],
+    ) -> FloatArray: ...
+
+
+def _ranking_metric(of_rows: Callable[[RelevantRanks], FloatArray]) -> RankingMetric:
+    """Make a metric of a function that measures rows of ranks; its docstring is the metric's."""
+    name = of_rows.__name__
+
+    def metric(
+        Y_true: MatrixLike,
+        scores: MatrixLike,
+        *,
+        convention: Convention = "paper",
+        ties: Ties | None = None,
+        empty: RowRule | None = None,
+        full: RowRule | None = None,
+        average: bool = True,
+    ) -> float | FloatArray:
+        options = resolve(name, convention, ties=ties, empty=empty, full=full)
+        return evaluate(of_rows, Y_true, scores, options, average)
+
+    metric.__name__ = metric.__qualname__ = name
+    metric.__doc__ = of_rows.__doc__
+    return cast(RankingMetric, metric)
+
+
+@_ranking_metric
+def ranking_loss(ranked: RelevantRanks) -> FloatArray:
     r"""Fraction of (relevant, irrelevant) label pairs in the wrong order.
 
     .. math:: \frac1m\sum_i
@@ -469,42 +473,13 @@ def ranking_loss(
     >>> ranking_loss(Y, scores, convention="sklearn")  # the empty row counts as 0
     0.25
     """
-    options = resolve("ranking_loss", convention, ties=ties, empty=empty, full=full)
-    return evaluate(_ranking_loss, Y_true, scores, options, average)
-
-
-def _ranking_loss(ranked: RelevantRanks) -> FloatArray:
     n_pairs = ranked.sizes * (ranked.n_labels - ranked.sizes)
     values: FloatArray = ranked.sum_by_row(ranked.misses) / np.maximum(n_pairs, 1)
     return values
 
 
-@overload
-def one_error(
-    Y_true: MatrixLike,
-    scores: MatrixLike,
-    *,
-    average: Literal[True] = ...,
-    **options: Unpack[RankingOptions],
-) -> float: ...
-@overload
-def one_error(
-    Y_true: MatrixLike,
-    scores: MatrixLike,
-    *,
-    average: Literal[False],
-    **options: Unpack[RankingOptions],
-) -> FloatArray: ...
-def one_error(
-    Y_true: MatrixLike,
-    scores: MatrixLike,
-    *,
-    convention: Convention = "paper",
-    ties: Ties | None = None,
-    empty: RowRule | None = None,
-    full: RowRule | None = None,
-    average: bool = True,
-) -> float | FloatArray:
+@_ranking_metric
+def one_error(ranked: RelevantRanks) -> FloatArray:
     r"""Fraction of rows whose highest-scored label is irrelevant.
 
     .. math:: \frac1m\sum_i[\arg\max_jf_{ij}\notin Y_i]
@@ -538,11 +513,6 @@ def one_error(
     >>> one_error([[1, 0, 0], [0, 1, 0]], [[0.5, 0.5, 0.1], [0.3, 0.2, 0.1]], ties="pessimistic")
     1.0
     """
-    options = resolve("one_error", convention, ties=ties, empty=empty, full=full)
-    return evaluate(_one_error, Y_true, scores, options, average)
-
-
-def _one_error(ranked: RelevantRanks) -> FloatArray:
     # The top label is relevant if a relevant label exists with no irrelevant label before it.
     n_good = ranked.sum_by_row(ranked.misses == 0)
     return np.where(n_good == 0, 1.0, 0.0)
@@ -626,32 +596,8 @@ def coverage(
     return evaluate(measure, Y_true, scores, options, average)
 
 
-@overload
-def average_precision(
-    Y_true: MatrixLike,
-    scores: MatrixLike,
-    *,
-    average: Literal[True] = ...,
-    **options: Unpack[RankingOptions],
-) -> float: ...
-@overload
-def average_precision(
-    Y_true: MatrixLike,
-    scores: MatrixLike,
-    *,
-    average: Literal[False],
-    **options: Unpack[RankingOptions],
-) -> FloatArray: ...
-def average_precision(
-    Y_true: MatrixLike,
-    scores: MatrixLike,
-    *,
-    convention: Convention = "paper",
-    ties: Ties | None = None,
-    empty: RowRule | None = None,
-    full: RowRule | None = None,
-    average: bool = True,
-) -> float | FloatArray:
+@_ranking_metric
+def average_precision(ranked: RelevantRanks) -> FloatArray:
     r"""Return the mean precision at the ranks of the relevant labels, averaged over the rows.
 
     .. math:: \frac1m\sum_i\frac1{|Y_i|}\sum_{j\in Y_i}
@@ -685,10 +631,5 @@ def average_precision(
     >>> average_precision([[1, 0, 0]], [[0.5, 0.5, 0.1]], ties="first")
     1.0
     """
-    options = resolve("average_precision", convention, ties=ties, empty=empty, full=full)
-    return evaluate(_average_precision, Y_true, scores, options, average)
-
-
-def _average_precision(ranked: RelevantRanks) -> FloatArray:
     totals = ranked.sum_by_row(ranked.hits / ranked.ranks)
     return np.where(ranked.sizes == 0, 1.0, totals / np.maximum(ranked.sizes, 1))

@@ -13,9 +13,7 @@ from scipy.stats import rankdata
 from lemll._types import BoolArray, FloatArray, MatrixLike
 from lemll._validation import check_whole
 from lemll.exceptions import UndefinedMetricError
-from lemll.metrics.multilabel import check_scores, check_truth
-
-__all__ = ["label_auc", "macro_auc", "micro_auc", "precision_at_k"]
+from lemll.metrics.multilabel import check_scores, check_truth, refuse_unobserved
 
 
 def _cells(Y_true: MatrixLike, scores: MatrixLike) -> tuple[BoolArray, BoolArray, FloatArray]:
@@ -158,8 +156,5 @@ def precision_at_k(
     rows = np.where(shown > 0, hits / np.maximum(shown, 1), np.nan)
     if not average:
         return rows
-    if not (shown > 0).any():
-        raise UndefinedMetricError(
-            "no row of Y_true can be measured: no cell is observed; add rows."
-        )
+    refuse_unobserved(observed)
     return float(np.nanmean(rows))

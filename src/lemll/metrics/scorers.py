@@ -10,8 +10,6 @@ from sklearn.base import is_regressor
 from lemll._types import Estimator, FloatArray, MatrixLike, Settings
 from lemll.metrics.table import METRICS, Metric
 
-__all__ = ["MetricScorer", "get_scorer", "label_probabilities", "label_scores", "scorer_names"]
-
 
 class MetricScorer:
     """A metric as ``scoring=`` of scikit-learn; made by :func:`get_scorer`.

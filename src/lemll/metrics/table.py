@@ -8,37 +8,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
-from lemll.metrics.decisions import (
-    brier_score,
-    calibration_error,
-    example_f1,
-    log_loss,
-    macro_f1,
-    macro_precision,
-    macro_recall,
-    micro_f1,
-    micro_precision,
-    micro_recall,
-    subset_accuracy,
-)
-from lemll.metrics.distribution import (
-    canberra,
-    chebyshev,
-    clark,
-    cosine,
-    intersection,
-    kl_divergence,
-)
-from lemll.metrics.multilabel import (
-    average_precision,
-    coverage,
-    hamming_loss,
-    one_error,
-    ranking_loss,
-)
-from lemll.metrics.ranked import macro_auc, micro_auc, precision_at_k
-
-__all__ = ["METRICS", "Metric"]
+from lemll.metrics import decisions, distribution, multilabel, ranked
 
 
 @dataclass(frozen=True)
@@ -78,8 +48,8 @@ class Metric:
     title: str
     function: Callable[..., Any]
     prediction: Literal["labels", "scores", "probabilities", "distribution"]
-    greater_is_better: bool
-    in_paper: bool
+    greater_is_better: bool = False
+    in_paper: bool = False
 
     @property
     def kind(self) -> Literal["multilabel", "distribution"]:
@@ -101,58 +71,38 @@ class Metric:
         return self.function(truth, prediction, **options)
 
 
-_PRECISION_AT_1 = partial(precision_at_k, k=1)
-_PRECISION_AT_3 = partial(precision_at_k, k=3)
-_KL_PAPER = partial(kl_divergence, direction="pred_true")
-
-METRICS: Mapping[str, Metric] = MappingProxyType(
-    {
-        metric.name: metric
-        for metric in (
-            Metric("hamming_loss", "Hamming loss", hamming_loss, "labels", False, True),
-            Metric("ranking_loss", "Ranking loss", ranking_loss, "scores", False, True),
-            Metric("one_error", "One-error", one_error, "scores", False, True),
-            Metric("coverage", "Coverage", coverage, "scores", False, True),
-            Metric(
-                "average_precision", "Average precision", average_precision, "scores", True, True
-            ),
-            Metric("micro_f1", "Micro F1", micro_f1, "labels", True, False),
-            Metric("macro_f1", "Macro F1", macro_f1, "labels", True, False),
-            Metric("example_f1", "Example F1", example_f1, "labels", True, False),
-            Metric("subset_accuracy", "Subset accuracy", subset_accuracy, "labels", True, False),
-            Metric("micro_precision", "Micro precision", micro_precision, "labels", True, False),
-            Metric("macro_precision", "Macro precision", macro_precision, "labels", True, False),
-            Metric("micro_recall", "Micro recall", micro_recall, "labels", True, False),
-            Metric("macro_recall", "Macro recall", macro_recall, "labels", True, False),
-            Metric("macro_auc", "Macro AUC", macro_auc, "scores", True, False),
-            Metric("micro_auc", "Micro AUC", micro_auc, "scores", True, False),
-            Metric("precision_at_1", "Precision at 1", _PRECISION_AT_1, "scores", True, False),
-            Metric("precision_at_3", "Precision at 3", _PRECISION_AT_3, "scores", True, False),
-            Metric("log_loss", "Log loss", log_loss, "probabilities", False, False),
-            Metric("brier_score", "Brier score", brier_score, "probabilities", False, False),
-            Metric(
-                "calibration_error",
-                "Calibration error",
-                calibration_error,
-                "probabilities",
-                False,
-                False,
-            ),
-            Metric("chebyshev", "Chebyshev", chebyshev, "distribution", False, True),
-            Metric("clark", "Clark", clark, "distribution", False, False),
-            Metric("canberra", "Canberra", canberra, "distribution", False, False),
-            Metric("kl_divergence", "K-L", kl_divergence, "distribution", False, False),
-            Metric(
-                "kl_divergence_pred_true",
-                "K-L (pred‖true)",
-                _KL_PAPER,
-                "distribution",
-                False,
-                True,
-            ),
-            Metric("cosine", "Cosine", cosine, "distribution", True, True),
-            Metric("intersection", "Intersection", intersection, "distribution", True, False),
-        )
-    }
+# The tables of the paper have the second argument of the divergence first.
+_KL_PAPER = partial(distribution.kl_divergence, direction="pred_true")
+_TABLE = (
+    Metric("hamming_loss", "Hamming loss", multilabel.hamming_loss, "labels", in_paper=True),
+    Metric("ranking_loss", "Ranking loss", multilabel.ranking_loss, "scores", in_paper=True),
+    Metric("one_error", "One-error", multilabel.one_error, "scores", in_paper=True),
+    Metric("coverage", "Coverage", multilabel.coverage, "scores", in_paper=True),
+    Metric(
+        "average_precision", "Average precision", multilabel.average_precision, "scores", True, True
+    ),
+    Metric("micro_f1", "Micro F1", decisions.micro_f1, "labels", True),
+    Metric("macro_f1", "Macro F1", decisions.macro_f1, "labels", True),
+    Metric("example_f1", "Example F1", decisions.example_f1, "labels", True),
+    Metric("subset_accuracy", "Subset accuracy", decisions.subset_accuracy, "labels", True),
+    Metric("micro_precision", "Micro precision", decisions.micro_precision, "labels", True),
+    Metric("macro_precision", "Macro precision", decisions.macro_precision, "labels", True),
+    Metric("micro_recall", "Micro recall", decisions.micro_recall, "labels", True),
+    Metric("macro_recall", "Macro recall", decisions.macro_recall, "labels", True),
+    Metric("macro_auc", "Macro AUC", ranked.macro_auc, "scores", True),
+    Metric("micro_auc", "Micro AUC", ranked.micro_auc, "scores", True),
+    Metric("precision_at_1", "Precision at 1", partial(ranked.precision_at_k, k=1), "scores", True),
+    Metric("precision_at_3", "Precision at 3", partial(ranked.precision_at_k, k=3), "scores", True),
+    Metric("log_loss", "Log loss", decisions.log_loss, "probabilities"),
+    Metric("brier_score", "Brier score", decisions.brier_score, "probabilities"),
+    Metric("calibration_error", "Calibration error", decisions.calibration_error, "probabilities"),
+    Metric("chebyshev", "Chebyshev", distribution.chebyshev, "distribution", in_paper=True),
+    Metric("clark", "Clark", distribution.clark, "distribution"),
+    Metric("canberra", "Canberra", distribution.canberra, "distribution"),
+    Metric("kl_divergence", "K-L", distribution.kl_divergence, "distribution"),
+    Metric("kl_divergence_pred_true", "K-L (pred‖true)", _KL_PAPER, "distribution", in_paper=True),
+    Metric("cosine", "Cosine", distribution.cosine, "distribution", True, True),
+    Metric("intersection", "Intersection", distribution.intersection, "distribution", True),
 )
+METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _TABLE})
 """All metrics by name. Those of the paper are in the order of its tables."""

@@ -15,7 +15,7 @@ from lemll.predictors.tag_predictor import (
 )
 
 # Every learner of the product, once.
-PREDICTORS: tuple[type, ...] = (
+PREDICTORS = (
     LEMLL,
     LEMLLCV,
     MSVR,

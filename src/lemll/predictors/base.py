@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
@@ -41,20 +42,6 @@ from lemll._validation import UNOBSERVED, all_or_nothing, check_whole, warn_call
 from lemll.fitting.scaling import fit_scaling, normalize
 from lemll.model_selection import equal_row_groups
 
-__all__ = [
-    "CRITERIA",
-    "PARTIAL_LEARNERS",
-    "Criterion",
-    "LabelScorer",
-    "MultilabelClassifier",
-    "ScalesColumns",
-    "WeighsRows",
-    "best_thresholds",
-    "partial_refusal",
-    "plain_method_names",
-    "refuse_confidences",
-]
-
 _Class = TypeVar("_Class", bound=type)
 
 _FOLDS = 5
@@ -66,35 +53,27 @@ _FEWEST_ROWS_TO_WARN = 20
 
 # Learners that accept unknown cells and confidences; a test compares this with the classes.
 PARTIAL_LEARNERS = (
-    "LEMLL",
-    "LEMLLCV",
-    "MSVRClassifier",
-    "MSVRCV",
-    "BinaryRelevance",
-    "CLR",
-    "ECC",
-    "LabelChain",
-    "LabelPropagation",
-    "MLkNN",
-    "MultilabelForest(per_label=True)",
-    "TagPredictor",
-    "TwoStage(LEMLLEnhancer())",
-)
+    "LEMLL, LEMLLCV, MSVRClassifier, MSVRCV, BinaryRelevance, CLR, ECC, LabelChain, "
+    "LabelPropagation, MLkNN, MultilabelForest(per_label=True), TagPredictor, "
+    "TwoStage(LEMLLEnhancer())"
+).split(", ")
 
 Criterion = Literal["f1", "hamming"]
 CRITERIA = ("f1", "hamming")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ScalesColumns:
     """Part of estimators with the parameter `scale`, the scaling of the columns of X."""
 
-    scale: str
-    kernel: KernelLike
-    _scaling: Callable[[Features], Features] | None
+    kernel: KernelLike = "linear"
+    kernel_params: Settings | None = None
+    scale: str = "none"
+    max_iter: int = 1000
 
     def _learn_scaling(self, X: Features) -> Features:
         """Learn the scaling from training rows, and return the scaled rows."""
-        self._scaling = None
+        self._scaling: Callable[[Features], Features] | None = None
         # Also an unknown name is not "none", and is refused by `fit_scaling`.
         if not (isinstance(self.scale, str) and self.scale == "none"):
             if isinstance(self.kernel, str) and self.kernel == "precomputed":
@@ -389,11 +368,14 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
 
 @plain_method_names
+@dataclass(eq=False, repr=False, kw_only=True)
 class MultilabelClassifier(LabelScorer):
     """Base of multi-label classifiers whose scores are above 0 for relevant labels.
 
-    A subclass implements `_fit` and `_score`, and has the parameter `thresholds`.
+    A subclass implements `_fit` and `_score`.
     """
+
+    thresholds: Thresholds | None = "zero"
 
     @abstractmethod
     def _fit(self, X: Features, Y: LabelArray) -> None:
@@ -595,11 +577,10 @@ def partial_refusal(estimator: LabelScorer, weight: FloatArray) -> ValueError:
 def refuse_confidences(estimator: LabelScorer, weight: FloatArray) -> None:
     """Refuse weights between 0 and 1, for learners that count rows."""
     if ((weight > 0) & (weight < 1)).any():
+        able = ", ".join(name for name in PARTIAL_LEARNERS if name not in ("CLR", "MLkNN"))
         raise ValueError(
             f"{type(estimator).__name__} cannot use confidences between 0 and 1; give "
-            "label_weight 0 (not observed) or 1, or use a learner that can (LEMLL, LEMLLCV, "
-            "MSVRClassifier, MSVRCV, BinaryRelevance, ECC, LabelChain, LabelPropagation, "
-            "MultilabelForest(per_label=True), TagPredictor, TwoStage(LEMLLEnhancer()))."
+            f"label_weight 0 (not observed) or 1, or use a learner that can ({able})."
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import has_fit_parameter
 
-from lemll._types import (
-    Estimator,
-    Features,
-    FloatArray,
-    LabelArray,
-    MatrixLike,
-    Settings,
-    Thresholds,
-)
+from lemll._types import Estimator, Features, FloatArray, LabelArray, MatrixLike, Settings
 from lemll._validation import (
     check_magnitude,
     check_n_jobs,
@@ -31,8 +23,6 @@ from lemll._validation import (
 from lemll.predictors.base import WeighsRows
 from lemll.predictors.calibrated import SURE, ProbabilityClassifier, TiesAreRelevant, log_odds
 from lemll.solvers import solve_logistic
-
-__all__ = ["BinaryRelevance", "BuiltIn", "built_in", "fit_member", "member_log_odds"]
 
 # Logistic in Weka minimises the loss plus 1e-8 |theta|^2, on standardised features.
 WEKA_C = 1 / (2 * 1e-8)
@@ -76,13 +66,31 @@ class BuiltIn:
             )
 
 
-def built_in(classifier: Any, X: Features) -> BuiltIn | None:
+@dataclass(eq=False, repr=False)
+class FitsMembers(TiesAreRelevant):
+    """Base of learners that fit one model per label, pair of labels or place of a chain."""
+
+    estimator: Estimator = None
+    _: KW_ONLY
+    C: float = 1.0
+    tol: float = 1e-4
+    max_iter: int = 100
+    n_jobs: int | None = None
+
+    def _of_single_labels(self) -> BinaryRelevance:
+        """Return independent models of the labels with the same parameters."""
+        return BinaryRelevance(
+            self.estimator, C=self.C, tol=self.tol, max_iter=self.max_iter, n_jobs=self.n_jobs
+        )
+
+
+def built_in(classifier: FitsMembers, X: Features) -> BuiltIn | None:
     """Return the settings of the built-in model, or None if the user gave an estimator.
 
     Parameters
     ----------
-    classifier : estimator
-        It has the parameters `estimator`, `C`, `tol`, `max_iter` and `n_jobs`.
+    classifier : FitsMembers
+        The learner whose parameters count.
     X : ndarray or csr_array
         Training features, for their standard deviations.
     """
@@ -163,7 +171,8 @@ def member_log_odds(member: Any, X: Features) -> FloatArray:
     return np.where(np.asarray(member.predict(X)) == 1, SURE, -SURE)
 
 
-class BinaryRelevance(WeighsRows, TiesAreRelevant, ProbabilityClassifier):
+@dataclass(eq=False, repr=False)
+class BinaryRelevance(WeighsRows, FitsMembers, ProbabilityClassifier):
     r"""One independent logistic regression per label: the basic baseline.
 
     For each label, let y be its column of Y, coded -1/+1. The model minimises
@@ -234,31 +243,7 @@ class BinaryRelevance(WeighsRows, TiesAreRelevant, ProbabilityClassifier):
     (897, 8)
     """
 
-    def __init__(
-        self,
-        estimator: Estimator = None,
-        *,
-        C: float = 1.0,
-        thresholds: Thresholds = "zero",
-        tol: float = 1e-4,
-        max_iter: int = 100,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.C = C
-        self.thresholds = thresholds
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-
-    def _fit(self, X: Features, Y: LabelArray) -> None:
-        self._learn(X, Y, None)
-
-    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
-        # Each label has a model of its own, which sees the rows in which the label was observed.
-        self._learn(X, Y, weight)
-
-    def _learn(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> None:
+    def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
         own = built_in(self, X)
         self._built_in = own is not None
         self.n_iter_ = 1
@@ -281,6 +266,9 @@ class BinaryRelevance(WeighsRows, TiesAreRelevant, ProbabilityClassifier):
             self.intercept_[~(weight > 0).any(axis=0)] = -SURE
         self.gradient_norm_ = solution.gradient_norm
         self.n_iter_ = max(1, int(solution.n_iter.max()))
+
+    # Each label has a model of its own, which sees the rows in which the label was observed.
+    _fit_partial = _fit
 
     def _score(self, X: Features) -> FloatArray:
         if not self._built_in:

@@ -26,21 +26,6 @@ from lemll.predictors.lemll import LEMLL
 from lemll.predictors.lemll_cv import LEMLLCV
 from lemll.solvers import GridPoint
 
-__all__ = [
-    "BlendLoss",
-    "BlendTask",
-    "ContentOrder",
-    "ForestMember",
-    "Learned",
-    "LemllMember",
-    "LogisticMember",
-    "Member",
-    "Scorer",
-    "blend_weights",
-    "content_order",
-    "expected_f1_threshold",
-]
-
 _Keys = npt.NDArray[np.uint64]
 
 # Rounds in which rows tell columns and labels apart, and they tell rows apart. Binary columns of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -17,20 +18,6 @@ from lemll._labels import LabelCoding, check_same_rows, code_degrees
 from lemll._types import Features, FloatArray, LabelArray, MatrixLike, Settings
 from lemll._validation import UNOBSERVED, all_or_nothing
 from lemll.predictors.base import LabelScorer, MultilabelClassifier, plain_method_names
-
-__all__ = [
-    "SURE",
-    "CalibratedProbabilities",
-    "Calibration",
-    "DegreeClassifier",
-    "ProbabilityClassifier",
-    "TiesAreRelevant",
-    "calibrate",
-    "class_probabilities",
-    "constant_labels",
-    "fit_calibration",
-    "log_odds",
-]
 
 # Log-odds of the largest probability below 1 in float64. Constant models use it, not infinity.
 SURE = float(np.log(2.0**53))
@@ -267,11 +254,14 @@ def calibrate(scores: FloatArray, Y: LabelArray, weight: FloatArray | None) -> C
     )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DegreeClassifier(CalibratedProbabilities, MultilabelClassifier):
     """Base of multi-label classifiers whose loss is a square of the labels.
 
     A subclass implements `_fit_degrees` in addition.
     """
+
+    probability: bool = False
 
     @abstractmethod
     def _fit_degrees(self, X: Features, D: FloatArray, weight: FloatArray | None) -> None:

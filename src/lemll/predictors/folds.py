@@ -29,22 +29,6 @@ from lemll.solvers import (
     solver_bytes,
 )
 
-__all__ = [
-    "SPACE_PARAMETERS",
-    "Fold",
-    "FoldPath",
-    "FoldScores",
-    "Measure",
-    "SearchProgress",
-    "Space",
-    "SpaceRows",
-    "Trials",
-    "coarse_to_fine",
-    "measures_of",
-    "one_standard_error",
-    "results_table",
-]
-
 Measure = Callable[[LabelArray, FloatArray], float]
 _Path = Callable[[Sequence[GridPoint]], Iterator[tuple[int, Any]]]
 
@@ -540,7 +524,8 @@ class Trials:
 
     def expect(self, n_points: int | None, n_spaces: int) -> None:
         """Set how many points each remaining space will try; None if this is not known."""
-        n_points = n_points or max(_USUAL_TRIALS, len(self.tried) // max(1, self._n_spaces()))
+        tried_spaces = {space for space, _ in self.tried}
+        n_points = n_points or max(_USUAL_TRIALS, len(self.tried) // max(1, len(tried_spaces)))
         self._expected = self._done + n_points * n_spaces * len(self._folds)
 
     def evaluate(
@@ -634,9 +619,6 @@ class Trials:
     def forget(self) -> None:
         """Free the memory of the current space."""
         self._paths = []
-
-    def _n_spaces(self) -> int:
-        return len({space for space, _ in self.tried})
 
     def _may_keep(self, space: Space) -> bool:
         fold = self._folds[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -13,13 +14,11 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree._tree import Tree
 from sklearn.utils import check_random_state
 
-from lemll._types import Features, FloatArray, IndexArray, LabelArray, RandomState, Thresholds
-from lemll._validation import check_flag, check_magnitude, check_whole, is_sparse
+from lemll._types import Features, FloatArray, IndexArray, LabelArray, RandomState
+from lemll._validation import check_choice, check_flag, check_magnitude, check_whole, is_sparse
 from lemll.model_selection import equal_row_groups
 from lemll.predictors.base import WeighsRows
 from lemll.predictors.calibrated import ProbabilityClassifier, log_odds
-
-__all__ = ["GrownForest", "MultilabelForest", "weighs_whole_rows"]
 
 Trees = Literal["extra", "random"]
 
@@ -34,6 +33,7 @@ _SHARES_AT_ONCE = 1 << 23
 _LEAVES_AT_ONCE = 1 << 22
 
 
+@dataclass(eq=False, repr=False)
 class MultilabelForest(WeighsRows, ProbabilityClassifier):
     """A forest of scikit-learn that predicts all labels, with one probability per label.
 
@@ -107,44 +107,24 @@ class MultilabelForest(WeighsRows, ProbabilityClassifier):
     (897, 8)
     """
 
-    def __init__(
-        self,
-        n_estimators: int = 300,
-        *,
-        trees: Trees = "extra",
-        per_label: bool = False,
-        max_features: Any = "sqrt",
-        min_samples_leaf: int = 1,
-        bootstrap: bool | None = None,
-        thresholds: Thresholds = "zero",
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.trees = trees
-        self.per_label = per_label
-        self.max_features = max_features
-        self.min_samples_leaf = min_samples_leaf
-        self.bootstrap = bootstrap
-        self.thresholds = thresholds
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_estimators: int = 300
+    _: KW_ONLY
+    trees: Trees = "extra"
+    per_label: bool = False
+    max_features: Any = "sqrt"
+    min_samples_leaf: int = 1
+    bootstrap: bool | None = None
+    n_jobs: int | None = None
+    random_state: RandomState = None
 
-    def _fit(self, X: Features, Y: LabelArray) -> None:
-        self._learn(X, Y, None)
-
-    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
-        if not self.per_label and not weighs_whole_rows(weight):
+    def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
+        if weight is not None and not self.per_label and not weighs_whole_rows(weight):
             raise ValueError(
                 "trees that all labels share need all labels, but "
                 f"{int((weight < 1).sum())} cells of y are unknown or not certain; use "
                 "MultilabelForest(per_label=True), which fits each label to its observed rows."
             )
-        self._learn(X, Y, weight)
-
-    def _learn(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> None:
-        if not isinstance(self.trees, str) or self.trees not in _FORESTS:
-            raise ValueError(f"trees={self.trees!r} must be one of {', '.join(_FORESTS)}.")
+        check_choice("trees", self.trees, _FORESTS)
         check_magnitude(X)
         drawn = self.trees == "random" if self.bootstrap is None else self.bootstrap
         bootstrap = check_flag("bootstrap", drawn)
@@ -177,6 +157,8 @@ class MultilabelForest(WeighsRows, ProbabilityClassifier):
         self.oob_proba_ = None
         if groups is not None:
             self.oob_proba_ = np.column_stack([unseen for _, unseen in found])
+
+    _fit_partial = _fit
 
     def _score(self, X: Features) -> FloatArray:
         rows = _for_trees(X)

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from lemll._types import (
-    Features,
-    FloatArray,
-    KernelLike,
-    LabelArray,
-    Settings,
-    SparseMatrix,
-    Thresholds,
-)
-from lemll.fitting.equation9 import fit_equation9, graph_is_given
+from lemll._types import Features, FloatArray, LabelArray, Settings
+from lemll.fitting.equation9 import Equation9, fit_equation9, graph_is_given
 from lemll.fitting.kernels import model_outputs
 from lemll.fitting.scaling import normalize
 from lemll.predictors.base import ScalesColumns
 from lemll.predictors.calibrated import DegreeClassifier
 
-__all__ = ["LEMLL"]
 
-
-class LEMLL(ScalesColumns, DegreeClassifier):
+@dataclass(eq=False, repr=False)
+class LEMLL(Equation9, ScalesColumns, DegreeClassifier):
     r"""Multi-label learning with label enhancement, solved to a certified global optimum.
 
     LEMLL learns two things together. The first is a linear model of the features, or of the
@@ -225,53 +218,16 @@ class LEMLL(ScalesColumns, DegreeClassifier):
         "row (label_weight says how sure the cells of a row are)"
     )
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        beta: float = 1.0,
-        gamma: float = 1.0,
-        *,
-        epsilon: float = 0.1,
-        kernel: KernelLike = "linear",
-        kernel_params: Settings | None = None,
-        scale: str = "none",
-        n_neighbors: int = 10,
-        graph: SparseMatrix = None,
-        thresholds: Thresholds = "zero",
-        probability: bool = False,
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        solver_params: Settings | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.beta = beta
-        self.gamma = gamma
-        self.epsilon = epsilon
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.scale = scale
-        self.n_neighbors = n_neighbors
-        self.graph = graph
-        self.thresholds = thresholds
-        self.probability = probability
-        self.tol = tol
-        self.max_iter = max_iter
-        self.solver_params = solver_params
-        self.verbose = verbose
-
     @property
     def label_distribution_(self) -> FloatArray:
         """Label distribution of the training rows, computed from `numerical_labels_`."""
         return normalize(self.numerical_labels_)
 
-    def _fit(self, X: Features, Y: LabelArray) -> None:
-        fit_equation9(self, self._learn_scaling(X), Y)
-        self.completed_labels_ = Y
-
-    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
+    def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
         U = fit_equation9(self, self._learn_scaling(X), Y, weight)
         self.completed_labels_ = np.where(Y < 0, U > 0, Y).astype(np.int8)
+
+    _fit_partial = _fit
 
     def _fit_degrees(self, X: Features, D: FloatArray, weight: FloatArray | None) -> None:
         U = fit_equation9(self, self._learn_scaling(X), D, weight)

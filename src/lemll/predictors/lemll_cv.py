@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from types import MappingProxyType
-from typing import Any
 
-from lemll._types import Estimator, FloatArray, KernelLike, Settings
+from lemll._types import FloatArray, Settings
 from lemll._validation import check_settings
 from lemll.fitting.equation9 import (
     FEATURE_SETTINGS,
@@ -18,9 +18,8 @@ from lemll.fitting.kernels import KERNEL_SETTINGS
 from lemll.predictors.lemll import LEMLL
 from lemll.predictors.search import PAPER_GRID, PathCV, check_axis
 
-__all__ = ["LEMLLCV", "not_searchable"]
 
-
+@dataclass(eq=False, repr=False)
 class LEMLLCV(PathCV):
     r"""LEMLL with alpha, beta and gamma, and optionally the kernel, chosen by cross-validation.
 
@@ -120,40 +119,11 @@ class LEMLLCV(PathCV):
     _tol = 1e-6
     _KERNEL_SETTINGS = MappingProxyType({**KERNEL_SETTINGS, **FEATURE_SETTINGS})
 
-    def __init__(
-        self,
-        alphas: Sequence[float] = PAPER_GRID,
-        betas: Sequence[float] = PAPER_GRID,
-        gammas: Sequence[float] = PAPER_GRID,
-        *,
-        estimator: LEMLL | None = None,
-        kernel: KernelLike | None = None,
-        normalize_rows: Any = False,
-        scoring: Any = "average_precision",
-        cv: Estimator = 5,
-        search: str = "auto",
-        one_standard_error: bool = False,
-        tol_search: float = 1e-3,
-        max_seconds: float | None = None,
-        n_jobs: int | None = None,
-        refit: bool = True,
-        callback: Any = None,
-    ) -> None:
-        self.alphas = alphas
-        self.betas = betas
-        self.gammas = gammas
-        self.estimator = estimator
-        self.kernel = kernel
-        self.normalize_rows = normalize_rows
-        self.scoring = scoring
-        self.cv = cv
-        self.search = search
-        self.one_standard_error = one_standard_error
-        self.tol_search = tol_search
-        self.max_seconds = max_seconds
-        self.n_jobs = n_jobs
-        self.refit = refit
-        self.callback = callback
+    alphas: Sequence[float] = PAPER_GRID
+    betas: Sequence[float] = PAPER_GRID
+    gammas: Sequence[float] = PAPER_GRID
+    _: KW_ONLY
+    search: str = "auto"
 
     def _axes(self) -> list[list[float]]:
         return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import numpy as np
@@ -10,26 +11,16 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lemll._labels import check_same_rows
-from lemll._types import (
-    Estimator,
-    Features,
-    FloatArray,
-    KernelLike,
-    LabelArray,
-    MatrixLike,
-    Settings,
-    Thresholds,
-)
+from lemll._types import Estimator, Features, FloatArray, LabelArray, MatrixLike
 from lemll._validation import all_or_nothing, check_number, check_whole
 from lemll.fitting.equation9 import check_fits
-from lemll.fitting.kernels import choose_kernel, model_outputs, settle_optimality, store_model
+from lemll.fitting.kernels import choose_kernel, model_outputs, store_solution
 from lemll.predictors.base import ScalesColumns, WeighsRows
 from lemll.predictors.calibrated import DegreeClassifier
 from lemll.solvers import solve_msvr
 
-__all__ = ["MSVR", "MSVRClassifier"]
 
-
+@dataclass(eq=False, repr=False)
 class MSVR(ScalesColumns, MultiOutputMixin, RegressorMixin, BaseEstimator):
     r"""Multi-output support vector regression, solved to a certified global optimum.
 
@@ -113,24 +104,10 @@ class MSVR(ScalesColumns, MultiOutputMixin, RegressorMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        epsilon: float = 0.1,
-        *,
-        kernel: KernelLike = "linear",
-        kernel_params: Settings | None = None,
-        scale: str = "none",
-        tol: float = 1e-10,
-        max_iter: int = 1000,
-    ) -> None:
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.scale = scale
-        self.tol = tol
-        self.max_iter = max_iter
+    alpha: float = 1.0
+    epsilon: float = 0.1
+    _: KW_ONLY
+    tol: float = 1e-10
 
     @all_or_nothing
     def fit(self, X: MatrixLike, y: MatrixLike, sample_weight: MatrixLike = None) -> Self:
@@ -191,6 +168,7 @@ class MSVR(ScalesColumns, MultiOutputMixin, RegressorMixin, BaseEstimator):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class MSVRClassifier(ScalesColumns, WeighsRows, DegreeClassifier):
     r"""Multi-label classification by support vector regression: LEMLL without label enhancement.
 
@@ -285,34 +263,15 @@ class MSVRClassifier(ScalesColumns, WeighsRows, DegreeClassifier):
     (897, 8)
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        epsilon: float = 0.1,
-        *,
-        kernel: KernelLike = "linear",
-        kernel_params: Settings | None = None,
-        scale: str = "none",
-        thresholds: Thresholds = "zero",
-        probability: bool = False,
-        tol: float = 1e-10,
-        max_iter: int = 1000,
-    ) -> None:
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.scale = scale
-        self.thresholds = thresholds
-        self.probability = probability
-        self.tol = tol
-        self.max_iter = max_iter
+    alpha: float = 1.0
+    epsilon: float = 0.1
+    _: KW_ONLY
+    tol: float = 1e-10
 
-    def _fit(self, X: Features, Y: LabelArray) -> None:
-        _fit_equation10(self, X, 2.0 * Y - 1.0)
-
-    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
+    def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
         _fit_equation10(self, X, 2.0 * Y - 1.0, cell_weight=weight)
+
+    _fit_partial = _fit
 
     def _fit_weighted(
         self, X: Features, Y: LabelArray, weight: FloatArray | None, of_rows: FloatArray | None
@@ -356,16 +315,6 @@ def _fit_equation10(
         tol=tol,
         max_iter=check_whole("max_iter", estimator.max_iter, least=1),
     )
-    estimator.optimality_ = settle_optimality(
-        type(estimator).__name__,
-        kernel,
-        X,
-        solution,
-        tol=tol,
-        scale="alpha and the features",
-        weights=row_weight,
-    )
-    store_model(estimator, kernel, X, solution.coef, solution.intercept)
-    estimator.objective_ = solution.objective
+    scale = "alpha and the features"
+    store_solution(estimator, kernel, X, solution, tol=tol, scale=scale, weights=row_weight)
     estimator.objective_trace_ = solution.objective_trace
-    estimator.n_iter_ = solution.n_iter

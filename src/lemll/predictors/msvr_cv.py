@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
-from lemll._types import Estimator, FloatArray, KernelLike
+from lemll._types import FloatArray
 from lemll.predictors.msvr import MSVRClassifier
 from lemll.predictors.search import PAPER_GRID, PathCV, check_axis
-
-__all__ = ["MSVRCV"]
 
 # MSVR is Eq. (9) with an infinite beta: U is fixed at Y. Then the gamma term is a constant.
 _FIXED_LABELS = ([float("inf")], [0.0])
 
 
+@dataclass(eq=False, repr=False)
 class MSVRCV(PathCV):
     """`MSVRClassifier` with alpha, and optionally the kernel, chosen by cross-validation.
 
@@ -57,34 +56,7 @@ class MSVRCV(PathCV):
     _kind = MSVRClassifier
     _tol = 1e-10
 
-    def __init__(
-        self,
-        alphas: Sequence[float] = PAPER_GRID,
-        *,
-        estimator: MSVRClassifier | None = None,
-        kernel: KernelLike | None = None,
-        normalize_rows: Any = False,
-        scoring: Any = "average_precision",
-        cv: Estimator = 5,
-        one_standard_error: bool = False,
-        tol_search: float = 1e-3,
-        max_seconds: float | None = None,
-        n_jobs: int | None = None,
-        refit: bool = True,
-        callback: Any = None,
-    ) -> None:
-        self.alphas = alphas
-        self.estimator = estimator
-        self.kernel = kernel
-        self.normalize_rows = normalize_rows
-        self.scoring = scoring
-        self.cv = cv
-        self.one_standard_error = one_standard_error
-        self.tol_search = tol_search
-        self.max_seconds = max_seconds
-        self.n_jobs = n_jobs
-        self.refit = refit
-        self.callback = callback
+    alphas: Sequence[float] = PAPER_GRID
 
     def _axes(self) -> list[list[float]]:
         return [check_axis("alphas", self.alphas), *_FIXED_LABELS]

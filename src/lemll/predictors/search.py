@@ -6,6 +6,7 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -30,6 +31,7 @@ from lemll._types import (
 )
 from lemll._validation import (
     all_or_nothing,
+    check_choice,
     check_n_jobs,
     check_number,
     check_settings,
@@ -53,14 +55,8 @@ from lemll.predictors.folds import (
 )
 from lemll.solvers import GridPoint
 
-__all__ = ["LIMITS", "PAPER_GRID", "PathCV", "check_axis", "halve_and_walk", "rounds_of_few_rows"]
-
 # Smallest and largest values that the walk may reach.
-LIMITS = {
-    "alpha": (4.0**-8, 4.0**8),
-    "beta": (4.0**-4, 4.0**4),
-    "gamma": (4.0**-4, 4.0**4),
-}
+LIMITS = {"alpha": (4.0**-8, 4.0**8), "beta": (4.0**-4, 4.0**4), "gamma": (4.0**-4, 4.0**4)}
 _STEP = 4.0
 # The walk may make the kernel this many steps wider or narrower than the widths it starts from.
 _WIDTH_STEPS = 3
@@ -227,11 +223,12 @@ _ROWS_FOR_THREADS = 3000
 
 
 @plain_method_names
+@dataclass(eq=False, repr=False, kw_only=True)
 class PathCV(CalibratedProbabilities):
     """Base of classifiers that choose their parameters by cross-validation.
 
-    A subclass has the parameters read here, and implements `_axes`. What is not searched comes from
-    `estimator`, an unfitted learner of the class `_kind`.
+    A subclass implements `_axes`. What is not searched comes from `estimator`, an unfitted learner
+    of the class `_kind`.
     """
 
     _kind: ClassVar[Any]
@@ -240,18 +237,20 @@ class PathCV(CalibratedProbabilities):
     # What `kernel_params` of the learner may hold.
     _KERNEL_SETTINGS: ClassVar[SettingsView] = KERNEL_SETTINGS
 
-    estimator: Estimator
-    scoring: Any
-    cv: Estimator
-    search: str = "auto"
-    one_standard_error: Any
-    kernel: KernelLike | None
-    normalize_rows: Any
-    max_seconds: float | None
-    tol_search: Any
-    refit: Any
-    n_jobs: int | None
-    callback: Any
+    # A parameter of `LEMLLCV` only.
+    search = "auto"
+
+    estimator: Estimator = None
+    kernel: KernelLike | None = None
+    normalize_rows: Any = False
+    scoring: Any = "average_precision"
+    cv: Estimator = 5
+    one_standard_error: bool = False
+    tol_search: float = 1e-3
+    max_seconds: float | None = None
+    n_jobs: int | None = None
+    refit: bool = True
+    callback: Any = None
 
     @abstractmethod
     def _axes(self) -> list[list[float]]:
@@ -395,11 +394,7 @@ class PathCV(CalibratedProbabilities):
         n_jobs = check_n_jobs(self.n_jobs)
         folds, spaces = self._folds(X, Y, weight, groups), self._spaces(X)
         make_trials = partial(
-            Trials,
-            measures=measures,
-            options=options,
-            n_jobs=n_jobs,
-            max_seconds=self._budget(),
+            Trials, measures=measures, options=options, n_jobs=n_jobs, max_seconds=self._budget()
         )
         trials = make_trials(folds, callback=self.callback)
         # Threads of BLAS wait for each other in small products, most of all on a busy machine.
@@ -429,10 +424,7 @@ class PathCV(CalibratedProbabilities):
         }
 
     def _chosen_search(self) -> str:
-        if self.search not in ("auto", "grid", "coarse", "halving"):
-            raise ValueError(
-                f"search={self.search!r} must be 'auto', 'grid', 'coarse' or 'halving'."
-            )
+        check_choice("search", self.search, ("auto", "grid", "coarse", "halving"))
         if self.search != "auto":
             return self.search
         return "halving" if self._searches_kernels else "grid"
@@ -447,11 +439,7 @@ class PathCV(CalibratedProbabilities):
         return check_number("max_seconds", self.max_seconds, above=0)
 
     def _all_spaces(
-        self,
-        search: str,
-        spaces: Sequence[Space],
-        axes: Sequence[Sequence[float]],
-        trials: Trials,
+        self, search: str, spaces: Sequence[Space], axes: Sequence[Sequence[float]], trials: Trials
     ) -> None:
         """Search every space by itself, on the given axes."""
         grid = [GridPoint(*point) for point in itertools.product(*axes)]
@@ -464,9 +452,7 @@ class PathCV(CalibratedProbabilities):
             else:
                 trials.expect(None, len(spaces) - number)
                 coarse_to_fine(
-                    axes,
-                    partial(trials.evaluate, space, keep=True),
-                    is_over=trials.out_of_time,
+                    axes, partial(trials.evaluate, space, keep=True), is_over=trials.out_of_time
                 )
             trials.forget()
             trials.best()  # fails at once if no fold can be judged

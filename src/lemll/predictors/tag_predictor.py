@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -27,6 +27,7 @@ from lemll._types import (
 )
 from lemll._validation import (
     UNOBSERVED,
+    check_choice,
     check_magnitude,
     check_n_jobs,
     check_number,
@@ -58,20 +59,10 @@ from lemll.predictors.calibrated import (
 from lemll.predictors.forest import weighs_whole_rows
 from lemll.predictors.lemll import LEMLL
 
-__all__ = ["BlendProgress", "OutOfFold", "TagPredictor", "default_lemll", "out_of_fold_scores"]
-
-Optimize = Literal[
-    "average_precision",
-    "ranking_loss",
-    "one_error",
-    "coverage",
-    "hamming",
-    "f1",
-    "micro_f1",
-    "log_loss",
-]
 # Measures of the order of the labels in a row. The others judge each label by itself.
-_RANKINGS = ("average_precision", "ranking_loss", "one_error", "coverage")
+_Ranking = Literal["average_precision", "ranking_loss", "one_error", "coverage"]
+_RANKINGS = get_args(_Ranking)
+Optimize = Literal[_Ranking, "hamming", "f1", "micro_f1", "log_loss"]
 _MEMBERS = ("logistic", "random forest", "extra trees", "LEMLL")
 # A member with a smaller share of the weights is not worth its time in `predict`.
 _SMALLEST_SHARE = 0.03
@@ -109,6 +100,7 @@ class _BlendPart(NamedTuple):
     weight: float
 
 
+@dataclass(eq=False, repr=False)
 class TagPredictor(WeighsRows, ProbabilityClassifier):
     r"""The recommended predictor: LEMLL, logistic regressions and forests, blended and calibrated.
 
@@ -217,38 +209,19 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
     # Steps of each member: its out-of-fold scores and its final fit.
     _STEPS = 2
 
-    def __init__(
-        self,
-        optimize: Optimize = "average_precision",
-        *,
-        members: Sequence[str] | None = None,
-        thresholds: Thresholds | None = None,
-        n_estimators: int = 300,
-        cv: int = 5,
-        max_seconds: float | None = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = 0,
-        memory: Estimator = None,
-        callback: Callable[[BlendProgress], None] | None = None,
-    ) -> None:
-        self.optimize = optimize
-        self.members = members
-        self.thresholds = thresholds
-        self.n_estimators = n_estimators
-        self.cv = cv
-        self.max_seconds = max_seconds
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.memory = memory
-        self.callback = callback
+    optimize: Optimize = "average_precision"
+    _: KW_ONLY
+    members: Sequence[str] | None = None
+    thresholds: Thresholds | None = None
+    n_estimators: int = 300
+    cv: int = 5
+    max_seconds: float | None = None
+    n_jobs: int | None = None
+    random_state: RandomState = 0
+    memory: Estimator = None
+    callback: Callable[[BlendProgress], None] | None = None
 
-    def _fit(self, X: Features, Y: LabelArray) -> None:
-        self._learn(X, Y, None)
-
-    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
-        self._learn(X, Y, weight)
-
-    def _learn(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> None:
+    def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
         members = self._members(weight is not None and not weighs_whole_rows(weight))
         check_magnitude(X)
         self._sparse = _mostly_zero(X)
@@ -273,6 +246,8 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
                 self.cut_short_ += [name] if learned[name].cut_short else []
             self._blend(learned, Y, weight)
             self._parts = self._final_fits(members, learned, task, clock)
+
+    _fit_partial = _fit
 
     def _final_fits(
         self,
@@ -300,10 +275,7 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
 
     def _members(self, partial: bool) -> dict[str, Member]:
         """Return the members, the fastest first, so that a time budget is well used."""
-        if not isinstance(self.optimize, str) or self.optimize not in get_args(Optimize):
-            raise ValueError(
-                f"optimize={self.optimize!r} must be one of {', '.join(get_args(Optimize))}."
-            )
+        check_choice("optimize", self.optimize, get_args(Optimize))
         n_estimators = check_whole("n_estimators", self.n_estimators, least=1)
         n_jobs = check_n_jobs(self.n_jobs)
         seed = check_random_state(self.random_state).randint(2**31 - 1)

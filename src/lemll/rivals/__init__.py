@@ -1,6 +1,5 @@
 """Methods of others: the learners and enhancers that lemll is compared with."""
 
-from lemll.enhancers import BaseEnhancer
 from lemll.rivals.boxqp import BoxQpSolution, solve_box_qp
 from lemll.rivals.clr import CLR
 from lemll.rivals.ecc import ECC, LabelChain
@@ -19,18 +18,8 @@ from lemll.rivals.sparse_coding import admm_codes, lasso_codes
 from lemll.rivals.two_stage import TwoStage
 
 # Every learner and every enhancer of others, once.
-RIVALS: tuple[type, ...] = (
-    MLkNN,
-    CLR,
-    ECC,
-    LabelChain,
-    LabelPropagation,
-    ML2,
-    MLFE,
-    RELIAB,
-    TwoStage,
-)
-RIVAL_ENHANCERS: tuple[type[BaseEnhancer], ...] = (
+RIVALS = (MLkNN, CLR, ECC, LabelChain, LabelPropagation, ML2, MLFE, RELIAB, TwoStage)
+RIVAL_ENHANCERS = (
     FCMEnhancer,
     KMEnhancer,
     LabelPropagationEnhancer,

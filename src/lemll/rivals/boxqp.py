@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -12,11 +13,13 @@ from scipy import linalg, sparse
 from scipy.linalg import lapack
 from sklearn.exceptions import ConvergenceWarning
 
-from lemll._types import Estimator, Features, FloatArray, LabelArray, SparseMatrix
+from lemll._types import Features, FloatArray, LabelArray, SparseMatrix
 from lemll._validation import check_finite, check_number, check_whole, is_sparse, warn_caller
-from lemll.solvers.interface import Status, check_stopping
-
-__all__ = ["BoxQpSolution", "Hessian", "boxed_labels", "kkt_residual", "solve_box_qp"]
+from lemll.enhancers.base import BaseEnhancer
+from lemll.fitting.distances import check_two_rows
+from lemll.fitting.scaling import Normalization
+from lemll.solvers.interface import Solution, Status, check_stopping
+from lemll.solvers.logistic import solve_definite
 
 # Larger systems are solved by conjugate gradients, because their factorisation would take too long.
 LARGEST_FACTOR = 4000
@@ -24,9 +27,6 @@ LARGEST_FACTOR = 4000
 LARGEST_INVERSE = 10000
 # Largest number of refinements: a solution by the inverse is rounded, so solve for the residual.
 REFINEMENTS = 4
-# Added to the diagonal of a singular system, relative to its trace. It is multiplied by ten until
-# the factorisation succeeds.
-JITTER = 1e-14
 
 
 class Hessian:
@@ -40,9 +40,8 @@ class Hessian:
                 f"{matrix.shape} and dtype {matrix.dtype}."
             )
         check_finite(matrix, name="A")
-        if not (np.isfinite(ridge) and ridge >= 0):
-            raise ValueError(f"ridge must be a number >= 0, got {ridge!r}.")
-        self.ridge, self.n_variables = float(ridge), int(matrix.shape[1])
+        self.ridge = check_number("ridge", ridge, above=0, inclusive=True)
+        self.n_variables = int(matrix.shape[1])
         self.sparse = is_sparse(matrix)
         self.A: Any = matrix.tocsr() if self.sparse else matrix.astype(np.float64, copy=False)
         self._asked, self._invertible = 0, self.n_variables <= LARGEST_INVERSE
@@ -93,7 +92,7 @@ class Hessian:
                 # The Hessian is singular, or its rounded inverse is not positive definite.
                 self._invertible = False
         if len(free) <= LARGEST_FACTOR:
-            return solve_spd(self.block(free), right)
+            return solve_definite(self.block(free), right)
         return self._conjugate_gradients(free, right, accuracy)
 
     @cached_property
@@ -159,18 +158,6 @@ class Hessian:
         return x
 
 
-def solve_spd(H: FloatArray, right: FloatArray) -> FloatArray:
-    jitter = JITTER * max(float(np.trace(H)), float(np.finfo(np.float64).tiny))
-    while True:
-        try:
-            factor = linalg.cho_factor(H, lower=True, check_finite=False)
-        except linalg.LinAlgError:
-            H[np.diag_indices(len(H))] += jitter
-            jitter *= 10
-            continue
-        return np.asarray(linalg.cho_solve(factor, right, check_finite=False))
-
-
 # A step must achieve this share of the decrease predicted by the gradient (Armijo's rule).
 SUFFICIENT = 1e-4
 SMALLEST_STEP = 2.0**-40
@@ -183,7 +170,7 @@ DESCENTS = 10
 
 
 @dataclass(frozen=True)
-class BoxQpSolution:
+class BoxQpSolution(Solution):
     """Minimisers of quadratic programs with bounds, one column per problem.
 
     Attributes
@@ -204,12 +191,6 @@ class BoxQpSolution:
     objective: FloatArray
     residual: FloatArray
     n_iter: npt.NDArray[np.intp]
-    status: Status
-
-    @property
-    def converged(self) -> bool:
-        """Whether every problem met the tolerance."""
-        return self.status == "converged"
 
 
 def solve_box_qp(
@@ -446,61 +427,54 @@ def _along_the_box(
     return None
 
 
-def boxed_labels(
-    estimator: Estimator,
-    W: SparseMatrix,
-    Y: LabelArray,
-    *,
-    lower: float,
-    upper: float,
-    ridge: float,
-) -> FloatArray:
-    """Minimise |(I - W) u|^2 + ridge |u|^2 for each label, with lower <= y u <= upper.
+@dataclass(eq=False, repr=False, kw_only=True)
+class BoxedEnhancer(BaseEnhancer):
+    """Base of the enhancers of ML2 and MLFE.
 
-    Parameters
-    ----------
-    estimator : estimator
-        It has tol and max_iter. This function sets kkt_residual_ and n_iter_.
-    W : ndarray or csr_array of shape (n_samples, n_samples)
-        Weights that rebuild each row from other rows.
-    Y : ndarray of shape (n_samples, n_labels)
-        Logical labels, 0/1.
-    lower, upper : float
-        Bounds of the magnitudes. `upper` may be infinite.
-    ridge : float
-        Weight of |u|^2, >= 0.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_labels)
-        U.
+    For each label they minimise |(I - W) u|^2 + ridge |u|^2 with lower <= y u <= upper. A subclass
+    implements `_rebuilding`.
     """
-    tol = check_number("tol", estimator.tol, above=0)
-    max_iter = check_whole("max_iter", estimator.max_iter, least=1)
-    A: Features
-    if is_sparse(W):
-        A = sparse.csr_array(sparse.eye_array(W.shape[0], format="csr") - W)
-    else:
-        A = np.negative(W)
-        A[np.diag_indices(len(A))] += 1
-    # lower <= y u <= upper is a box: [lower, upper] if y = +1, and [-upper, -lower] if y = -1.
-    relevant = Y == 1
-    solution = solve_box_qp(
-        A,
-        np.where(relevant, lower, -upper),
-        np.where(relevant, upper, -lower),
-        ridge=ridge,
-        tol=tol,
-        max_iter=max_iter,
-    )
-    estimator.kkt_residual_ = float(solution.residual.max())
-    estimator.n_iter_ = int(solution.n_iter.max())
-    if not solution.converged:
-        unsolved = int((solution.residual > tol).sum())
-        warn_caller(
-            f"{type(estimator).__name__} left {unsolved} of {Y.shape[1]} labels unsolved, with a "
-            f"residual of up to {estimator.kkt_residual_:.2e}, wanted tol={tol:.2e}; "
-            + ("raise max_iter." if solution.status == "max_iter" else "raise tol or ridge."),
-            ConvergenceWarning,
-        )
-    return solution.x
+
+    lower: float = 1.0
+    upper: float | None = None
+    ridge: float = 0.0
+    graph: SparseMatrix = None
+    normalization: Normalization = "sigmoid"
+    feature_scale: str = "none"
+    tol: float = 1e-8
+    max_iter: int = 500
+
+    @abstractmethod
+    def _rebuilding(self, X: Features, n_labels: int) -> Features:
+        """Return W, the weights that rebuild each row from other rows."""
+
+    def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
+        name = type(self).__name__
+        check_two_rows(X, name.removesuffix("Enhancer"))
+        # Check these before the graph, which takes most of the time.
+        lower, upper = check_number("lower", self.lower, above=0), np.inf
+        if self.upper is not None:
+            upper = check_number("upper", self.upper, above=lower, inclusive=True)
+        ridge = check_number("ridge", self.ridge, above=0, inclusive=True)
+        tol = check_number("tol", self.tol, above=0)
+        max_iter = check_whole("max_iter", self.max_iter, least=1)
+        W = self._rebuilding(X, Y.shape[1])
+        if is_sparse(W):
+            A: Features = sparse.csr_array(sparse.eye_array(W.shape[0], format="csr") - W)
+        else:
+            A = np.negative(W)
+            A[np.diag_indices(len(A))] += 1
+        # lower <= y u <= upper is a box: [lower, upper] if y = +1, [-upper, -lower] if y = -1.
+        low, high = np.where(Y == 1, lower, -upper), np.where(Y == 1, upper, -lower)
+        solution = solve_box_qp(A, low, high, ridge=ridge, tol=tol, max_iter=max_iter)
+        self.kkt_residual_ = float(solution.residual.max())
+        self.n_iter_ = int(solution.n_iter.max())
+        if not solution.converged:
+            unsolved = int((solution.residual > tol).sum())
+            warn_caller(
+                f"{name} left {unsolved} of {Y.shape[1]} labels unsolved, with a residual of up "
+                f"to {self.kkt_residual_:.2e}, wanted tol={tol:.2e}; "
+                + ("raise max_iter." if solution.status == "max_iter" else "raise tol or ridge."),
+                ConvergenceWarning,
+            )
+        return solution.x

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,20 +13,18 @@ from scipy.special import expit
 from sklearn.utils.validation import check_memory as joblib_memory
 from sklearn.utils.validation import has_fit_parameter
 
-from lemll._types import Estimator, Features, FloatArray, LabelArray, MatrixLike, Thresholds
-from lemll._validation import check_flag, check_memory
+from lemll._types import Estimator, Features, FloatArray, LabelArray, MatrixLike
+from lemll._validation import check_choice, check_flag, check_memory
 from lemll.predictors.base import refuse_confidences
 from lemll.predictors.binary_relevance import (
-    BinaryRelevance,
     BuiltIn,
+    FitsMembers,
     built_in,
     fit_member,
     member_log_odds,
 )
-from lemll.predictors.calibrated import SURE, TiesAreRelevant
+from lemll.predictors.calibrated import SURE
 from lemll.rivals.logistic_subsets import solve_logistic_subsets
-
-__all__ = ["CLR", "LinearPairs", "MemberPairs"]
 
 # Pairs are trained in groups with about this many rows in total, which need 4 bytes per row.
 CHUNK_ROWS = 1 << 24
@@ -229,7 +227,8 @@ def _fit_pair(estimator: Estimator, X: Features, pair: PairRows) -> Features:
     return fit_member(estimator, X[pair.rows], pair.labels, pair.weights)
 
 
-class CLR(TiesAreRelevant):
+@dataclass(eq=False, repr=False)
+class CLR(FitsMembers):
     r"""Calibrated label ranking.
 
     There is one model per pair of labels. It is trained on the rows that have exactly one of the
@@ -285,17 +284,8 @@ class CLR(TiesAreRelevant):
         The models of the labels against the virtual label.
     n_iter_ : int
         Newton steps of the slowest model. With an estimator of the user, 1.
-    classes_ : ndarray
-        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
-    label_names_ : ndarray of str
-        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
-    thresholds_ : ndarray of shape (n_labels,)
-        One threshold per label. A label is predicted if its score is above it. A threshold of 0 is
-        stored as a number slightly below 0, because a tie counts as relevant.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X has names.
+    classes_, label_names_, thresholds_, n_features_in_, feature_names_in_
+        As in :class:`lemll.BinaryRelevance`.
 
     See Also
     --------
@@ -322,45 +312,19 @@ class CLR(TiesAreRelevant):
     (897, 8)
     """
 
-    def __init__(
-        self,
-        estimator: Estimator = None,
-        *,
-        voting: Any = "hard",
-        mulan_compat: bool = False,
-        C: float = 1.0,
-        thresholds: Thresholds = "zero",
-        tol: float = 1e-4,
-        max_iter: int = 100,
-        n_jobs: int | None = None,
-        memory: Estimator = None,
-    ) -> None:
-        self.estimator = estimator
-        self.voting = voting
-        self.mulan_compat = mulan_compat
-        self.C = C
-        self.thresholds = thresholds
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.memory = memory
+    _: KW_ONLY
+    voting: Literal["hard", "soft"] = "hard"
+    mulan_compat: bool = False
+    memory: Estimator = None
 
-    def _fit(self, X: Features, Y: LabelArray) -> None:
-        self._learn(X, Y, None)
-
-    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
-        refuse_confidences(self, weight)
-        self._learn(X, Y, weight)
-
-    def _learn(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> None:
-        if self.voting not in ("hard", "soft"):
-            raise ValueError(f"voting={self.voting!r} must be 'hard' or 'soft'.")
+    def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
+        if weight is not None:
+            refuse_confidences(self, weight)
+        check_choice("voting", self.voting, ("hard", "soft"))
         check_flag("mulan_compat", self.mulan_compat)
         own = built_in(self, X)
-        self.virtual_ = BinaryRelevance(
-            self.estimator, C=self.C, tol=self.tol, max_iter=self.max_iter, n_jobs=self.n_jobs
-        )
-        self.virtual_._learn(X, Y, weight)
+        self.virtual_ = self._of_single_labels()
+        self.virtual_._fit(X, Y, weight)
         chance = None
         # An estimator without weights can only use the rows in which both labels are known.
         if weight is not None and (own or has_fit_parameter(self.estimator, "sample_weight")):
@@ -371,6 +335,8 @@ class CLR(TiesAreRelevant):
             X, Y, self.estimator if own is None else own, self.n_jobs, chance
         )
         self.n_iter_ = max(self.virtual_.n_iter_, self.pairs_.n_iter)
+
+    _fit_partial = _fit
 
     def _score(self, X: Features) -> FloatArray:
         relevant = _votes(self.virtual_._score(X), self.voting)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,14 +21,11 @@ from lemll._types import (
     LabelArray,
     MatrixLike,
     RandomState,
-    Thresholds,
 )
-from lemll._validation import check_whole, is_sparse
-from lemll.predictors.binary_relevance import BinaryRelevance, built_in, fit_member, member_log_odds
-from lemll.predictors.calibrated import SURE, ProbabilityClassifier, TiesAreRelevant, log_odds
+from lemll._validation import check_choice, check_whole, is_sparse
+from lemll.predictors.binary_relevance import FitsMembers, built_in, fit_member, member_log_odds
+from lemll.predictors.calibrated import SURE, ProbabilityClassifier, log_odds
 from lemll.solvers.logistic import solve_logistic
-
-__all__ = ["ECC", "Chain", "ChainClassifier", "LabelChain", "by_content", "mean_probabilities"]
 
 # After this many labels, one matrix product adds their contribution to all later scores. This is
 # faster than one product per label.
@@ -103,11 +100,11 @@ def with_labels(X: Features, labels: MatrixLike) -> Features:
     return np.column_stack([X, labels])
 
 
-class ChainClassifier(TiesAreRelevant, ProbabilityClassifier):
-    """Base of classifiers made of chains. Subclasses have the parameters that `built_in` reads."""
+@dataclass(eq=False, repr=False, kw_only=True)
+class ChainClassifier(FitsMembers, ProbabilityClassifier):
+    """Base of classifiers made of chains."""
 
-    estimator: Estimator
-    n_jobs: int | None
+    random_state: RandomState = None
 
     def _fit_chains(
         self,
@@ -164,6 +161,15 @@ class ChainClassifier(TiesAreRelevant, ProbabilityClassifier):
             for order, cut in zip(orders, cuts, strict=True)
         ]
 
+    def _given_labels(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> LabelArray:
+        """Return the labels that later models get: those observed, and guesses of the others."""
+        if weight is None:
+            return Y
+        # The models of a chain get decisions in prediction, so they are trained with them also.
+        alone = self._of_single_labels()
+        alone._fit(X, Y, weight)
+        return np.where(Y < 0, alone._score(X) >= 0, Y).astype(np.int8)
+
 
 def _earlier(order: IndexArray) -> npt.NDArray[np.bool_]:
     """Return a mask of the labels that come before the one at each position."""
@@ -215,6 +221,7 @@ def mean_probabilities(chains: list[Chain], X: Features, votes: bool) -> FloatAr
 SHARE = 0.67
 
 
+@dataclass(eq=False, repr=False)
 class LabelChain(ChainClassifier):
     r"""A classifier chain: the model of each label uses the earlier labels as features.
 
@@ -262,17 +269,8 @@ class LabelChain(ChainClassifier):
         The label at each position of the chain.
     n_iter_ : int
         Newton steps of the slowest model. With an estimator of the user, 1.
-    classes_ : ndarray
-        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
-    label_names_ : ndarray of str
-        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
-    thresholds_ : ndarray of shape (n_labels,)
-        One threshold per label. A label is predicted if its log-odds are above it. A threshold of
-        0 is stored as a number slightly below 0, because a tie counts as relevant.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X has names.
+    classes_, label_names_, thresholds_, n_features_in_, feature_names_in_
+        As in :class:`lemll.BinaryRelevance`.
 
     See Also
     --------
@@ -293,59 +291,23 @@ class LabelChain(ChainClassifier):
     (897, 8)
     """
 
-    def __init__(
-        self,
-        estimator: Estimator = None,
-        *,
-        order: Any = "random",
-        C: float = 1.0,
-        thresholds: Thresholds = "zero",
-        tol: float = 1e-4,
-        max_iter: int = 100,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.estimator = estimator
-        self.order = order
-        self.C = C
-        self.thresholds = thresholds
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    _: KW_ONLY
+    order: Any = "random"
 
-    def _fit(self, X: Features, Y: LabelArray) -> None:
-        self._learn(X, Y, None)
-
-    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
-        self._learn(X, Y, weight)
-
-    def _learn(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> None:
+    def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
         n_labels = Y.shape[1]
         if isinstance(self.order, str) and self.order == "random":
             random = check_random_state(self.random_state)
             self.order_ = by_content(Y)[random.permutation(n_labels)]
         else:
             self.order_ = _checked_order(self.order, n_labels)
-        given = _given_labels(self, X, Y, weight)
+        given = self._given_labels(X, Y, weight)
         self.chain_ = self._fit_chains(X, given, [self.order_], None, weight)[0]
+
+    _fit_partial = _fit
 
     def _score(self, X: Features) -> FloatArray:
         return self.chain_.log_odds(X)
-
-
-def _given_labels(
-    chain: LabelChain | ECC, X: Features, Y: LabelArray, weight: FloatArray | None
-) -> LabelArray:
-    """Return the labels that later models get: those observed, and guesses of the others."""
-    if weight is None:
-        return Y
-    # The models of a chain get decisions in prediction, so they are trained with decisions also.
-    alone = BinaryRelevance(
-        chain.estimator, C=chain.C, tol=chain.tol, max_iter=chain.max_iter, n_jobs=chain.n_jobs
-    )
-    alone._fit_partial(X, Y, weight)
-    return np.where(Y < 0, alone._score(X) >= 0, Y).astype(np.int8)
 
 
 def _checked_order(order: Any, n_labels: int) -> IndexArray:
@@ -364,6 +326,7 @@ def _checked_order(order: Any, n_labels: int) -> IndexArray:
     return places.astype(np.intp)
 
 
+@dataclass(eq=False, repr=False)
 class ECC(ChainClassifier):
     r"""Ensemble of classifier chains, each with its own order and sample of the rows.
 
@@ -409,17 +372,8 @@ class ECC(ChainClassifier):
         The members.
     n_iter_ : int
         Newton steps of the slowest model. With an estimator of the user, 1.
-    classes_ : ndarray
-        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
-    label_names_ : ndarray of str
-        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
-    thresholds_ : ndarray of shape (n_labels,)
-        One threshold per label. A label is predicted if its log-odds are above it. A threshold of
-        0 is stored as a number slightly below 0, because a tie counts as relevant.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X has names.
+    classes_, label_names_, thresholds_, n_features_in_, feature_names_in_
+        As in :class:`lemll.BinaryRelevance`.
 
     See Also
     --------
@@ -446,51 +400,25 @@ class ECC(ChainClassifier):
     (897, 8)
     """
 
-    def __init__(
-        self,
-        estimator: Estimator = None,
-        n_estimators: int = 30,
-        *,
-        sampling: Any = "bootstrap",
-        combine: Any = "confidences",
-        C: float = 1.0,
-        thresholds: Thresholds = "zero",
-        tol: float = 1e-4,
-        max_iter: int = 100,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.estimator = estimator
-        self.n_estimators = n_estimators
-        self.sampling = sampling
-        self.combine = combine
-        self.C = C
-        self.thresholds = thresholds
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_estimators: int = 30
+    _: KW_ONLY
+    sampling: Literal["bootstrap", "subset"] = "bootstrap"
+    combine: Literal["confidences", "votes"] = "confidences"
 
-    def _fit(self, X: Features, Y: LabelArray) -> None:
-        self._learn(X, Y, None)
-
-    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
-        self._learn(X, Y, weight)
-
-    def _learn(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> None:
+    def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
         n_estimators = check_whole("n_estimators", self.n_estimators, least=1)
-        if self.sampling not in ("bootstrap", "subset"):
-            raise ValueError(f"sampling={self.sampling!r} must be 'bootstrap' or 'subset'.")
-        if self.combine not in ("confidences", "votes"):
-            raise ValueError(f"combine={self.combine!r} must be 'confidences' or 'votes'.")
+        check_choice("sampling", self.sampling, ("bootstrap", "subset"))
+        check_choice("combine", self.combine, ("confidences", "votes"))
         random = check_random_state(self.random_state)
         content = by_content(Y)
         orders, counts = [], []
         for _ in range(n_estimators):
             orders.append(content[random.permutation(len(content))])
             counts.append(self._sample(random, len(Y)))
-        given = _given_labels(self, X, Y, weight)
+        given = self._given_labels(X, Y, weight)
         self.chains_ = self._fit_chains(X, given, orders, counts, weight)
+
+    _fit_partial = _fit
 
     def _sample(self, random: Any, n_samples: int) -> IndexArray:
         """Return how often each row is drawn."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,16 @@ from sklearn.utils import check_random_state
 
 from lemll._sparse import dense, lighter, squared_lengths
 from lemll._types import Features, FloatArray, LabelArray, RandomState
-from lemll._validation import check_memory, check_number, check_whole, is_sparse, warn_caller
+from lemll._validation import (
+    check_choice,
+    check_memory,
+    check_number,
+    check_whole,
+    is_sparse,
+    warn_caller,
+)
 from lemll.enhancers.base import BaseEnhancer
-from lemll.fitting.scaling import Normalization
 from lemll.solvers.interface import check_stopping
-
-__all__ = ["FCMEnhancer", "FuzzyMeans", "solve_fuzzy_means"]
 
 # A larger rise of the objective, relative to it, is not a rounding error.
 _ROUNDING = 1e-12
@@ -187,11 +191,7 @@ def _memberships(squared: FloatArray, fuzzifier: float) -> FloatArray:
     return np.asarray(ratio / ratio.sum(axis=1, keepdims=True))
 
 
-CONNECTIONS = ("minmax", "label", "none")
-COMPOSITIONS = ("product", "minimum")
-STOPS = ("memberships", "objective")
-
-
+@dataclass(eq=False, repr=False)
 class FCMEnhancer(BaseEnhancer):
     r"""Recover label distributions by fuzzy c-means (FCM) clusters and fuzzy composition [1]_.
 
@@ -279,43 +279,21 @@ class FCMEnhancer(BaseEnhancer):
            [0.3, 0.7]])
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 3,
-        *,
-        fuzzifier: float = 2.0,
-        connection: Any = "minmax",
-        composition: Any = "product",
-        stop: Any = "memberships",
-        normalization: Normalization = "sum",
-        scale: float = 1.0,
-        feature_scale: str = "none",
-        tol: float = 1e-7,
-        max_iter: int = 10000,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.fuzzifier = fuzzifier
-        self.connection = connection
-        self.composition = composition
-        self.stop = stop
-        self.normalization = normalization
-        self.scale = scale
-        self.feature_scale = feature_scale
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_clusters: int = 3
+    _: KW_ONLY
+    fuzzifier: float = 2.0
+    connection: Any = "minmax"
+    composition: Any = "product"
+    stop: Any = "memberships"
+    feature_scale: str = "none"
+    tol: float = 1e-7
+    max_iter: int = 10000
+    random_state: RandomState = None
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
-        for name, known in (
-            ("connection", CONNECTIONS),
-            ("composition", COMPOSITIONS),
-            ("stop", STOPS),
-        ):
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} must be one of {', '.join(known)}."
-                )
+        check_choice("connection", self.connection, ("minmax", "label", "none"))
+        check_choice("composition", self.composition, ("product", "minimum"))
+        check_choice("stop", self.stop, ("memberships", "objective"))
         rows = lighter(X)
         # Distances do not change if all rows are shifted. Centring keeps digits in the products.
         self.memberships_ = self._cluster(rows if is_sparse(rows) else rows - rows.mean(axis=0))

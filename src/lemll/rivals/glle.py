@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -25,13 +26,12 @@ from lemll.fitting.scaling import Normalization
 from lemll.rivals.refinement import solve_refined
 from lemll.topology.neighbors import nearest_neighbors
 
-__all__ = ["GLLEEnhancer"]
-
 # Number of rows or columns per block: large enough for efficient products, small enough for the
 # cache.
 BLOCK = 128
 
 
+@dataclass(eq=False, repr=False)
 class GLLEEnhancer(BaseEnhancer):
     r"""Recover label distributions by graph Laplacian label enhancement (GLLE) [1]_.
 
@@ -119,28 +119,15 @@ class GLLEEnhancer(BaseEnhancer):
     (50, 3)
     """
 
-    def __init__(
-        self,
-        smoothness: float = 0.01,
-        *,
-        n_neighbors: int = 19,
-        kernel_gamma: str | float = "distance",
-        graph_gamma: float = 0.005,
-        ridge: float = 0.1,
-        standardize: bool = True,
-        normalization: Normalization = "softmax",
-        scale: float = 1.0,
-        feature_scale: str = "none",
-    ) -> None:
-        self.smoothness = smoothness
-        self.n_neighbors = n_neighbors
-        self.kernel_gamma = kernel_gamma
-        self.graph_gamma = graph_gamma
-        self.ridge = ridge
-        self.standardize = standardize
-        self.normalization = normalization
-        self.scale = scale
-        self.feature_scale = feature_scale
+    smoothness: float = 0.01
+    _: KW_ONLY
+    n_neighbors: int = 19
+    kernel_gamma: str | float = "distance"
+    graph_gamma: float = 0.005
+    ridge: float = 0.1
+    standardize: bool = True
+    normalization: Normalization = "softmax"
+    feature_scale: str = "none"
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         check_two_rows(X, "GLLE")

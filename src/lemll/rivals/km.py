@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
 from lemll._sparse import lighter
 from lemll._types import Features, FloatArray, KernelLike, LabelArray
-from lemll._validation import check_memory, check_number, is_sparse
+from lemll._validation import check_choice, check_memory, check_number, is_sparse
 from lemll.enhancers.base import BaseEnhancer
 from lemll.fitting.distances import choose_gamma, mean_distance, squared_distances, upper_distances
-from lemll.fitting.scaling import Normalization
-
-__all__ = ["KMEnhancer"]
 
 KERNELS = ("linear", "rbf")
 RADII = ("positives", "all")
 
 
+@dataclass(eq=False, repr=False)
 class KMEnhancer(BaseEnhancer):
     r"""Recover label distributions by the kernel method (KM): degrees fall with the distance.
 
@@ -90,30 +89,16 @@ class KMEnhancer(BaseEnhancer):
            [0.5, 0.5]])
     """
 
-    def __init__(
-        self,
-        *,
-        kernel: KernelLike = "linear",
-        kernel_gamma: str | float = "distance",
-        delta: float = 0.01,
-        radius: Any = "positives",
-        normalization: Normalization = "sum",
-        scale: float = 1.0,
-        feature_scale: str = "none",
-    ) -> None:
-        self.kernel = kernel
-        self.kernel_gamma = kernel_gamma
-        self.delta = delta
-        self.radius = radius
-        self.normalization = normalization
-        self.scale = scale
-        self.feature_scale = feature_scale
+    _: KW_ONLY
+    kernel: KernelLike = "linear"
+    kernel_gamma: str | float = "distance"
+    delta: float = 0.01
+    radius: Any = "positives"
+    feature_scale: str = "none"
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
-        if self.kernel not in KERNELS:
-            raise ValueError(f"kernel={self.kernel!r} must be one of {', '.join(KERNELS)}.")
-        if self.radius not in RADII:
-            raise ValueError(f"radius={self.radius!r} must be one of {', '.join(RADII)}.")
+        check_choice("kernel", self.kernel, KERNELS)
+        check_choice("radius", self.radius, RADII)
         delta = check_number("delta", self.delta, above=0)
         X, members = lighter(X), Y.astype(np.float64)
         # A label without rows does not have a centre. Any value will do, because all degrees of

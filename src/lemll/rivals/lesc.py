@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, get_args
 
 import numpy as np
@@ -9,17 +10,16 @@ from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from lemll._types import Features, FloatArray, LabelArray
-from lemll._validation import check_magnitude, check_number, warn_caller
+from lemll._validation import check_choice, check_magnitude, check_number, warn_caller
 from lemll.enhancers.base import BaseEnhancer
 from lemll.enhancers.sources import principal_rows, smooth_by_energy
 from lemll.fitting.scaling import Normalization
 from lemll.rivals.low_rank import solve_low_rank
 
-__all__ = ["LESCEnhancer", "Noise"]
-
 Noise = Literal["squared", "rows"]
 
 
+@dataclass(eq=False, repr=False)
 class LESCEnhancer(BaseEnhancer):
     r"""Recover label distributions by low-rank representation of the rows (LESC) [1]_.
 
@@ -100,32 +100,19 @@ class LESCEnhancer(BaseEnhancer):
 
     signed_labels = False
 
-    def __init__(
-        self,
-        smoothness: float = 1.0,
-        *,
-        noise: Noise = "squared",
-        energy: float = 0.8,
-        beta: float = 10.0,
-        tol: float = 1e-3,
-        max_iter: int = 3000,
-        normalization: Normalization = "softmax",
-        scale: float = 1.0,
-    ) -> None:
-        self.smoothness = smoothness
-        self.noise = noise
-        self.energy = energy
-        self.beta = beta
-        self.tol = tol
-        self.max_iter = max_iter
-        self.normalization = normalization
-        self.scale = scale
+    smoothness: float = 1.0
+    _: KW_ONLY
+    noise: Noise = "squared"
+    energy: float = 0.8
+    beta: float = 10.0
+    tol: float = 1e-3
+    max_iter: int = 3000
+    normalization: Normalization = "softmax"
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         check_magnitude(X)
         smoothness = check_number("smoothness", self.smoothness, above=0, inclusive=True)
-        if self.noise not in get_args(Noise):
-            raise ValueError(f"noise={self.noise!r} must be one of {', '.join(get_args(Noise))}.")
+        check_choice("noise", self.noise, get_args(Noise))
         energy = check_number("energy", self.energy, above=0)
         if energy > 1:
             raise ValueError(f"energy={self.energy!r} must be at most 1; the default is 0.8.")

@@ -25,8 +25,6 @@ from lemll.solvers.logistic import (
 )
 from lemll.solvers.logistic_rows import STRONG_PENALTY
 
-__all__ = ["Stack", "SubsetsSolution", "solve_logistic_subsets"]
-
 # Solved problems are removed when they are this share of the stack, because removal copies the
 # other problems.
 LEAVING = 0.1
@@ -232,8 +230,6 @@ def _gathered(design: FloatArray, vectors: FloatArray) -> FloatArray:
 STACK_BYTES = 1 << 24
 # Problems on all rows are solved in groups whose label masks have at most this size.
 MASK_BYTES = 1 << 25
-# Number of problems whose rows and labels are checked at a time.
-CHECKED = 1024
 # Measured cost of one multiplication in products with all rows (including the iterations of
 # conjugate gradients), relative to one multiplication in a stack.
 SHARED_COST = 33
@@ -282,7 +278,8 @@ def solve_logistic_subsets(
 ) -> SubsetsSolution:
     r"""Minimise many L2-regularised logistic losses, each over its own rows.
 
-    For each problem with rows I, labels y and weights w, it minimises
+    Rows, labels and weights are not checked, because `CLR` makes them. For each problem with rows
+    I, labels y and weights w, it minimises
 
     .. math::
         \sum_{i\in I}w_i\log\bigl(1+e^{-(2y_i-1)(\theta^\top x_i+b)}\bigr)+\frac1{2C}\|\theta\|^2.
@@ -327,9 +324,6 @@ def solve_logistic_subsets(
     check_size(X, "X", "float64")
     check_stopping(tol=tol, max_iter=max_iter)
     check_inverse_penalty(C)
-    _check_problems(rows, labels, X.shape[0])
-    if weights is not None:
-        _check_row_weights(weights, rows)
     n_problems = len(rows)
     size = np.array([len(mine) for mine in rows], dtype=np.intp)
     positive = np.array([int(np.sum(mine)) for mine in labels], dtype=np.intp)
@@ -384,48 +378,6 @@ def solve_logistic_subsets(
         n_iter=n_iter,
         converged=gradient_norm <= tol,
     )
-
-
-def _check_problems(rows: Sequence[Array], labels: Sequence[MatrixLike], n_samples: int) -> None:
-    size = np.array([len(mine) for mine in rows], dtype=np.intp)
-    given = np.array([len(wanted) for wanted in labels], dtype=np.intp)
-    if len(size) != len(given):
-        raise ValueError(
-            "rows and labels must have the same number of problems, got "
-            f"{len(size)} and {len(given)}."
-        )
-    if (size != given).any():
-        t = int(np.argmax(size != given))
-        raise ValueError(
-            f"problem {t} must have one label for each of its rows, got {size[t]} rows and "
-            f"{given[t]} labels."
-        )
-    kept = np.flatnonzero(size)
-    for start in range(0, len(kept), CHECKED):
-        part = kept[start : start + CHECKED]
-        # To check tens of thousands of small problems, it is faster to join them first.
-        index = np.concatenate([rows[t] for t in part])
-        values = np.concatenate([labels[t] for t in part])
-        if index.dtype.kind not in "iu" or index.min() < 0 or index.max() >= n_samples:
-            raise ValueError(f"rows must be whole numbers from 0 to {n_samples - 1}, those of X.")
-        if ((values != 0) & (values != 1)).any():
-            raise ValueError("labels must contain only 0 and 1; code the two classes as 0 and 1.")
-        # Rising rows have no duplicates, which is the usual case. Only other problems are sorted.
-        rising = index[1:] > index[:-1]
-        ends = np.cumsum(size[part])
-        rising[ends[:-1] - 1] = True
-        for t in part[np.unique(np.searchsorted(ends, np.flatnonzero(~rising), side="right"))]:
-            if len(np.unique(rows[t])) < size[t]:
-                raise ValueError(f"problem {t} has a row twice; give each row once.")
-
-
-def _check_row_weights(weights: Sequence[FloatArray], rows: Sequence[Array]) -> None:
-    for t, (mine, there) in enumerate(zip(rows, weights, strict=True)):
-        if len(there) != len(mine) or not (np.isfinite(there).all() and (there > 0).all()):
-            raise ValueError(
-                f"problem {t} must have one finite weight > 0 for each of its {len(mine)} rows; "
-                "leave out rows without a weight."
-            )
 
 
 def _is_large(X: Features, size: IndexArray, penalty: float) -> npt.NDArray[np.bool_]:

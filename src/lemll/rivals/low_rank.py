@@ -29,9 +29,7 @@ import numpy as np
 
 from lemll._types import FloatArray
 from lemll._validation import check_number
-from lemll.solvers.interface import Status, check_stopping
-
-__all__ = ["LowRankSolution", "solve_low_rank"]
+from lemll.solvers.interface import Solution, check_stopping
 
 # Over-relaxation of ADMM; the usual range is 1.5 to 1.8.
 RELAXATION = 1.6
@@ -44,7 +42,7 @@ LARGEST_FACTOR = 5.0
 
 
 @dataclass(frozen=True)
-class LowRankSolution:
+class LowRankSolution(Solution):
     """A low-rank representation.
 
     Attributes
@@ -65,12 +63,6 @@ class LowRankSolution:
     objective: float
     gap: float
     n_iter: int
-    status: Status
-
-    @property
-    def converged(self) -> bool:
-        """Whether the gap met the tolerance."""
-        return self.status == "converged"
 
 
 def solve_low_rank(
@@ -111,12 +103,12 @@ def solve_low_rank(
     # From these weights on, an error costs more than the largest singular value it could save; and
     # up to the other bound, representing anything costs more than all errors.
     if beta >= np.linalg.norm(target / s, axis=0).max():
-        return LowRankSolution(target.copy(), float(len(S)), 0.0, 0, "converged")
+        return LowRankSolution(target.copy(), float(len(S)), 0.0, 0, status="converged")
     lengths = np.linalg.norm(s * target, axis=0)
     shortest = np.divide(s * target, lengths, out=np.zeros_like(target), where=lengths > 0)
     if beta * np.linalg.norm(s * shortest, 2) <= 1:
         return LowRankSolution(
-            np.zeros_like(target), float(beta * lengths.sum()), 0.0, 0, "converged"
+            np.zeros_like(target), float(beta * lengths.sum()), 0.0, 0, status="converged"
         )
     return _Admm(target, s, beta).run(tol, max_iter)
 
@@ -144,10 +136,12 @@ class _Admm:
                 self._bound()
                 gap = max(0.0, self.upper - self.lower) / self.upper
                 if gap <= tol:
-                    return LowRankSolution(self.best, self.upper, gap, iteration, "converged")
+                    return LowRankSolution(
+                        self.best, self.upper, gap, iteration, status="converged"
+                    )
             if iteration % ADAPT_EVERY == 0 and iteration <= LAST_ADAPTATION:
                 self._adapt(*before)
-        return LowRankSolution(self.best, self.upper, gap, max_iter, "max_iter")
+        return LowRankSolution(self.best, self.upper, gap, max_iter, status="max_iter")
 
     def _step(self) -> None:
         s, data = self.s, self.data

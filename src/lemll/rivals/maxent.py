@@ -11,10 +11,8 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, xlogy
 
 from lemll._types import Features, FloatArray, LabelArray, MatrixLike
-from lemll._validation import is_sparse
-from lemll.solvers.interface import Status, as_features, check_size, check_stopping
-
-__all__ = ["EMPIRICAL_LOSSES", "MaxentBasis", "MaxentSolution", "empirical_loss", "solve_maxent"]
+from lemll._validation import check_choice, check_number, is_sparse
+from lemll.solvers.interface import Solution, Status, as_features, check_size, check_stopping
 
 Empirical = Literal["virtual", "pairwise"]
 
@@ -37,7 +35,7 @@ SMALLEST_COMPONENT = 1e-14
 
 
 @dataclass(frozen=True)
-class MaxentSolution:
+class MaxentSolution(Solution):
     """A stationary point of the objective.
 
     Attributes
@@ -62,12 +60,6 @@ class MaxentSolution:
     objective: float
     residual: float
     n_iter: int
-    status: Status
-
-    @property
-    def converged(self) -> bool:
-        """Whether the solver met its tolerance."""
-        return self.status == "converged"
 
 
 def solve_maxent(
@@ -129,9 +121,10 @@ def solve_maxent(
     """
     basis = X if isinstance(X, MaxentBasis) else MaxentBasis(X)
     D, Y = _check_arrays(basis.n_samples, distribution, labels)
-    _check_numbers(beta=beta, ridge=ridge)
+    check_number("beta", beta, above=0, inclusive=True)
+    check_number("ridge", ridge, above=0, inclusive=True)
     check_stopping(tol=tol, max_iter=max_iter)
-    _check_empirical(emp)
+    check_choice("emp", emp, EMPIRICAL_LOSSES)
     objective = _Objective(basis, D, Y, beta=beta, emp=emp, clip=clip, ridge=ridge)
     W = objective.first_weights() if start is None else basis.encode(start.coef, start.intercept)
 
@@ -378,17 +371,6 @@ def _check_arrays(
     if not ((D >= 0).all() and np.allclose(D.sum(axis=1), 1)):
         raise ValueError("distribution must not be negative, and its rows must sum to one.")
     return D, Y
-
-
-def _check_numbers(**numbers: float) -> None:
-    for name, number in numbers.items():
-        if not (np.isfinite(number) and number >= 0):
-            raise ValueError(f"{name} must be finite and not negative, got {number}.")
-
-
-def _check_empirical(emp: str) -> None:
-    if emp not in EMPIRICAL_LOSSES:
-        raise ValueError(f"emp={emp!r} must be one of {', '.join(EMPIRICAL_LOSSES)}.")
 
 
 def _location_and_variance(X: Features) -> tuple[FloatArray, FloatArray]:

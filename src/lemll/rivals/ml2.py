@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
 
-import numpy as np
-
-from lemll._types import (
-    Estimator,
-    Features,
-    FloatArray,
-    KernelLike,
-    LabelArray,
-    Settings,
-    SettingsView,
-    SparseMatrix,
-    Thresholds,
-)
+from lemll._types import Features, LabelArray, SettingsView
 from lemll._validation import check_number, check_whole
-from lemll.enhancers.base import BaseEnhancer
-from lemll.fitting.distances import check_two_rows
 from lemll.fitting.equation9 import graph_is_given, graph_settings
-from lemll.fitting.scaling import Normalization
-from lemll.rivals.boxqp import boxed_labels
+from lemll.rivals.boxqp import BoxedEnhancer
 from lemll.rivals.two_stage import SignKeepingClassifier, check_weight
 from lemll.topology.weights import check_graph, reconstruction_weights
-
-__all__ = ["ML2", "ML2Enhancer"]
 
 _GRAPH_SETTINGS: SettingsView = {"reg": 1e-5, "reg_policy": "absolute"}
 
 
-class ML2Enhancer(BaseEnhancer):
+@dataclass(eq=False, repr=False)
+class ML2Enhancer(BoxedEnhancer):
     r"""Recover label distributions by the label manifold of ML2, the first stages of [1]_.
 
     The LLE weights W rebuild the features of each row from its neighbours. The same weights shall
@@ -116,43 +100,14 @@ class ML2Enhancer(BaseEnhancer):
     ((200, 3), True)
     """
 
-    def __init__(
-        self,
-        n_neighbors: int | None = None,
-        *,
-        lower: float = 1.0,
-        upper: Any = None,
-        ridge: float = 1e-5,
-        graph: SparseMatrix = None,
-        normalization: Normalization = "sigmoid",
-        scale: float = 1.0,
-        feature_scale: str = "none",
-        tol: float = 1e-8,
-        max_iter: int = 500,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.lower = lower
-        self.upper = upper
-        self.ridge = ridge
-        self.graph = graph
-        self.normalization = normalization
-        self.scale = scale
-        self.feature_scale = feature_scale
-        self.tol = tol
-        self.max_iter = max_iter
+    n_neighbors: int | None = None
+    _: KW_ONLY
+    ridge: float = 1e-5
 
-    def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
-        check_two_rows(X, "ML2")
-        lower = check_number("lower", self.lower, above=0)
-        upper = np.inf
-        if self.upper is not None:
-            upper = check_number("upper", self.upper, above=lower, inclusive=True)
-        ridge = check_number("ridge", self.ridge, above=0, inclusive=True)
-        if not graph_is_given(self.graph):
-            W = self._make_graph(X, Y.shape[1])
-        else:
-            W = check_graph(self.graph, X.shape[0])
-        return boxed_labels(self, W, Y, lower=lower, upper=upper, ridge=ridge)
+    def _rebuilding(self, X: Features, n_labels: int) -> Features:
+        if graph_is_given(self.graph):
+            return check_graph(self.graph, X.shape[0])
+        return self._make_graph(X, n_labels)
 
     def _make_graph(self, X: Features, n_labels: int) -> Features:
         # The authors use one neighbour more than there are labels.
@@ -165,6 +120,7 @@ class ML2Enhancer(BaseEnhancer):
         return reconstruction_weights(X, min(wanted, X.shape[0] - 1), **settings)
 
 
+@dataclass(eq=False, repr=False)
 class ML2(SignKeepingClassifier):
     r"""Multi-label manifold learning [1]_: numerical labels on a manifold, then a regression.
 
@@ -228,16 +184,8 @@ class ML2(SignKeepingClassifier):
         The objective of the second stage, and its certified relative duality gap.
     n_iter_ : int
         Number of Newton steps.
-    classes_ : ndarray
-        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
-    label_names_ : ndarray of str
-        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
-    thresholds_ : ndarray of shape (n_labels,)
-        One threshold per label. A label is predicted if its score is above it.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X has names.
+    classes_, label_names_, thresholds_, n_features_in_, feature_names_in_
+        As in :class:`lemll.LEMLL`.
 
     See Also
     --------
@@ -261,34 +209,12 @@ class ML2(SignKeepingClassifier):
     ((1497, 8), True)
     """
 
-    def __init__(
-        self,
-        C1: float = 1.0,
-        C2: float = 1.0,
-        *,
-        n_neighbors: int | None = None,
-        lower: float = 1.0,
-        ridge: float = 1e-3,
-        epsilon: float = 0.001,
-        kernel: KernelLike = "linear",
-        kernel_params: Settings | None = None,
-        thresholds: Thresholds = "zero",
-        memory: Estimator = None,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-    ) -> None:
-        self.C1 = C1
-        self.C2 = C2
-        self.n_neighbors = n_neighbors
-        self.lower = lower
-        self.ridge = ridge
-        self.epsilon = epsilon
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.thresholds = thresholds
-        self.memory = memory
-        self.tol = tol
-        self.max_iter = max_iter
+    C1: float = 1.0
+    C2: float = 1.0
+    _: KW_ONLY
+    n_neighbors: int | None = None
+    lower: float = 1.0
+    ridge: float = 1e-3
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
         self._fit_stages(

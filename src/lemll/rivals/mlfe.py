@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -9,33 +10,20 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from lemll._sparse import SPARSE_DENSITY
-from lemll._types import (
-    Estimator,
-    Features,
-    FloatArray,
-    KernelLike,
-    LabelArray,
-    Settings,
-    SparseMatrix,
-    Thresholds,
-)
-from lemll._validation import check_memory, check_number, check_whole, is_sparse, warn_caller
-from lemll.enhancers.base import BaseEnhancer
-from lemll.fitting.distances import check_two_rows
-from lemll.fitting.scaling import Normalization
-from lemll.rivals.boxqp import boxed_labels
+from lemll._types import Features, FloatArray, KernelLike, LabelArray
+from lemll._validation import check_choice, check_memory, check_number, is_sparse, warn_caller
+from lemll.rivals.boxqp import BoxedEnhancer
 from lemll.rivals.sparse_coding import admm_codes, lasso_codes
 from lemll.rivals.two_stage import SignKeepingClassifier, check_weight
 from lemll.topology.weights import check_graph
-
-__all__ = ["MLFE", "MLFEEnhancer"]
 
 CODINGS = ("admm", "lasso")
 # Relative duality gap to which "lasso" solves the codes.
 LASSO_TOL = 1e-8
 
 
-class MLFEEnhancer(BaseEnhancer):
+@dataclass(eq=False, repr=False)
+class MLFEEnhancer(BoxedEnhancer):
     r"""Recover label distributions by the enriched labels of MLFE, the first stages of [1]_.
 
     A lasso rebuilds every row from all other rows,
@@ -53,7 +41,7 @@ class MLFEEnhancer(BaseEnhancer):
     lower : float, default=1.0
         :math:`c_1`, > 0.
     upper : float, default=2.0
-        :math:`c_2`, >= `lower`.
+        :math:`c_2`, >= `lower`. None: no limit.
     coding : {"admm", "lasso"}, default="admm"
         "admm" stops early, as in the code of the authors, which gave the published figures. Then
         most weights are small but not zero. "lasso" solves each lasso to a relative duality gap of
@@ -126,51 +114,18 @@ class MLFEEnhancer(BaseEnhancer):
     ((100, 3), True)
     """
 
-    def __init__(
-        self,
-        *,
-        lower: float = 1.0,
-        upper: float = 2.0,
-        coding: Any = "admm",
-        share: float = 0.01,
-        penalty: float = 1.0,
-        relaxation: float = 0.5,
-        absolute_tol: float = 1e-4,
-        relative_tol: float = 1e-2,
-        ridge: float = 0.0,
-        graph: SparseMatrix = None,
-        normalization: Normalization = "sigmoid",
-        scale: float = 1.0,
-        feature_scale: str = "none",
-        tol: float = 1e-8,
-        max_iter: int = 500,
-    ) -> None:
-        self.lower = lower
-        self.upper = upper
-        self.coding = coding
-        self.share = share
-        self.penalty = penalty
-        self.relaxation = relaxation
-        self.absolute_tol = absolute_tol
-        self.relative_tol = relative_tol
-        self.ridge = ridge
-        self.graph = graph
-        self.normalization = normalization
-        self.scale = scale
-        self.feature_scale = feature_scale
-        self.tol = tol
-        self.max_iter = max_iter
+    _: KW_ONLY
+    upper: float | None = 2.0
+    coding: Any = "admm"
+    share: float = 0.01
+    penalty: float = 1.0
+    relaxation: float = 0.5
+    absolute_tol: float = 1e-4
+    relative_tol: float = 1e-2
 
-    def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
-        check_two_rows(X, "MLFE")
-        lower = check_number("lower", self.lower, above=0)
-        upper = check_number("upper", self.upper, above=lower, inclusive=True)
-        ridge = check_number("ridge", self.ridge, above=0, inclusive=True)
-        # Check these before the graph, which takes most of the time.
-        check_number("tol", self.tol, above=0)
-        check_whole("max_iter", self.max_iter, least=1)
+    def _rebuilding(self, X: Features, n_labels: int) -> Features:
         if self.graph is None:
-            W = self._make_graph(X, Y.shape[1])
+            W = self._make_graph(X, n_labels)
         else:
             # Codes minimise a lasso without the constraint that the weights sum to one.
             W = check_graph(self.graph, X.shape[0], sum_to_one=False)
@@ -178,11 +133,10 @@ class MLFEEnhancer(BaseEnhancer):
         few = W.nnz if is_sparse(W) else np.count_nonzero(W)
         if is_sparse(W) != (few < SPARSE_DENSITY * W.shape[0] ** 2):
             W = W.toarray() if is_sparse(W) else sparse.csr_array(W)
-        return boxed_labels(self, W, Y, lower=lower, upper=upper, ridge=ridge)
+        return W
 
     def _make_graph(self, X: Features, n_labels: int) -> Features:
-        if self.coding not in CODINGS:
-            raise ValueError(f"coding={self.coding!r} must be one of {', '.join(CODINGS)}.")
+        check_choice("coding", self.coding, CODINGS)
         share = check_number("share", self.share, above=0)
         if self.coding == "lasso":
             codes = lasso_codes(X, share=share, tol=LASSO_TOL)
@@ -209,6 +163,7 @@ class MLFEEnhancer(BaseEnhancer):
         ).weights
 
 
+@dataclass(eq=False, repr=False)
 class MLFE(SignKeepingClassifier):
     r"""Multi-label learning with feature-induced labelling information enrichment [1]_.
 
@@ -275,16 +230,8 @@ class MLFE(SignKeepingClassifier):
         The objective of the second stage, and its certified relative duality gap.
     n_iter_ : int
         Number of Newton steps.
-    classes_ : ndarray
-        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
-    label_names_ : ndarray of str
-        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
-    thresholds_ : ndarray of shape (n_labels,)
-        One threshold per label. A label is predicted if its score is above it.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X has names.
+    classes_, label_names_, thresholds_, n_features_in_, feature_names_in_
+        As in :class:`lemll.LEMLL`.
 
     See Also
     --------
@@ -318,36 +265,14 @@ class MLFE(SignKeepingClassifier):
     ((1497, 8), True)
     """
 
-    def __init__(
-        self,
-        beta1: float = 1.0,
-        beta2: float = 1.0,
-        beta3: float = 1.0,
-        *,
-        lower: float = 1.0,
-        upper: float = 2.0,
-        coding: Any = "admm",
-        epsilon: float = 0.001,
-        kernel: KernelLike = "rbf",
-        kernel_params: Settings | None = None,
-        thresholds: Thresholds = "zero",
-        memory: Estimator = None,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-    ) -> None:
-        self.beta1 = beta1
-        self.beta2 = beta2
-        self.beta3 = beta3
-        self.lower = lower
-        self.upper = upper
-        self.coding = coding
-        self.epsilon = epsilon
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.thresholds = thresholds
-        self.memory = memory
-        self.tol = tol
-        self.max_iter = max_iter
+    beta1: float = 1.0
+    beta2: float = 1.0
+    beta3: float = 1.0
+    _: KW_ONLY
+    lower: float = 1.0
+    upper: float = 2.0
+    coding: Any = "admm"
+    kernel: KernelLike = "rbf"
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
         beta3 = check_weight("beta3", self.beta3, inclusive=True)

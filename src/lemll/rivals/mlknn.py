@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lemll._sparse import dense, lighter
-from lemll._types import Features, FloatArray, IndexArray, LabelArray, Thresholds
+from lemll._sparse import dense, lighter, squared_lengths
+from lemll._types import Features, FloatArray, IndexArray, LabelArray
 from lemll._validation import check_magnitude, check_number, check_whole, is_sparse
 from lemll.fitting.scaling import SCALES, fit_scaling
 from lemll.predictors.base import refuse_confidences
 from lemll.predictors.calibrated import SURE, ProbabilityClassifier, TiesAreRelevant
 from lemll.topology.neighbors import nearest_neighbors
-
-__all__ = ["MLkNN", "nearest_training_rows"]
 
 BLOCK_BYTES = 1 << 25
 # If squared lengths are whole numbers below this, float32 computes all distances exactly.
@@ -26,6 +25,7 @@ EXACT_SINGLE = 2.0**21
 RARE = 0.005
 
 
+@dataclass(eq=False, repr=False)
 class MLkNN(TiesAreRelevant, ProbabilityClassifier):
     r"""Multi-label k nearest neighbours, exactly as its authors defined it.
 
@@ -67,17 +67,8 @@ class MLkNN(TiesAreRelevant, ProbabilityClassifier):
         The training rows, scaled.
     Y_fit_ : ndarray of shape (n_samples, n_labels)
         Their labels.
-    classes_ : ndarray
-        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
-    label_names_ : ndarray of str
-        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
-    thresholds_ : ndarray of shape (n_labels,)
-        One threshold per label. A label is predicted if its log-odds are above it. A threshold of
-        0 is stored as a number slightly below 0, because a tie counts as relevant.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X has names.
+    classes_, label_names_, thresholds_, n_features_in_, feature_names_in_
+        As in :class:`lemll.BinaryRelevance`.
 
     Notes
     -----
@@ -99,18 +90,10 @@ class MLkNN(TiesAreRelevant, ProbabilityClassifier):
     (897, 8)
     """
 
-    def __init__(
-        self,
-        n_neighbors: int = 10,
-        smoothing: float = 1.0,
-        *,
-        scale: str = "none",
-        thresholds: Thresholds = "zero",
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.smoothing = smoothing
-        self.scale = scale
-        self.thresholds = thresholds
+    n_neighbors: int = 10
+    smoothing: float = 1.0
+    _: KW_ONLY
+    scale: str = "none"
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
         s = self._remember(X, Y)
@@ -199,14 +182,20 @@ def _inverse_ranges(X: Features) -> FloatArray:
     return np.asarray(np.where(varies, 1 / np.where(varies, reach, 1), 0))
 
 
-def _counts(near: npt.NDArray[np.intp], Y: LabelArray) -> npt.NDArray[np.int32]:
-    """Count the neighbours that have each label."""
-    # A sparse product counts for all labels at once, without a (rows, k, labels) array.
+def neighbour_graph(
+    near: IndexArray, n_samples: int, dtype: npt.DTypeLike = np.float64
+) -> Features:
+    """Return the matrix with a 1 in row i and column j if j is a neighbour of row i."""
     n_rows, k = near.shape
     start = np.arange(0, near.size + 1, k)
-    ones = np.ones(near.size, dtype=np.int32)
-    graph = sparse.csr_array((ones, near.ravel(), start), shape=(n_rows, len(Y)))
-    return np.asarray(graph @ Y.astype(np.int32))
+    ones = np.ones(near.size, dtype=dtype)
+    return sparse.csr_array((ones, near.ravel(), start), shape=(n_rows, n_samples))
+
+
+def _counts(near: IndexArray, Y: LabelArray) -> npt.NDArray[np.int32]:
+    """Count the neighbours that have each label."""
+    # A sparse product counts for all labels at once, without a (rows, k, labels) array.
+    return np.asarray(neighbour_graph(near, len(Y), np.int32) @ Y.astype(np.int32))
 
 
 def _log_odds(counts: npt.NDArray[np.int32], Y: LabelArray, k: int, s: float) -> FloatArray:
@@ -252,7 +241,7 @@ def nearest_training_rows(X: Features, rows: Features, n_neighbors: int) -> Inde
     X, rows = lighter(X), lighter(rows)
     if is_sparse(rows) and not is_sparse(X):
         rows = rows.toarray()
-    norms, lengths = _squares(X), _squares(rows)
+    norms, lengths = squared_lengths(X), squared_lengths(rows)
     exact = norms.max() + lengths.max() < EXACT_SINGLE and _whole(X) and _whole(rows)
     if exact:
         X, rows, norms = X.astype(np.float32), rows.astype(np.float32), norms.astype(np.float32)
@@ -312,10 +301,6 @@ def _compute_anew(
         mine = slice(last[i] - count[i], last[i])
         difference = dense(X[column[mine]]) - dense(rows[[i]])
         near[mine] = np.square(difference).sum(axis=1)
-
-
-def _squares(X: Features) -> FloatArray:
-    return np.asarray(X.multiply(X).sum(axis=1) if is_sparse(X) else np.einsum("ij,ij->i", X, X))
 
 
 def _whole(X: Features) -> bool:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from lemll._types import Features, FloatArray, IndexArray, LabelArray, Thresholds
+from lemll._types import Features, FloatArray, IndexArray, LabelArray
 from lemll._validation import check_magnitude, check_number, check_whole, warn_caller
 from lemll.fitting.scaling import fit_scaling
 from lemll.predictors.calibrated import ProbabilityClassifier, TiesAreRelevant, log_odds
-from lemll.rivals.mlknn import nearest_training_rows
+from lemll.rivals.mlknn import nearest_training_rows, neighbour_graph
 from lemll.solvers.interface import check_stopping
 from lemll.topology.neighbors import nearest_neighbors
-
-__all__ = ["LabelPropagation", "SmoothingSolution", "solve_smoothing"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +135,7 @@ def _inner(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("ij,ij->j", first, second))
 
 
+@dataclass(eq=False, repr=False)
 class LabelPropagation(TiesAreRelevant, ProbabilityClassifier):
     r"""Labels of similar rows are similar: spread the observed ones over a graph of the rows.
 
@@ -189,17 +188,8 @@ class LabelPropagation(TiesAreRelevant, ProbabilityClassifier):
         Number of neighbours used.
     X_fit_ : ndarray or csr_array
         The training rows, scaled.
-    classes_ : ndarray
-        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
-    label_names_ : ndarray of str
-        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
-    thresholds_ : ndarray of shape (n_labels,)
-        One threshold per label. A label is predicted if its log-odds are above it. A threshold of
-        0 is stored as a number slightly below 0, because a tie counts as relevant.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X has names.
+    classes_, label_names_, thresholds_, n_features_in_, feature_names_in_
+        As in :class:`lemll.BinaryRelevance`.
 
     See Also
     --------
@@ -223,29 +213,16 @@ class LabelPropagation(TiesAreRelevant, ProbabilityClassifier):
     0.87
     """
 
-    def __init__(
-        self,
-        n_neighbors: int = 10,
-        smoothness: float = 1.0,
-        *,
-        prior: float = 0.01,
-        scale: str = "none",
-        thresholds: Thresholds = "zero",
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.smoothness = smoothness
-        self.prior = prior
-        self.scale = scale
-        self.thresholds = thresholds
-        self.tol = tol
-        self.max_iter = max_iter
+    n_neighbors: int = 10
+    smoothness: float = 1.0
+    _: KW_ONLY
+    prior: float = 0.01
+    scale: str = "none"
+    tol: float = 1e-6
+    max_iter: int = 1000
 
-    def _fit(self, X: Features, Y: LabelArray) -> None:
-        self._fit_partial(X, Y, np.ones(Y.shape))
-
-    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
+    def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
+        weight = np.ones(Y.shape) if weight is None else weight
         prior = check_number("prior", self.prior, above=0)
         if prior < 1e-6:
             raise ValueError(
@@ -293,6 +270,8 @@ class LabelPropagation(TiesAreRelevant, ProbabilityClassifier):
                 ConvergenceWarning,
             )
 
+    _fit_partial = _fit
+
     def _uses_untagged_rows(self) -> bool:
         return True
 
@@ -301,19 +280,11 @@ class LabelPropagation(TiesAreRelevant, ProbabilityClassifier):
         check_magnitude(rows)
         near = nearest_training_rows(self.X_fit_, rows, self.n_neighbors_)
         # Divide the sum at the end: the mean of equal numbers is then exact, and a tie is a tie.
-        total = _neighbours(near, len(self.numerical_labels_)) @ self.numerical_labels_
+        total = neighbour_graph(near, len(self.numerical_labels_)) @ self.numerical_labels_
         return log_odds(np.asarray(total) / self.n_neighbors_)
 
 
 def _graph(near: IndexArray) -> Features:
     """Return the symmetric graph of neighbours; the weights that a row gives sum to 1/2."""
-    given = _neighbours(near, len(near))
+    given = neighbour_graph(near, len(near))
     return (given + given.T).tocsr() / (2 * near.shape[1])
-
-
-def _neighbours(near: IndexArray, n_samples: int) -> Features:
-    """Return a matrix with ones where a column is a neighbour of a row."""
-    n_rows, k = near.shape
-    start = np.arange(0, near.size + 1, k)
-    ones = np.ones(near.size)
-    return sparse.csr_array((ones, near.ravel(), start), shape=(n_rows, n_samples))

@@ -17,8 +17,6 @@ from scipy import linalg
 
 from lemll._types import Array, FloatArray
 
-__all__ = ["RefinedSolution", "solve_refined"]
-
 # The refinement stops at the first of these: the backward error is at most this, a step does not
 # shrink the residual to this share, or the number of steps is reached.
 SMALLEST_ERROR = 2.0**-53

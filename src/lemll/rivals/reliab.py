@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal, Self
 
 import numpy as np
@@ -12,28 +12,25 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from lemll._sparse import lighter
-from lemll._types import (
-    Estimator,
-    Features,
-    FloatArray,
-    LabelArray,
-    MatrixLike,
-    SettingsView,
-    Thresholds,
+from lemll._types import Estimator, Features, FloatArray, LabelArray, MatrixLike, SettingsView
+from lemll._validation import (
+    check_choice,
+    check_flag,
+    check_magnitude,
+    check_number,
+    check_whole,
+    warn_caller,
 )
-from lemll._validation import check_flag, check_magnitude, check_number, check_whole, warn_caller
 from lemll.enhancers.base import BaseEnhancer
 from lemll.fitting.distances import check_gamma, squared_distances
-from lemll.fitting.scaling import Normalization
 from lemll.predictors.base import MultilabelClassifier
 from lemll.rivals.maxent import MaxentBasis, MaxentSolution, solve_maxent
 from lemll.rivals.two_stage import fit_enhancer
 
-__all__ = ["RELIAB", "LabelPropagationEnhancer"]
-
 TRANSITIONS = ("column", "row", "symmetric")
 
 
+@dataclass(eq=False, repr=False)
 class LabelPropagationEnhancer(BaseEnhancer):
     r"""Recover label distributions by label propagation, the first stage of RELIAB [1]_.
 
@@ -119,28 +116,14 @@ class LabelPropagationEnhancer(BaseEnhancer):
            [0.   , 1.   ]])
     """
 
-    def __init__(
-        self,
-        alpha: float = 0.5,
-        *,
-        kernel_gamma: float = 0.5,
-        transition: str = "column",
-        self_similarity: bool = False,
-        normalization: Normalization = "sum",
-        scale: float = 1.0,
-        feature_scale: str = "none",
-        tol: float = 1e-12,
-        max_iter: int = 1000,
-    ) -> None:
-        self.alpha = alpha
-        self.kernel_gamma = kernel_gamma
-        self.transition = transition
-        self.self_similarity = self_similarity
-        self.normalization = normalization
-        self.scale = scale
-        self.feature_scale = feature_scale
-        self.tol = tol
-        self.max_iter = max_iter
+    alpha: float = 0.5
+    _: KW_ONLY
+    kernel_gamma: float = 0.5
+    transition: str = "column"
+    self_similarity: bool = False
+    feature_scale: str = "none"
+    tol: float = 1e-12
+    max_iter: int = 1000
 
     def _numerical_labels(self, X: Features, Y: LabelArray) -> FloatArray:
         alpha = check_number("alpha", self.alpha, above=0, inclusive=True)
@@ -151,10 +134,7 @@ class LabelPropagationEnhancer(BaseEnhancer):
         gamma = check_gamma("kernel_gamma", self.kernel_gamma)
         tol = check_number("tol", self.tol, above=0)
         max_iter = check_whole("max_iter", self.max_iter, least=1)
-        if self.transition not in TRANSITIONS:
-            raise ValueError(
-                f"transition={self.transition!r} must be one of {', '.join(TRANSITIONS)}."
-            )
+        check_choice("transition", self.transition, TRANSITIONS)
         P = _transitions(lighter(X), gamma, self.transition, bool(self.self_similarity))
         F, self.residual_, self.n_iter_ = _fixed_point(
             P, Y.astype(np.float64), alpha, tol=tol, max_iter=max_iter
@@ -264,6 +244,7 @@ class _Shared:
         return replace(self.solution, intercept=intercept)
 
 
+@dataclass(eq=False, repr=False)
 class RELIAB(MultilabelClassifier):
     r"""Relative labelling-importance aware multi-label learning [1]_.
 
@@ -331,16 +312,8 @@ class RELIAB(MultilabelClassifier):
         The objective of the second stage, and the largest entry of its gradient.
     n_iter_ : int
         Number of iterations of L-BFGS.
-    classes_ : ndarray
-        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
-    label_names_ : ndarray of str
-        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
-    thresholds_ : ndarray of shape (n_labels,)
-        One threshold per label. A label is predicted if its score is above it.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X has names.
+    classes_, label_names_, thresholds_, n_features_in_, feature_names_in_
+        As in :class:`lemll.LEMLL`.
 
     See Also
     --------
@@ -372,34 +345,18 @@ class RELIAB(MultilabelClassifier):
     ((1497, 8), True)
     """
 
-    def __init__(
-        self,
-        beta: float = 0.1,
-        tau: float = 0.3,
-        *,
-        alpha: float = 0.5,
-        kernel_gamma: float = 0.5,
-        transition: str = "column",
-        emp: Literal["virtual", "pairwise"] = "virtual",
-        clip: bool = False,
-        ridge: float = 0.1,
-        thresholds: Thresholds = "zero",
-        memory: Estimator = None,
-        tol: float = 1e-5,
-        max_iter: int = 2000,
-    ) -> None:
-        self.beta = beta
-        self.tau = tau
-        self.alpha = alpha
-        self.kernel_gamma = kernel_gamma
-        self.transition = transition
-        self.emp = emp
-        self.clip = clip
-        self.ridge = ridge
-        self.thresholds = thresholds
-        self.memory = memory
-        self.tol = tol
-        self.max_iter = max_iter
+    beta: float = 0.1
+    tau: float = 0.3
+    _: KW_ONLY
+    alpha: float = 0.5
+    kernel_gamma: float = 0.5
+    transition: str = "column"
+    emp: Literal["virtual", "pairwise"] = "virtual"
+    clip: bool = False
+    ridge: float = 0.1
+    memory: Estimator = None
+    tol: float = 1e-5
+    max_iter: int = 2000
 
     def fit_grid(
         self, X: MatrixLike, Y: MatrixLike, points: Sequence[SettingsView]

@@ -16,44 +16,33 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lemll._types import Features, FloatArray, MatrixLike
-from lemll._validation import is_sparse
-from lemll.solvers.certificate import (
-    exact_step,
-    row_norms,
-    smallest_objective,
-    tube_loss,
-    tube_weights,
-)
+from lemll._validation import check_number
+from lemll.solvers.certificate import exact_step, row_norms, tube_loss
 from lemll.solvers.interface import (
+    Solution,
     Status,
-    as_features,
     check_real,
     check_size,
     check_stopping,
     check_weights,
 )
-from lemll.solvers.linear import Model, features_for, model_for
-from lemll.solvers.msvr_search import MsvrCurvature, MsvrDirection, NewtonSystem
-
-__all__ = [
-    "Gap",
-    "SignCurvature",
-    "SignMsvrSolution",
-    "SignPoint",
-    "SignProblem",
-    "solve_sign_msvr",
-]
+from lemll.solvers.msvr import check_targets
+from lemll.solvers.msvr_search import (
+    Curvature,
+    MsvrCurvature,
+    MsvrDirection,
+    MsvrPoint,
+    MsvrProblem,
+    NewtonSystem,
+)
 
 
-class SignProblem:
+class SignProblem(MsvrProblem):
     """The data of the problem. The objective is divided by the weight C1 of the tube loss.
 
     The objective is ``sum_i L(|t_i - f_i|) + alpha |Theta|_F^2 + cost sum_ij max(0, -s_ij f_ij)
     - sum_ij m_ij f_ij`` with the signs s of the targets and the gain m.
     """
-
-    # The sign term can have more curvature than the tube loss.
-    bounded = False
 
     def __init__(
         self,
@@ -65,16 +54,11 @@ class SignProblem:
         cost: float,
         gain: FloatArray,
     ) -> None:
-        self.features = features_for(X, np.float64)
-        self.model: Model = model_for(self.features)
-        self.intercept_weight = self.features.total_weight
-        self.alpha, self.epsilon, self.cost, self.gain = alpha, epsilon, cost, gain
+        super().__init__(X, T, None, alpha, epsilon)
+        # The sign term can have more curvature than the tube loss.
+        self.bounded = False
+        self.cost, self.gain = cost, gain
         self.targets, self.signs = T, np.sign(T)
-        self.floor = smallest_objective(T, 1.0)
-        # The best intercept without a tube. Centred targets keep the digits of small residuals.
-        self.centre: FloatArray = T.mean(axis=0)
-        self.T = T - self.centre
-        self.model.factorise(1.0, alpha)
         # The curvature of the augmented sign term. A larger value makes multipliers change faster.
         self.stiffness = max(cost, 1.0)
 
@@ -91,7 +75,7 @@ class Gap(NamedTuple):
         return self.smooth + self.signs
 
 
-class SignPoint:
+class SignPoint(MsvrPoint):
     """The unknowns ``V = [Theta'; b']``, the multipliers, and the products that follow from them.
 
     The sign term is replaced by its augmented Lagrangian, with multipliers g in [0, cost] and the
@@ -111,20 +95,13 @@ class SignPoint:
         multipliers: FloatArray,
         residuals: FloatArray | None = None,
     ) -> None:
-        self.problem, self.V, self.multipliers = problem, V, multipliers
-        self.residuals = problem.T - problem.model.image(V) if residuals is None else residuals
-        # The cells have no weights.
-        self.scaled = self.residuals
-        self.norms = row_norms(self.residuals)
-        self.weights = tube_weights(self.norms, problem.epsilon)
-        if problem.epsilon == 0:
-            # Eq. (14) gives the weight 0 to a zero residual. Without a tube the loss is a square,
-            # and its curvature is the same for all rows.
-            self.weights = np.ones_like(self.norms)
+        super().__init__(problem, V, residuals)
+        self.problem: SignProblem = problem
+        self.multipliers = multipliers
         self.outputs = problem.targets - self.residuals
         self.updated = self._updated(self.outputs)
         self.drive = (problem.signs * self.updated + problem.gain) / 2
-        self.pull = self.weights[:, None] * self.residuals + self.drive
+        self.pull += self.drive
 
     def _updated(self, outputs: FloatArray) -> FloatArray:
         problem = self.problem
@@ -137,11 +114,11 @@ class SignPoint:
             self.problem, self.V - step * V, self.multipliers, self.residuals + step * image
         )
 
-    def refreshed(self, multipliers: FloatArray) -> SignPoint:
+    def with_multipliers(self, multipliers: FloatArray) -> SignPoint:
         """Return the point with these multipliers and with recomputed residuals."""
         return SignPoint(self.problem, self.V, multipliers)
 
-    def curvature(self, damping: float) -> SignCurvature:
+    def curvature(self, damping: float) -> Curvature:
         """Return half the Hessian of the loss."""
         # A multiplier at 0 or at `cost` does not change, so its term is linear, without curvature.
         inside = (self.updated > 0) & (self.updated < self.problem.cost)
@@ -155,14 +132,12 @@ class SignPoint:
         slope = float(np.vdot(self.problem.signs * updated, image)) / 2
         return slope, self.problem.stiffness / 2 * float(np.vdot(image[inside], image[inside]))
 
-    def terms(self) -> tuple[float, float, float, float]:
-        """Return the terms of the objective: tube loss, penalty, sign term and gain."""
+    def terms(self) -> tuple[float, float, float]:
+        """Return the terms of the objective: tube loss and penalty, sign term and gain."""
         problem = self.problem
-        loss = float(tube_loss(self.norms, problem.epsilon).sum())
-        square = problem.model.inner(self.V, self.V, problem.T - self.residuals)
         violated = np.maximum(0.0, -problem.signs * self.outputs).sum()
         gain = float(np.vdot(problem.gain, self.outputs))
-        return loss, problem.alpha * square, problem.cost * float(violated), -gain
+        return self.objective, problem.cost * float(violated), -gain
 
     def gap(self) -> Gap:
         """Return an upper bound of the distance of the objective to its minimum.
@@ -184,8 +159,8 @@ class SignPoint:
         change = np.outer(shares / shares.sum(), -self.pull.sum(axis=0))
         half = self.weights[:, None] * self.residuals + change
         lengths = row_norms(half)
-        fenchel = tube_loss(self.norms, problem.epsilon)
-        fenchel += lengths * (lengths + 2 * problem.epsilon)
+        fenchel = tube_loss(self.norms, problem.radii)
+        fenchel += lengths * (lengths + 2 * problem.radii)
         fenchel -= 2 * np.einsum("ij,ij->i", half, self.residuals)
         misfit = problem.model.misfit(problem.alpha, self.V, half + self.drive)
         # Each bracket is at least 0 by the inequality of Fenchel; only rounding makes it negative.
@@ -220,7 +195,7 @@ PATIENCE = 30
 
 
 @dataclass(frozen=True)
-class SignMsvrSolution:
+class SignMsvrSolution(Solution):
     """A minimiser with its certificate.
 
     Attributes
@@ -247,12 +222,6 @@ class SignMsvrSolution:
     objective: float
     optimality: float
     n_iter: int
-    status: Status
-
-    @property
-    def converged(self) -> bool:
-        """Whether the solver met its tolerance."""
-        return self.status == "converged"
 
 
 def solve_sign_msvr(
@@ -309,28 +278,20 @@ def solve_sign_msvr(
     >>> kept.optimality <= 1e-10
     True
     """
-    X, T = as_features(X.tocsr() if is_sparse(X) else X), np.asarray(targets)
-    check_real(T, "targets")
-    if T.ndim != 2 or T.shape[0] != X.shape[0] or T.shape[1] == 0:
-        raise ValueError(
-            f"X has {X.shape[0]} rows, so targets must be ({X.shape[0]}, n_outputs); got {T.shape}."
-        )
+    X, T = check_targets(X, targets)
     G = np.zeros(T.shape) if gain is None else np.asarray(gain)
     check_real(G, "gain")
     if G.shape != T.shape:
         raise ValueError(f"gain must have the shape of targets, {T.shape}; got {G.shape}.")
-    for array, name in ((X, "X"), (T, "targets"), (G, "gain")):
-        check_size(array, name, "float64")
-    if not (np.isfinite(C2) and C2 >= 0):
-        raise ValueError(f"C2 must be finite and not negative, got {C2}.")
-    if not (np.isfinite(C1) and C1 > 0):
-        raise ValueError(f"C1 must be finite and positive, got {C1}.")
+    check_size(G, "gain", "float64")
+    check_number("C1", C1, above=0)
+    check_number("C2", C2, above=0, inclusive=True)
     check_weights(alpha=1 / (2 * C1), beta=1.0, gamma=0.0, epsilon=epsilon)
     check_stopping(tol=tol, max_iter=max_iter)
     # The objective divided by C1 has the form of Eq. (10), with alpha = 1 / (2 C1).
     problem = SignProblem(
         X,
-        np.asarray(T, dtype=np.float64),
+        T,
         alpha=1 / (2 * C1),
         epsilon=epsilon,
         cost=C2 / C1,
@@ -398,7 +359,7 @@ class _Search:
             self.problem.stiffness *= STIFFEN
         self._last_signs = signs
         # The update is also the occasion to remove the rounding errors of the steps.
-        self.point = self.point.refreshed(multipliers)
+        self.point = self.point.with_multipliers(multipliers)
 
     def _step(self, relative: float) -> bool:
         """Take a Newton step; return False if the objective only rises along the line."""
@@ -431,7 +392,7 @@ class _Search:
             linear=float(np.vdot(problem.gain, direction.image)) / 2
             - alpha * inner(point.V, direction.V, direction.image),
             quadratic=alpha * inner(direction.V, direction.V, direction.image),
-            epsilon=problem.epsilon,
+            epsilon=problem.radii,
             other=lambda step: point.along(step, direction.image),
         )
         return found.step

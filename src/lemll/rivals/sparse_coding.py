@@ -23,10 +23,8 @@ from scipy.linalg import lapack
 
 from lemll._sparse import dense, lighter
 from lemll._types import Features, FloatArray
-from lemll._validation import is_sparse
+from lemll._validation import check_number, check_whole, is_sparse
 from lemll.topology.neighbors import check_features
-
-__all__ = ["FeatureSign", "SparseCoding", "admm_codes", "lasso_codes"]
 
 # Rows in use count as linearly dependent if a squared pivot is below this share of the largest.
 DEPENDENT = 1e-11
@@ -288,8 +286,7 @@ def lasso_codes(
            [0.   , 0.   , 0.   ]])
     """
     _check(share=share, penalty=1.0, relaxation=1.0, max_iter=max_iter)
-    if not (np.isfinite(tol) and tol > 0):
-        raise ValueError(f"tol must be finite and > 0, got {tol!r}.")
+    check_number("tol", tol, above=0)
     light = lighter(check_features(X))
     n_samples = light.shape[0]
     n_iter, gap = np.zeros(n_samples, dtype=np.intp), np.zeros(n_samples)
@@ -310,13 +307,11 @@ def lasso_codes(
 
 
 def _check(*, share: float, penalty: float, relaxation: float, max_iter: int) -> None:
-    for name, value in (("share", share), ("penalty", penalty)):
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be finite and > 0, got {value!r}.")
-    if not 0 < relaxation < 2:
+    check_number("share", share, above=0)
+    check_number("penalty", penalty, above=0)
+    if not 0 < check_number("relaxation", relaxation) < 2:
         raise ValueError(f"relaxation must lie between 0 and 2, got {relaxation!r}.")
-    if not isinstance(max_iter, (int, np.integer)) or max_iter < 1:
-        raise ValueError(f"max_iter must be a whole number of at least 1, got {max_iter!r}.")
+    check_whole("max_iter", max_iter, least=1)
 
 
 class _System:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -17,7 +18,6 @@ from lemll._types import (
     LabelArray,
     MatrixLike,
     Settings,
-    Thresholds,
 )
 from lemll._validation import check_magnitude, check_number, check_settings, check_whole
 from lemll.enhancers.lemll import LEMLLEnhancer
@@ -28,14 +28,11 @@ from lemll.fitting.kernels import (
     Kernel,
     choose_kernel,
     model_outputs,
-    settle_optimality,
-    store_model,
+    store_solution,
 )
 from lemll.predictors.base import MultilabelClassifier
 from lemll.predictors.msvr import MSVR
 from lemll.rivals.sign_msvr import solve_sign_msvr
-
-__all__ = ["SignKeepingClassifier", "TwoStage", "check_weight", "fit_enhancer"]
 
 
 def fit_enhancer(
@@ -107,15 +104,16 @@ def check_weight(name: str, value: object, *, inclusive: bool = False) -> float:
     return weight
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SignKeepingClassifier(MultilabelClassifier):
     """Base of two-stage classifiers with a kernel, a tube and a cache of the first stage."""
 
-    epsilon: float
-    kernel: KernelLike
-    kernel_params: Settings | None
-    memory: Estimator
-    tol: float
-    max_iter: int
+    epsilon: float = 0.001
+    kernel: KernelLike = "linear"
+    kernel_params: Settings | None = None
+    memory: Estimator = None
+    tol: float = 1e-6
+    max_iter: int = 1000
 
     def _fit_stages(
         self,
@@ -145,20 +143,9 @@ class SignKeepingClassifier(MultilabelClassifier):
             tol=tol,
             max_iter=max_iter,
         )
-        self.optimality_ = settle_optimality(
-            type(self).__name__,
-            kernel,
-            X,
-            solution,
-            tol=tol,
-            scale="the features",
-            # The tube loss max(0, r - epsilon)^2 has the weight C1, and the sign term the slope C2.
-            curvature=C1,
-            slope=C2,
-        )
-        store_model(self, kernel, X, solution.coef, solution.intercept)
-        self.objective_ = solution.objective
-        self.n_iter_ = solution.n_iter
+        # The tube loss max(0, r - epsilon)^2 has the weight C1, and the sign term the slope C2.
+        options = {"scale": "the features", "curvature": C1, "slope": C2}
+        store_solution(self, kernel, X, solution, tol=tol, **options)
 
     def _chosen_kernel(self, X: Features) -> Kernel | None:
         if self._pairwise:
@@ -184,6 +171,7 @@ class SignKeepingClassifier(MultilabelClassifier):
         return model_outputs(self, X)
 
 
+@dataclass(eq=False, repr=False)
 class TwoStage(MultilabelClassifier):
     r"""Enhance the labels, then fit a regressor to them: any enhancer with any regressor.
 
@@ -218,16 +206,8 @@ class TwoStage(MultilabelClassifier):
     origin_ : ndarray of shape (n_labels,)
         Subtracted from the outputs of the regressor. Zero if the sign of U has a meaning; see the
         notes.
-    classes_ : ndarray
-        The numbers of the labels, 0 to n_labels - 1. For a 1-D target, its classes.
-    label_names_ : ndarray of str
-        The names of the labels: the columns of a frame, or ``y0, y1, ...``.
-    thresholds_ : ndarray of shape (n_labels,)
-        One threshold per label. A label is predicted if its score is above it.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X has names.
+    classes_, label_names_, thresholds_, n_features_in_, feature_names_in_
+        As in :class:`lemll.LEMLL`.
 
     Notes
     -----
@@ -253,27 +233,12 @@ class TwoStage(MultilabelClassifier):
     10.0
     """
 
-    def __init__(
-        self,
-        enhancer: Estimator = None,
-        regressor: Estimator = None,
-        *,
-        thresholds: Thresholds = "zero",
-        memory: Estimator = None,
-    ) -> None:
-        self.enhancer = enhancer
-        self.regressor = regressor
-        self.thresholds = thresholds
-        self.memory = memory
+    enhancer: Estimator = None
+    regressor: Estimator = None
+    _: KW_ONLY
+    memory: Estimator = None
 
-    def _fit(self, X: Features, Y: LabelArray) -> None:
-        self._learn(X, Y, None)
-
-    def _fit_partial(self, X: Features, Y: LabelArray, weight: FloatArray) -> None:
-        # An enhancer that cannot use such labels refuses them.
-        self._learn(X, Y, weight)
-
-    def _learn(self, X: Features, Y: LabelArray, weight: FloatArray | None) -> None:
+    def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
         enhancer = LEMLLEnhancer() if self.enhancer is None else self.enhancer
         if not hasattr(enhancer, "fit_enhance"):
             raise TypeError(
@@ -289,6 +254,9 @@ class TwoStage(MultilabelClassifier):
         signed = getattr(self.enhancer_, "signed_labels", None)
         self.origin_ = _origin(U, Y, signed)
         self.regressor_ = _fitted(clone(regressor), X, U)
+
+    # An enhancer that cannot use such labels refuses them.
+    _fit_partial = _fit
 
     def _outputs(self, X: Features) -> FloatArray:
         outputs = np.asarray(self.regressor_.predict(X), dtype=np.float64)

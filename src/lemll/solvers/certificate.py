@@ -9,19 +9,6 @@ import numpy as np
 
 from lemll._types import Features, FloatArray
 
-__all__ = [
-    "DualityGap",
-    "GapParts",
-    "LineSearch",
-    "best_share",
-    "exact_step",
-    "row_norms",
-    "smallest_objective",
-    "tube_loss",
-    "tube_weights",
-    "weighed",
-]
-
 MAX_TRIALS = 50
 # The line search stops when the slope is this share of the first slope. Near the minimum the
 # objective is quadratic, so its remaining error is about the square of this share.
@@ -189,6 +176,15 @@ def exact_step(
     return LineSearch(step, max(decrease, 0.0))
 
 
+class Weights(NamedTuple):
+    """The parameters of Eq. (9)."""
+
+    alpha: float
+    beta: float
+    gamma: float
+    epsilon: float
+
+
 class DualityGap(NamedTuple):
     """The proven bounds of the optimum at a point: ``lower_bound <= min F <= objective``.
 
@@ -242,7 +238,7 @@ class GapParts:
         ``Xi = U - X Theta' - 1 b'``.
     label_gradient : ndarray of shape (n_samples, n_labels)
         ``C = beta c (U - Y) + gamma M U``.
-    alpha, beta, epsilon : float
+    weights : Weights
         Parameters of Eq. (9). `gamma` is contained in `label_gradient`.
     cell_weight : ndarray of shape (n_samples, n_labels), optional
         The weights c of the cells of Y; by default 1. Each label needs a positive weight.
@@ -275,14 +271,12 @@ class GapParts:
         self,
         residuals: FloatArray,
         label_gradient: FloatArray,
-        *,
-        alpha: float,
-        beta: float,
-        epsilon: float,
+        weights: Weights,
         cell_weight: FloatArray | None = None,
     ) -> None:
         self._residuals, self._label_gradient = residuals, label_gradient
-        self._alpha, self._beta, self._epsilon = alpha, beta, epsilon
+        self._alpha, self._beta, _, self._epsilon = weights
+        epsilon = weights.epsilon
         norms = row_norms(residuals)
         self._weights = tube_weights(norms, epsilon)
         self._loss = tube_loss(norms, epsilon)
@@ -290,11 +284,6 @@ class GapParts:
         if cell_weight is not None:
             self._hidden = cell_weight == 0
             self._inverse_weight = 1 / np.where(self._hidden, 1, cell_weight)
-
-    @property
-    def weighted(self) -> bool:
-        """Whether the cells have weights."""
-        return self._cell_weight is not None
 
     def feasible(self, half_dual: FloatArray, preferred: FloatArray | None = None) -> FloatArray:
         """Return the nearest dual point of a simple form that fulfils all conditions.

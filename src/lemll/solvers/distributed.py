@@ -16,6 +16,7 @@ import numpy as np
 from lemll._types import Array, BoolArray, Features, FloatArray, SparseMatrix
 from lemll.solvers.certificate import (
     GapParts,
+    Weights,
     best_share,
     exact_step,
     row_norms,
@@ -26,21 +27,7 @@ from lemll.solvers.certificate import (
 )
 from lemll.solvers.interface import Callback, Status, check_stopping, check_weights
 from lemll.solvers.linear import CentredFeatures, Cholesky
-from lemll.solvers.search import LARGEST_FALL, LabelOperators, Search, Weights, label_step
-
-__all__ = [
-    "BlocksLostError",
-    "BlocksSolution",
-    "Description",
-    "Line",
-    "LocalTeam",
-    "Proposal",
-    "Pull",
-    "RowBlock",
-    "Settled",
-    "Team",
-    "solve_blocks",
-]
+from lemll.solvers.search import LARGEST_FALL, LabelOperators, Search, label_step
 
 
 class Description(NamedTuple):
@@ -215,8 +202,7 @@ class RowBlock:
         self._cross = -np.einsum("ij,ij->i", self._residuals, moved_residuals)
         self._speed = np.einsum("ij,ij->i", moved_residuals, moved_residuals)
         return Line(
-            -float(np.vdot(self._label_gradient, moved_U)),
-            float(np.vdot(moved_U, moved_gradient)),
+            -float(np.vdot(self._label_gradient, moved_U)), float(np.vdot(moved_U, moved_gradient))
         )
 
     def slope(self, step: float) -> tuple[float, float]:
@@ -242,14 +228,8 @@ class RowBlock:
 
     def propose(self) -> tuple[Proposal, Proposal, Proposal]:
         """Begin two dual points; return the sums of the first, the second, and plain shares."""
-        alpha, beta, _, epsilon = self._weights
         self._parts = GapParts(
-            self._residuals,
-            self._label_gradient,
-            alpha=alpha,
-            beta=beta,
-            epsilon=epsilon,
-            cell_weight=self._operators.cell_weight,
+            self._residuals, self._label_gradient, self._weights, self._operators.cell_weight
         )
         first, second = self._parts.tube_proposal(), self._parts.label_proposal()
         self._proposals = [first, second]
@@ -316,7 +296,6 @@ class Team(Protocol):
 
     def call(self, method: str, *arguments: Any, **options: Any) -> list[Any]:
         """Return the results of all blocks, in their order; may raise `BlocksLostError`."""
-        ...
 
 
 class LocalTeam:

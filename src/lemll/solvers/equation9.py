@@ -15,31 +15,18 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg import LinAlgError, cholesky, eigh
 
-from lemll._types import Array, Features, FloatArray, MatrixLike, Settings, SparseMatrix
+from lemll._types import Array, Features, FloatArray, MatrixLike, SparseMatrix
 from lemll._validation import is_sparse
 from lemll.solvers.certificate import (
     DualityGap,
     GapParts,
+    Weights,
     row_norms,
     smallest_objective,
     tube_loss,
-    tube_weights,
     weighed,
 )
 from lemll.topology import ReconstructionOperator
-
-__all__ = [
-    "LARGE_LABEL_BYTES",
-    "CentredKernel",
-    "LemllPoint",
-    "ShiftedFeatures",
-    "duality_gap",
-    "duality_gap_by_blocks",
-    "lemll_gradient",
-    "lemll_objective",
-    "objective_value",
-    "proven_gap",
-]
 
 # X is centred in blocks of this size, so that temporary arrays stay small even if X is large.
 CERTIFICATE_BLOCK_BYTES = 1 << 25
@@ -312,79 +299,13 @@ class LemllPoint(NamedTuple):
     intercept: FloatArray
 
 
-def lemll_objective(
-    X: Features,
-    Y: MatrixLike,
-    W: SparseMatrix,
-    point: LemllPoint,
-    *,
-    alpha: float,
-    beta: float,
-    gamma: float,
-    epsilon: float,
-    cell_weight: FloatArray | None = None,
-) -> float:
-    """Evaluate Eq. (9).
-
-    Parameters
-    ----------
-    X : ndarray or sparse array of shape (n_samples, n_features), or CentredKernel
-        Features, or their kernel. With a kernel, the rows of Theta hold one coefficient per sample.
-    Y : ndarray of shape (n_samples, n_labels)
-        Logical labels, -1 or +1.
-    W : sparse array of shape (n_samples, n_samples) or ReconstructionOperator
-        Rebuilding weights. Each row sums to one.
-    point : LemllPoint
-        The point ``(U, Theta, b)`` at which to evaluate.
-    alpha, beta, gamma : float
-        Weights of ``|Theta|_F^2``, ``|U - Y|_F^2`` and ``tr(U' M U)``.
-    epsilon : float
-        Radius of the tube.
-    cell_weight : ndarray of shape (n_samples, n_labels), optional
-        The weights c of the cells of Y; by default 1.
-
-    Returns
-    -------
-    float
-        The objective, in float64.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy import sparse
-    >>> from lemll.solvers.equation9 import LemllPoint, lemll_objective
-    >>> Y = np.array([[1.0], [-1.0]])
-    >>> W = sparse.csr_array(np.array([[0.0, 1.0], [1.0, 0.0]]))
-    >>> point = LemllPoint(Y, np.zeros((1, 2)), np.zeros(1))
-    >>> lemll_objective(np.eye(2), Y, W, point, alpha=1.0, beta=1.0, gamma=0.5, epsilon=0.5)
-    4.5
-    """
-    Y, point = _as_float(Y), LemllPoint(*map(_as_float, point))
-    U, coef, _ = point
-    features = _centred(X)
-    return objective_value(
-        features.residuals(*point),
-        features.square(coef),
-        U - Y,
-        ReconstructionOperator.of(W).residual(U),
-        alpha=alpha,
-        beta=beta,
-        gamma=gamma,
-        epsilon=epsilon,
-        cell_weight=cell_weight,
-    )
-
-
 def objective_value(
     residuals: FloatArray,
     coef_square: float,
     change: FloatArray,
     rebuilt: FloatArray,
+    weights: Weights,
     *,
-    alpha: float,
-    beta: float,
-    gamma: float,
-    epsilon: float,
     cell_weight: FloatArray | None = None,
 ) -> float:
     """Evaluate Eq. (9) from products that are already known.
@@ -399,7 +320,7 @@ def objective_value(
         ``U - Y``.
     rebuilt : ndarray of shape (n_samples, n_labels)
         ``(I - W) U``.
-    alpha, beta, gamma, epsilon : float
+    weights : Weights
         The weights of Eq. (9) and the radius of its tube.
     cell_weight : ndarray of shape (n_samples, n_labels), optional
         The weights of the cells of Y; by default 1.
@@ -409,53 +330,12 @@ def objective_value(
     float
         The objective.
     """
+    alpha, beta, gamma, epsilon = weights
     return (
         float(tube_loss(row_norms(residuals), epsilon).sum())
         + alpha * coef_square
         + beta * float(np.vdot(change, weighed(change, cell_weight)))
         + gamma * _square(rebuilt)
-    )
-
-
-def lemll_gradient(
-    X: Features,
-    Y: MatrixLike,
-    W: SparseMatrix,
-    point: LemllPoint,
-    *,
-    alpha: float,
-    beta: float,
-    gamma: float,
-    epsilon: float,
-    cell_weight: FloatArray | None = None,
-) -> LemllPoint:
-    """Evaluate the gradient of Eq. (9).
-
-    Parameters
-    ----------
-    X, Y, W, point
-        The problem and the point, as in `lemll_objective`.
-    alpha, beta, gamma, epsilon : float
-        The weights of Eq. (9) and the radius of its tube.
-    cell_weight : ndarray of shape (n_samples, n_labels), optional
-        The weights of the cells of Y; by default 1.
-
-    Returns
-    -------
-    LemllPoint
-        Partial derivatives. Each has the shape of its unknown.
-    """
-    Y, point = _as_float(Y), LemllPoint(*map(_as_float, point))
-    U, coef, _ = point
-    residuals = ShiftedFeatures(X).residuals(*point)
-    # By the chain rule, all three derivatives contain `pull`, half the gradient of the tube loss
-    # with respect to the residuals: U enters with the sign +, Theta and b with the sign -.
-    pull = tube_weights(row_norms(residuals), epsilon)[:, None] * residuals
-    return LemllPoint(
-        2
-        * (pull + beta * weighed(U - Y, cell_weight) + gamma * (ReconstructionOperator.of(W) @ U)),
-        2 * (alpha * coef - (X.T @ pull).T),
-        -2 * pull.sum(axis=0),
     )
 
 
@@ -465,28 +345,31 @@ def duality_gap(
     W: SparseMatrix,
     point: LemllPoint,
     *,
-    alpha: float,
-    beta: float,
-    gamma: float,
-    epsilon: float,
     half_dual: Any = None,
     cell_weight: FloatArray | None = None,
+    **weights: float,
 ) -> DualityGap:
     """Bound the distance of a point to the optimum of Eq. (9), without solving a linear system.
 
     Parameters
     ----------
-    X, Y, W, point
-        The problem and the point, as in `lemll_objective`. The bound holds for any `W`. It is
-        tightest if the rows of `W` sum to one.
-    alpha, beta, gamma, epsilon : float
-        The weights of Eq. (9) and the radius of its tube. `alpha` and `beta` must be positive.
+    X : ndarray or sparse array of shape (n_samples, n_features), or CentredKernel
+        Features, or their kernel. With a kernel, the rows of Theta hold one coefficient per sample.
+    Y : ndarray of shape (n_samples, n_labels)
+        Logical labels, -1 or +1.
+    W : sparse array of shape (n_samples, n_samples) or ReconstructionOperator
+        Rebuilding weights. The bound holds for any `W`. It is tightest if its rows sum to one.
+    point : LemllPoint
+        The point ``(U, Theta, b)``.
     half_dual : ndarray of shape (n_samples, n_labels), optional
         ``Z/2`` of a dual point, for example from a solution. Every dual point gives a valid bound;
         a better dual point gives a tighter bound. By default two dual points are computed from
         `point`, and the better one is used.
     cell_weight : ndarray of shape (n_samples, n_labels), optional
         The weights of the cells of Y; by default 1. Each label needs a positive weight.
+    **weights : float
+        alpha, beta and gamma, the weights of ``|Theta|_F^2``, ``|U - Y|_F^2`` and ``tr(U' M U)``,
+        and epsilon, the radius of the tube. `alpha` and `beta` must be positive.
 
     Returns
     -------
@@ -514,25 +397,13 @@ def duality_gap(
     U, coef, _ = point
     features, smoothness, change = _centred(X), ReconstructionOperator.of(W), U - Y
     residuals, rebuilt = features.residuals(*point), smoothness.residual(U)
+    parameters = Weights(**weights)
+    alpha, beta, gamma, _ = parameters
     objective = objective_value(
-        residuals,
-        features.square(coef),
-        change,
-        rebuilt,
-        alpha=alpha,
-        beta=beta,
-        gamma=gamma,
-        epsilon=epsilon,
-        cell_weight=cell_weight,
+        residuals, features.square(coef), change, rebuilt, parameters, cell_weight=cell_weight
     )
-    parts = GapParts(
-        residuals,
-        beta * weighed(change, cell_weight) + gamma * smoothness.adjoint(rebuilt),
-        alpha=alpha,
-        beta=beta,
-        epsilon=epsilon,
-        cell_weight=cell_weight,
-    )
+    gradient = beta * weighed(change, cell_weight) + gamma * smoothness.adjoint(rebuilt)
+    parts = GapParts(residuals, gradient, parameters, cell_weight)
     if half_dual is None:
         duals = [parts.from_tube(), parts.from_labels()]
     else:
@@ -562,35 +433,25 @@ LARGE_LABEL_BYTES = 1 << 25
 BLOCK_BYTES = 1 << 25
 
 
-def proven_gap(
-    X: Features,
-    Y: Array,
-    M: ReconstructionOperator,
-    point: LemllPoint,
-    *,
-    half_dual: Array | None,
-    cell_weight: FloatArray | None,
-    **weights: float,
-) -> DualityGap:
-    """Return the certificate of `duality_gap`, for large problems with less memory.
+class Data(NamedTuple):
+    """The data of Eq. (9), checked."""
 
-    Parameters
-    ----------
-    X, Y, M, point, half_dual, cell_weight
-        As in `duality_gap`.
-    **weights : float
-        alpha, beta, gamma and epsilon.
+    X: Features
+    Y: Array
+    M: ReconstructionOperator
+    cell_weight: Array | None
 
-    Returns
-    -------
-    DualityGap
-        Objective, lower bound and certified relative gap.
-    """
-    plain = half_dual is not None and cell_weight is None and not isinstance(X, CentredKernel)
-    if plain and 8 * point.numerical_labels.size > LARGE_LABEL_BYTES:
-        assert half_dual is not None
-        return duality_gap_by_blocks(X, Y, M, point, half_dual=half_dual, **weights)
-    return duality_gap(X, Y, M, point, half_dual=half_dual, cell_weight=cell_weight, **weights)
+    def proven_gap(
+        self, point: LemllPoint, weights: Weights, half_dual: Array | None
+    ) -> DualityGap:
+        """Return the certificate of `duality_gap`, for large problems with less memory."""
+        X, Y, M, cell_weight = self
+        plain = cell_weight is None and not isinstance(X, CentredKernel)
+        if plain and half_dual is not None and 8 * Y.size > LARGE_LABEL_BYTES:
+            return duality_gap_by_blocks(X, Y, M, point, weights, half_dual=half_dual)
+        return duality_gap(
+            X, Y, M, point, half_dual=half_dual, cell_weight=cell_weight, **weights._asdict()
+        )
 
 
 def duality_gap_by_blocks(
@@ -598,11 +459,8 @@ def duality_gap_by_blocks(
     Y: Array,
     M: ReconstructionOperator,
     point: LemllPoint,
+    weights: Weights,
     *,
-    alpha: float,
-    beta: float,
-    gamma: float,
-    epsilon: float,
     half_dual: Array,
 ) -> DualityGap:
     """Return the same certificate as `duality_gap` for a given dual point, with less memory.
@@ -617,7 +475,7 @@ def duality_gap_by_blocks(
         M of the weights W, in float64.
     point : LemllPoint
         The point ``(U, Theta, b)``.
-    alpha, beta, gamma, epsilon : float
+    weights : Weights
         The weights of Eq. (9) and the radius of its tube.
     half_dual : ndarray of shape (n_samples, n_labels)
         ``Z/2`` of a dual point. Its columns are centred here.
@@ -631,7 +489,7 @@ def duality_gap_by_blocks(
     U = np.asarray(point.numerical_labels, dtype=np.float64)
     rebuilt = M.residual(U)
     mean = half_dual.mean(axis=0, dtype=np.float64)
-    weights: Settings = {"alpha": alpha, "beta": beta, "epsilon": epsilon}
+    alpha, beta, gamma, _ = weights
     features = ShiftedFeatures(X)
     correlation, sums = np.zeros(coef.shape), np.zeros(len(coef))
     objective = alpha * features.square(coef)
@@ -641,10 +499,10 @@ def duality_gap_by_blocks(
         rows = slice(start, min(start + step, len(U)))
         residuals = features.residuals_of(rows, U[rows], coef, point.intercept)
         change = U[rows] - Y[rows]
-        objective += objective_value(residuals, 0.0, change, rebuilt[rows], gamma=gamma, **weights)
+        objective += objective_value(residuals, 0.0, change, rebuilt[rows], weights)
         gradient = beta * change + gamma * M.adjoint_rows(rows, rebuilt)
         dual: FloatArray = half_dual[rows] - mean
-        gap += GapParts(residuals, gradient, **weights).gap(dual, 0.0)
+        gap += GapParts(residuals, gradient, weights).gap(dual, 0.0)
         correlation += features.correlation_of(rows, dual)
         sums += dual.sum(axis=0)
     difference = alpha * coef - features.without_sums(correlation, sums)

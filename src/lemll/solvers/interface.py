@@ -10,27 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from lemll._types import Array, Features, FloatArray, MatrixLike, SparseMatrix
-from lemll._validation import check_finite, is_sparse
+from lemll._validation import check_finite, check_number, check_whole, is_sparse
 from lemll.solvers.certificate import DualityGap
 from lemll.solvers.equation9 import CentredKernel, LemllPoint
-
-__all__ = [
-    "Callback",
-    "LemllSolution",
-    "Precision",
-    "Progress",
-    "Status",
-    "as_features",
-    "check_arrays",
-    "check_cell_weight",
-    "check_precision",
-    "check_real",
-    "check_size",
-    "check_start",
-    "check_stopping",
-    "check_weights",
-    "solution_at",
-]
 
 Precision = Literal["float64", "float32"]
 
@@ -194,19 +176,12 @@ def check_stopping(*, tol: float, max_iter: int) -> None:
     max_iter : int
         Must be a whole number of at least 0.
     """
-    if not (np.isfinite(tol) and tol > 0):
-        raise ValueError(f"tol must be finite and > 0, got {tol}; the usual value is 1e-4.")
-    if not isinstance(max_iter, (int, np.integer)) or max_iter < 0:
-        raise ValueError(f"max_iter must be a whole number of at least 0, got {max_iter!r}.")
+    check_number("tol", tol, above=0)
+    check_whole("max_iter", max_iter, least=0)
 
 
 def check_weights(
-    *,
-    alpha: float,
-    beta: float,
-    gamma: float,
-    epsilon: float,
-    precision: Precision = "float64",
+    *, alpha: float, beta: float, gamma: float, epsilon: float, precision: Precision = "float64"
 ) -> None:
     """Refuse parameters for which Eq. (9) is not strictly convex in U and Theta, or overflows.
 
@@ -217,14 +192,9 @@ def check_weights(
     precision : {"float64", "float32"}, default="float64"
         Precision in which they will be used.
     """
-    for name, value in (("alpha", alpha), ("beta", beta)):
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be finite and > 0, got {value}.")
-    for name, value in (("gamma", gamma), ("epsilon", epsilon)):
-        if not (np.isfinite(value) and value >= 0):
-            raise ValueError(f"{name} must be finite and >= 0, got {value}.")
     largest = LARGEST[precision]
     for name, value in (("alpha", alpha), ("beta", beta), ("gamma", gamma), ("epsilon", epsilon)):
+        check_number(name, value, above=0, inclusive=name in ("gamma", "epsilon"))
         if value and not 1 / largest <= value <= largest:
             raise ValueError(
                 f"{name}={value} would overflow in {precision}, where weights lie between "
@@ -256,8 +226,20 @@ class Progress(NamedTuple):
 Callback = Callable[[Progress], None]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Solution:
+    """Part of the results of iterative solvers."""
+
+    status: Status
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver met its tolerance."""
+        return self.status == "converged"
+
+
 @dataclass(frozen=True)
-class LemllSolution:
+class LemllSolution(Solution):
     """A minimiser of Eq. (9) with its certificate.
 
     Attributes
@@ -297,7 +279,6 @@ class LemllSolution:
     objective_trace: FloatArray
     optimality: float
     n_iter: int
-    status: Status
     n_linear_solves: int
     dual_coef: FloatArray | None = None
     half_dual: FloatArray | None = None
@@ -306,11 +287,6 @@ class LemllSolution:
     def point(self) -> LemllPoint:
         """The three unknowns of Eq. (9)."""
         return LemllPoint(self.numerical_labels, self.coef, self.intercept)
-
-    @property
-    def converged(self) -> bool:
-        """Whether the solver met its tolerance."""
-        return self.status == "converged"
 
 
 def solution_at(

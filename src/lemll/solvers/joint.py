@@ -27,13 +27,13 @@ from lemll._types import (
 from lemll._validation import is_sparse
 from lemll.solvers import linear as centred
 from lemll.solvers import linear as models
-from lemll.solvers.certificate import DualityGap, smallest_objective
+from lemll.solvers.certificate import DualityGap, Weights, smallest_objective
 from lemll.solvers.equation9 import (
     CERTIFICATE_BLOCK_BYTES,
     LARGE_LABEL_BYTES,
+    Data,
     LemllPoint,
     duality_gap,
-    proven_gap,
 )
 from lemll.solvers.interface import (
     Callback,
@@ -48,18 +48,8 @@ from lemll.solvers.interface import (
     check_weights,
     solution_at,
 )
-from lemll.solvers.search import JointSearch, Operators, Point, Weights
+from lemll.solvers.search import JointSearch, Operators, Point
 from lemll.topology import ReconstructionOperator
-
-__all__ = [
-    "JointProblem",
-    "code_logical",
-    "constant_point",
-    "kernel_bytes",
-    "solve_joint",
-    "solve_logical",
-    "solver_bytes",
-]
 
 # If rounding stops a float64 search, it recomputes its products and starts again from the same
 # point. This is the largest number of runs.
@@ -191,6 +181,7 @@ class JointProblem:
             Y = np.where(self.cell_weight > 0, Y, 0.0)
         self.X, self.Y, W = check_arrays(X, Y, W)
         self.M = ReconstructionOperator(W)
+        self.data = Data(self.X, self.Y, self.M, self.cell_weight)
         self._operators: dict[Precision, Operators] = {}
 
     def operators(self, precision: Precision) -> Operators:
@@ -234,8 +225,7 @@ class JointProblem:
         check_stopping(tol=tol, max_iter=max_iter)
         weights = Weights(alpha, beta, gamma, epsilon)
         check_weights(**weights._asdict(), precision=precision)
-        data = self.X, self.Y, self.M, self.cell_weight
-        search = JointSearch(data, weights, tol, max_iter, callback)
+        search = JointSearch(self.data, weights, tol, max_iter, callback)
         unknowns, dual_coef = self.start(U0), None
         if start is not None:
             check_start(start.numerical_labels, self.Y, name="start.numerical_labels")
@@ -254,13 +244,7 @@ class JointProblem:
                 # The search stopped between two certificates, so its dual point may be old.
                 point.certified_gap()
             half_dual = point.half_dual
-            certificate = proven_gap(
-                *data[:3],
-                unknowns,
-                **weights._asdict(),
-                half_dual=half_dual,
-                cell_weight=self.cell_weight,
-            )
+            certificate = self.data.proven_gap(unknowns, weights, half_dual)
             # The search updates its products by addition, and rounding errors accumulate. So the
             # certificate that decides is computed from scratch.
             if certificate.relative <= tol:

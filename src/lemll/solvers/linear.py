@@ -22,19 +22,6 @@ from lemll._types import Array, Features
 from lemll._validation import is_sparse
 from lemll.solvers.equation9 import CentredKernel, LemllPoint
 
-__all__ = [
-    "CentredFeatures",
-    "Cholesky",
-    "FeatureModel",
-    "KernelFeatures",
-    "KernelModel",
-    "Model",
-    "SampleModel",
-    "Spectrum",
-    "features_for",
-    "model_for",
-]
-
 # To compute a Gram matrix, sparse features are converted to dense in blocks of this size.
 BLOCK_BYTES = 1 << 25
 # From this many multiplications on, a Gram matrix takes enough time to prefer float32.
@@ -324,39 +311,34 @@ class Model(Protocol):
     # Whether `factorise` uses the whole matrix, and not only its diagonal.
     exact: bool
     confinable: bool
+    _systems: _Systems
 
     @property
     def n_linear_solves(self) -> int:
         """Number of factorisations for each system; 0 if all of them share a decomposition."""
-        ...
+        return int(self.exact and self._systems.spectrum is None)
 
     def encode(self, start: LemllPoint, dual_coef: Array | None) -> Array:
         """Return the unknowns V of a model from its weights and, if known, its coefficients B."""
-        ...
 
     def decode(self, V: Array) -> tuple[Array, Array]:
         """Return ``(Theta, b)`` of V in float64, for the original features."""
-        ...
 
     def dual_coef(self, V: Array) -> Array | None:
         """Return B in float64, or None if the model does not store it."""
-        ...
+        return None
 
     def image(self, V: Array) -> Array:
         """Return the predictions of V for the training rows."""
-        ...
 
     def inner(self, V: Array, other: Array, other_image: Array) -> float:
         """Return ``<Theta, Theta_other>``."""
-        ...
 
     def misfit(self, alpha: float, V: Array, half_dual: Array) -> float:
         """Return ``|alpha Theta' - Xc' half_dual|_F^2``."""
-        ...
 
     def force(self, alpha: float, V: Array, half_dual: Array) -> tuple[Array, Array]:
         """Return ``f = alpha Theta' - Xc' half_dual`` as two arrays with inner product |f|^2."""
-        ...
 
     def reconcile(self, alpha: float, force: Array) -> Array | None:
         """Return a change ``Xc R`` of `half_dual` that makes `force` small.
@@ -365,25 +347,21 @@ class Model(Protocol):
         ``R = share S^-1 f`` the remaining force is ``alpha / share R``, up to the rounding errors
         of S. Returns None if S was not factorised for this alpha.
         """
-        ...
 
     def factorise(self, share: float, alpha: float) -> None:
         """Prepare to solve with ``S = share Xc'Xc + alpha I``."""
-        ...
 
     def expect(self, n_systems: int) -> None:
         """Forget earlier systems and prepare for about so many calls of `factorise`.
 
         If they are many, the matrix is decomposed once.
         """
-        ...
 
     def solve(self, alpha: float, V: Array, force: Array) -> tuple[Array, Array, Array]:
         """Solve ``S dTheta' = s``, ``s = alpha Theta' + Xc' force``; leave db zero.
 
         Returns dV, its image, and the form of s that `force_inner` needs.
         """
-        ...
 
     def confine(self, V: Array) -> Array | None:
         """Remove parts that do not change Theta from V, and from all later solutions of `solve`.
@@ -391,14 +369,13 @@ class Model(Protocol):
         Returns None if there are no such parts, or if they are already removed. `confinable` is
         whether a call can have an effect.
         """
-        ...
+        return None
 
     def force_inner(self, s: Array, dV: Array, image: Array) -> float:
         """``<s, dTheta'>``, for the image of dV without intercept."""
-        ...
 
 
-class FeatureModel:
+class FeatureModel(Model):
     """V = [Theta'; b']. Systems have order d, or are diagonal if both d and n are too large."""
 
     confinable = False
@@ -422,9 +399,6 @@ class FeatureModel:
         # `ascontiguousarray` would not copy if V has one column.
         coef = np.array(V[:-1].T, dtype=np.float64, order="C")
         return coef, V[-1] - coef @ self._features.mean
-
-    def dual_coef(self, V: Array) -> Array | None:
-        return None
 
     def image(self, V: Array) -> Array:
         if not V[:-1].any():  # every search starts with Theta = 0; skip the product
@@ -464,15 +438,8 @@ class FeatureModel:
         dV[:-1] = self._systems.solve(s[:-1]) if self.exact else self._inverse * s[:-1]
         return dV, self._features.times(dV), s
 
-    def confine(self, V: Array) -> Array | None:
-        return None  # V is Theta itself
-
     def force_inner(self, s: Array, dV: Array, image: Array) -> float:
         return float(np.vdot(s[:-1], dV[:-1]))
-
-    @property
-    def n_linear_solves(self) -> int:
-        return self._systems.n_linear_solves if self.exact else 0
 
     def expect(self, n_systems: int) -> None:
         self._alpha = np.nan
@@ -480,7 +447,7 @@ class FeatureModel:
             self._systems.expect(n_systems, partial(self._features.gram, 0.0))
 
 
-class SampleModel:
+class SampleModel(Model):
     """V = [B; b'] with ``Theta' = Xc' B``. Systems have order n; no products with X are needed."""
 
     exact = True
@@ -534,7 +501,7 @@ class SampleModel:
         coefficients = alpha * V[:-1] - half_dual
         spectrum = self._systems.spectrum
         if spectrum is not None:
-            rotated = spectrum.rotate(coefficients)
+            rotated = spectrum.vectors.T @ coefficients
             return rotated, spectrum.values * rotated
         return coefficients, self._kernel @ coefficients
 
@@ -547,7 +514,7 @@ class SampleModel:
         if spectrum is not None:
             image = spectrum.values * force
             image /= self._share * spectrum.values + alpha
-            return spectrum.rotate_back(self._share * image)
+            return np.asarray(spectrum.vectors @ (self._share * image))
         return force - alpha * self._systems.solve(force)
 
     def factorise(self, share: float, alpha: float) -> None:
@@ -596,10 +563,6 @@ class SampleModel:
 
     def force_inner(self, s: Array, dV: Array, image: Array) -> float:
         return float(np.vdot(s, image))
-
-    @property
-    def n_linear_solves(self) -> int:
-        return self._systems.n_linear_solves
 
     def expect(self, n_systems: int) -> None:
         self._alpha = np.nan
@@ -693,29 +656,21 @@ class Spectrum:
         values, vectors = eigh(matrix, check_finite=False)
         # The matrix is positive semi-definite. Negative eigenvalues are rounding errors.
         self._values = np.maximum(values, 0.0)
-        self._vectors = vectors.astype(dtype, copy=False)
+        self.vectors = vectors.astype(dtype, copy=False)
 
     @property
     def values(self) -> Array:
         """The eigenvalues, as a column."""
-        return np.asarray(self._values.astype(self._vectors.dtype)[:, None])
+        return np.asarray(self._values.astype(self.vectors.dtype)[:, None])
 
     def below(self, limit: float) -> Array:
         """Return the eigenvectors of the eigenvalues up to `limit`, as columns."""
-        return np.asarray(self._vectors[:, self._values <= limit])
-
-    def rotate(self, A: Array) -> Array:
-        """Return the coordinates of the columns of `A` in the basis of the eigenvectors."""
-        return np.asarray(self._vectors.T @ A)
-
-    def rotate_back(self, A: Array) -> Array:
-        """Convert coordinates in the basis of the eigenvectors back to columns."""
-        return np.asarray(self._vectors @ A)
+        return np.asarray(self.vectors[:, self._values <= limit])
 
     def system(self, share: float, alpha: float) -> _Diagonalised:
         """Return the system ``share * matrix + alpha I`` for the matrix of this decomposition."""
         inverse = 1 / (share * self._values + alpha)
-        return _Diagonalised(self._vectors, inverse.astype(self._vectors.dtype)[:, None])
+        return _Diagonalised(self.vectors, inverse.astype(self.vectors.dtype)[:, None])
 
 
 class _Systems:
@@ -753,11 +708,6 @@ class _Systems:
         """Solve the last system for all columns of `right`."""
         assert self._factorised is not None
         return self._factorised.solve(right)
-
-    @property
-    def n_linear_solves(self) -> int:
-        """Number of factorisations for each system."""
-        return int(self.spectrum is None)
 
 
 class _Diagonalised:

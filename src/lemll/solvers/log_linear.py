@@ -12,9 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lemll._types import FloatArray
-from lemll.solvers.interface import Status, check_stopping
-
-__all__ = ["LogLinearSolution", "solve_log_linear"]
+from lemll.solvers.interface import Solution, Status, check_stopping
 
 # A step must achieve this share of the decrease predicted by the gradient (Armijo's rule).
 SUFFICIENT = 1e-4
@@ -22,7 +20,7 @@ SMALLEST_STEP = 2.0**-40
 
 
 @dataclass(frozen=True)
-class LogLinearSolution:
+class LogLinearSolution(Solution):
     """Coefficients of a log-linear model.
 
     Attributes
@@ -43,12 +41,6 @@ class LogLinearSolution:
     objective: float
     gap: float
     n_iter: int
-    status: Status
-
-    @property
-    def converged(self) -> bool:
-        """Whether the gap met the tolerance."""
-        return self.status == "converged"
 
 
 def solve_log_linear(
@@ -126,7 +118,7 @@ def solve_log_linear(
             break
         t = t - length * step
         value = objective(t)
-    return LogLinearSolution(t, value, gap, n_iter, status)
+    return LogLinearSolution(t, value, gap, n_iter, status=status)
 
 
 def _step_length(

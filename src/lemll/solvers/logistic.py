@@ -12,11 +12,9 @@ from joblib import Parallel, delayed
 from scipy.linalg import cho_factor, cho_solve
 
 from lemll._types import Features, FloatArray, MatrixLike
-from lemll._validation import is_sparse
+from lemll._validation import check_number, is_sparse
 from lemll.solvers.interface import as_features, check_size, check_stopping
 from lemll.solvers.logistic_rows import SharedFeatures, conjugate_gradients, keep_problems
-
-__all__ = ["LogisticSolution", "NewtonBlock", "log_loss", "probabilities", "solve_logistic"]
 
 ARMIJO = 1e-4
 SHORTEST_STEP = 2.0**-30
@@ -250,7 +248,7 @@ def solve_definite(hessian: FloatArray, right: FloatArray) -> FloatArray:
     # A positive diagonal term makes the matrix definite again. The step is then shorter, but it is
     # still a descent direction.
     lift = 0.0
-    size = float(np.trace(hessian)) / len(hessian)
+    size = max(float(np.trace(hessian)) / len(hessian), 1e-290)
     while True:
         lifted = hessian + lift * np.eye(len(hessian)) if lift else hessian
         try:
@@ -414,8 +412,7 @@ def solve_logistic(
 
 def check_inverse_penalty(C: float) -> None:
     """Refuse a C that is not positive, or whose penalty 1 / C overflows in float32."""
-    if not (np.isfinite(C) and C > 0):
-        raise ValueError(f"C must be finite and > 0, got {C}.")
+    check_number("C", C, above=0)
     if C < LEAST_C:
         raise ValueError(
             f"C must be at least {LEAST_C:.0e}, got {C}; raise it, or divide X by k and multiply C "

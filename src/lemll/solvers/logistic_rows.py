@@ -13,8 +13,6 @@ from lemll._sparse import lighter
 from lemll._types import Array, Features, FloatArray
 from lemll._validation import is_sparse
 
-__all__ = ["STRONG_PENALTY", "SharedFeatures", "conjugate_gradients", "keep_problems"]
-
 # Above this many axes the eigendecomposition costs more than it saves.
 MAX_AXES, MAX_AXES_OF_SPARSE = 1000, 600
 # With weaker penalties the Newton systems are ill-conditioned. Then float32 is not accurate enough,

@@ -36,8 +36,6 @@ from lemll.solvers.interface import (
 )
 from lemll.solvers.msvr_search import MsvrProblem, MsvrSearch, MsvrSolution
 
-__all__ = ["MsvrSolution", "solve_msvr", "solve_msvr_path"]
-
 
 def solve_msvr(
     X: Features,
@@ -162,17 +160,13 @@ class _Data:
     """The checked arrays of Eq. (10), without the rows that have no weight."""
 
     def __init__(
-        self,
-        X: Features,
-        targets: MatrixLike,
-        sample_weight: MatrixLike,
-        cell_weight: MatrixLike,
+        self, X: Features, targets: MatrixLike, sample_weight: MatrixLike, cell_weight: MatrixLike
     ) -> None:
         cells = None
         if cell_weight is not None:
             cells = check_cell_weight(cell_weight, np.shape(targets), every_label=False)
             targets = np.where(cells > 0, targets, 0.0)
-        self._X, self._T = _check_arrays(X, targets)
+        self._X, self._T = check_targets(X, targets)
         weights = _check_sample_weight(sample_weight, len(self._T))
         # Rows with the weight 0 would give 0 / 0, and rows without a weighted cell only cost time.
         kept = np.ones(len(self._T), dtype=bool) if weights is None else weights > 0
@@ -183,29 +177,17 @@ class _Data:
 
     def problem(self, alpha: float, epsilon: float, *, n_alphas: int = 1) -> MsvrProblem:
         """Return the problem of the rows that have a weight, prepared for so many alphas."""
-        kept = self._kept
-        if kept is None:
-            return MsvrProblem(
-                self._X,
-                self._T,
-                self._weights,
-                alpha,
-                epsilon,
-                cell_weight=self._cells,
-                n_alphas=n_alphas,
-            )
-        weights, cells = (
-            None if array is None else array[kept] for array in (self._weights, self._cells)
-        )
-        if isinstance(self._X, CentredKernel):
-            X = self._X.rows(kept)
-            # A kernel keeps the centre of all rows. With weights it is moved to those that stay.
-            weights = np.ones(len(X.matrix)) if weights is None else weights
-        else:
-            X = self._X[kept]
-        return MsvrProblem(
-            X, self._T[kept], weights, alpha, epsilon, cell_weight=cells, n_alphas=n_alphas
-        )
+        X, T, weights, cells, kept = self._X, self._T, self._weights, self._cells, self._kept
+        if kept is not None:
+            T = T[kept]
+            weights, cells = (None if array is None else array[kept] for array in (weights, cells))
+            if isinstance(X, CentredKernel):
+                X = X.rows(kept)
+                # A kernel keeps the centre of all rows. Weights move it to those that stay.
+                weights = np.ones(len(T)) if weights is None else weights
+            else:
+                X = X[kept]
+        return MsvrProblem(X, T, weights, alpha, epsilon, cell_weight=cells, n_alphas=n_alphas)
 
     def whole(self, solution: MsvrSolution) -> MsvrSolution:
         """Return the solution with one coefficient per given row, if it is one of a kernel."""
@@ -216,7 +198,8 @@ class _Data:
         return replace(solution, coef=coef)
 
 
-def _check_arrays(X: Features, targets: MatrixLike) -> tuple[Features, FloatArray]:
+def check_targets(X: Features, targets: MatrixLike) -> tuple[Features, FloatArray]:
+    """Return checked features and targets in float64."""
     X, T = as_features(X.tocsr() if is_sparse(X) else X), np.asarray(targets)
     check_real(T, "targets")
     if T.ndim != 2 or T.shape[0] != X.shape[0] or T.shape[1] == 0:

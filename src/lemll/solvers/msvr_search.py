@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,20 +17,8 @@ from lemll.solvers.certificate import (
     tube_weights,
     weighed,
 )
-from lemll.solvers.interface import Callback, Progress, Status
+from lemll.solvers.interface import Callback, Progress, Solution, Status
 from lemll.solvers.linear import Model, features_for, model_for
-
-__all__ = [
-    "Curvature",
-    "MsvrCurvature",
-    "MsvrDirection",
-    "MsvrPoint",
-    "MsvrProblem",
-    "MsvrSearch",
-    "MsvrSolution",
-    "NewtonPoint",
-    "NewtonSystem",
-]
 
 # Largest number of conjugate gradient steps per Newton step. If they are stopped early, the result
 # is still a descent direction.
@@ -47,24 +35,6 @@ class Curvature(Protocol):
 
     def times(self, image: FloatArray) -> FloatArray:
         """Apply it to a change of the outputs."""
-        ...
-
-
-class NewtonPoint(Protocol):
-    """The interface of the point at which a Newton system is built.
-
-    Its `problem` has alpha, features, the factorised model, `intercept_weight` and `bounded`.
-    `bounded` says whether half the curvature of the loss is at most 1; then the preconditioner is
-    an upper bound of the Hessian.
-    """
-
-    problem: Any
-    V: FloatArray
-    pull: FloatArray
-
-    def curvature(self, damping: float) -> Curvature:
-        """Return the curvature of the loss; rows without curvature get `damping` instead."""
-        ...
 
 
 class MsvrDirection(NamedTuple):
@@ -101,7 +71,7 @@ class NewtonSystem:
     rounding errors of its products hide the true gradient.
     """
 
-    def __init__(self, point: NewtonPoint) -> None:
+    def __init__(self, point: MsvrPoint) -> None:
         self._point, self._problem = point, point.problem
         # A diagonal preconditioner is not always an upper bound of the Hessian.
         self._bounded = self._problem.bounded and self._problem.model.exact
@@ -160,14 +130,6 @@ class NewtonSystem:
 
 
 TINY = float(np.finfo(np.float64).tiny)
-
-
-class TubePoint(Protocol):
-    """The interface of a point with tube weights, and the residuals whose norms they come from."""
-
-    scaled: FloatArray
-    norms: FloatArray
-    weights: FloatArray
 
 
 class MsvrProblem:
@@ -266,7 +228,7 @@ class MsvrPoint:
         """Return the same point with recomputed residuals, without accumulated rounding errors."""
         return MsvrPoint(self.problem, self.V)
 
-    def curvature(self, damping: float) -> MsvrCurvature:
+    def curvature(self, damping: float) -> Curvature:
         """Return half the Hessian of the loss."""
         return MsvrCurvature(self, damping, self.problem.cell_roots)
 
@@ -336,7 +298,7 @@ class MsvrCurvature:
     """
 
     def __init__(
-        self, point: TubePoint, damping: float, cell_roots: FloatArray | None = None
+        self, point: MsvrPoint, damping: float, cell_roots: FloatArray | None = None
     ) -> None:
         weights = point.weights + damping * (1 - point.weights)
         outside = point.weights > 0
@@ -368,7 +330,7 @@ POLISH_SHARE = 0.5
 
 
 @dataclass(frozen=True)
-class MsvrSolution:
+class MsvrSolution(Solution):
     """A minimiser of Eq. (10) with its certificate.
 
     Attributes
@@ -396,12 +358,6 @@ class MsvrSolution:
     objective_trace: FloatArray
     optimality: float
     n_iter: int
-    status: Status
-
-    @property
-    def converged(self) -> bool:
-        """Whether the solver met its tolerance."""
-        return self.status == "converged"
 
 
 class MsvrSearch:

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lemll._types import Array, Features, FloatArray, LabelArray, SparseMatrix
-from lemll.solvers.certificate import DualityGap, row_norms, tube_weights, weighed
-from lemll.solvers.equation9 import LemllPoint, proven_gap
+from lemll.solvers.certificate import DualityGap, Weights, row_norms, tube_weights, weighed
+from lemll.solvers.equation9 import LemllPoint
 from lemll.solvers.interface import (
     LemllSolution,
     Precision,
@@ -29,9 +29,7 @@ from lemll.solvers.interface import (
     solution_at,
 )
 from lemll.solvers.joint import RECHECKS, JointProblem, code_logical, constant_point
-from lemll.solvers.search import JointSearch, Point, Products, Weights
-
-__all__ = ["GridPoint", "LogicalPath", "PathStep", "SolutionSpan", "path_order", "solve_path"]
+from lemll.solvers.search import JointSearch, Point, Products
 
 # Largest number of solutions kept. More solutions give a better fit but cost more time.
 MAX_KEPT = 32
@@ -285,8 +283,7 @@ class _Solver:
         point = self._point
         self._span.place(point, weights)
         problem = self._problem
-        data = problem.X, problem.Y, problem.M, problem.cell_weight
-        search = JointSearch(data, weights, self._tol, self._max_iter, None)
+        search = JointSearch(problem.data, weights, self._tol, self._max_iter, None)
         status, optimality = self._run(search, point)
         if len(search.trace) > 1:
             # Without an iteration, the point is only a combination of kept solutions. Adding it
@@ -311,13 +308,7 @@ class _Solver:
         certificate = DualityGap(point.objective, bound, optimality)
         if status != "converged":
             # Rounding errors may have spoiled the products, so they are computed from scratch.
-            certificate = proven_gap(
-                *data[:3],
-                unknowns,
-                **weights._asdict(),
-                half_dual=point.half_dual,
-                cell_weight=problem.cell_weight,
-            )
+            certificate = problem.data.proven_gap(unknowns, weights, point.half_dual)
             if certificate.relative <= self._tol:
                 status = "converged"
         solution = solution_at(unknowns, certificate, search.trace, status, search.n_linear_solves)
@@ -356,11 +347,7 @@ class LogicalPath:
     """
 
     def __init__(
-        self,
-        X: Features,
-        Y: LabelArray,
-        W: SparseMatrix,
-        cell_weight: FloatArray | None = None,
+        self, X: Features, Y: LabelArray, W: SparseMatrix, cell_weight: FloatArray | None = None
     ) -> None:
         coded, constant = code_logical(Y, cell_weight)
         self._varies = np.isnan(constant)

@@ -34,6 +34,7 @@ from scipy.linalg.blas import get_blas_funcs
 from lemll._types import Array, Features, SparseMatrix
 from lemll.solvers.certificate import (
     GapParts,
+    Weights,
     exact_step,
     row_norms,
     smallest_objective,
@@ -41,23 +42,10 @@ from lemll.solvers.certificate import (
     tube_weights,
     weighed,
 )
-from lemll.solvers.equation9 import LemllPoint, objective_value, proven_gap
+from lemll.solvers.equation9 import Data, LemllPoint, objective_value
 from lemll.solvers.interface import Callback, Progress, Status
 from lemll.solvers.linear import Model, features_for, model_for
 from lemll.topology import ReconstructionOperator
-
-__all__ = [
-    "Bound",
-    "Direction",
-    "JointSearch",
-    "LabelOperators",
-    "Operators",
-    "Point",
-    "Preconditioner",
-    "Search",
-    "Weights",
-    "tight_gap",
-]
 
 # The Lanczos iteration finds the largest eigenvalue in a few steps. The margin covers the small
 # increase that further steps would bring.
@@ -69,15 +57,6 @@ LANCZOS_END = 1e-3
 # the first value. When the objective has fallen to this share, four digits are lost, and it is
 # recomputed.
 LARGEST_FALL = 1e-4
-
-
-class Weights(NamedTuple):
-    """The parameters of Eq. (9)."""
-
-    alpha: float
-    beta: float
-    gamma: float
-    epsilon: float
 
 
 class Products(NamedTuple):
@@ -277,7 +256,7 @@ class Point:
             self._model.inner(self.V, self.V, image),
             change,
             rebuilt,
-            **self.weights._asdict(),
+            self.weights,
             cell_weight=cell_weight,
         )
         self._fresh_objective = self.objective
@@ -299,14 +278,8 @@ class Point:
         return parts.gap(half_dual, self._model.misfit(self.weights.alpha, self.V, half_dual))
 
     def _parts(self) -> GapParts:
-        alpha, beta, _, epsilon = self.weights
         return GapParts(
-            self.residuals,
-            self.label_gradient,
-            alpha=alpha,
-            beta=beta,
-            epsilon=epsilon,
-            cell_weight=self.operators.cell_weight,
+            self.residuals, self.label_gradient, self.weights, self.operators.cell_weight
         )
 
     def descend(self, direction: Direction) -> bool:
@@ -441,12 +414,7 @@ class Search(ABC):
     """
 
     def __init__(
-        self,
-        weights: Weights,
-        floor: float,
-        tol: float,
-        max_iter: int,
-        callback: Callback | None,
+        self, weights: Weights, floor: float, tol: float, max_iter: int, callback: Callback | None
     ) -> None:
         self.weights, self.floor = weights, floor
         self.tol, self.max_iter, self.callback = tol, max_iter, callback
@@ -522,16 +490,11 @@ class JointSearch(Search):
     """
 
     def __init__(
-        self,
-        problem: tuple[Any, Array, ReconstructionOperator, Array | None],
-        weights: Weights,
-        tol: float,
-        max_iter: int,
-        callback: Callback | None,
+        self, data: Data, weights: Weights, tol: float, max_iter: int, callback: Callback | None
     ) -> None:
-        floor = smallest_objective(problem[1], weights.beta)
+        floor = smallest_objective(data.Y, weights.beta)
         super().__init__(weights, floor, tol, max_iter, callback)
-        self.problem, self.cell_weight = problem[:3], problem[3]
+        self.data = data
 
     def _begin(self, point: Point) -> tuple[Preconditioner, Direction]:
         preconditioner = Preconditioner(point.operators, self.weights)
@@ -547,13 +510,7 @@ class JointSearch(Search):
             unknowns = point.unknowns()
             if not again:
                 point.certified_gap(self.tol * point.objective)
-            certificate = proven_gap(
-                *self.problem,
-                unknowns,
-                **self.weights._asdict(),
-                half_dual=point.half_dual,
-                cell_weight=self.cell_weight,
-            )
+            certificate = self.data.proven_gap(unknowns, self.weights, point.half_dual)
             point.objective = certificate.objective
             return certificate.relative
         scale = max(point.objective, self.floor)
