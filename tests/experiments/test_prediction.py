@@ -25,7 +25,7 @@ from lemll.lab.studies.prediction import (
     significances,
 )
 from lemll.lab.studies.prediction_report import _all_ranks, _of_the_paper, make_prediction_report
-from lemll.lab.studies.ranks import block_ranks
+from lemll.lab.studies.sections import block_ranks
 from lemll.lab.tables import ComparisonTable
 
 METRICS = ("hamming_loss", "ranking_loss", "one_error", "coverage", "average_precision")

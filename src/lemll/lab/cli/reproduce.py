@@ -34,7 +34,6 @@ from lemll.lab.studies.prediction_report import (
     make_prediction_report,
 )
 from lemll.lab.studies.prediction_runs import choices, collect, lacking, repeat
-from lemll.lab.studies.ranks import Ranks
 from lemll.lab.studies.reconstruction import (
     QUICK_RECONSTRUCTION,
     ReconstructionAgreement,
@@ -42,6 +41,7 @@ from lemll.lab.studies.reconstruction import (
     make_reconstruction_report,
     paper_reconstruction,
 )
+from lemll.lab.studies.sections import Ranks
 from lemll.lab.studies.unobserved import UnobservedReport, make_unobserved_report
 from lemll.lab.tables import ComparisonTable
 from lemll.report.page import template_environment

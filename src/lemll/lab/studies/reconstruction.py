@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
+from typing import ClassVar
 
-from lemll._files import write_texts
 from lemll._types import SettingsView
 from lemll.datasets.registry import list_datasets
 from lemll.lab.cells import THRESHOLDS
@@ -19,20 +18,24 @@ from lemll.lab.studies.calibration import (
     calibrated_cells,
     summarise_calibration,
 )
-from lemll.lab.studies.ranks import Ranks, block_ranks, rank_lines
-from lemll.lab.tables import ComparisonTable
+from lemll.lab.studies.sections import (
+    Ranks,
+    StudyReport,
+    block_ranks,
+    printed_entries,
+    rank_lines,
+    section,
+)
+from lemll.lab.tables import ComparisonTable, markdown_table
 from lemll.metrics.table import METRICS
 
 __all__ = [
     "BASELINES",
     "PAPER_METHODS",
     "QUICK_RECONSTRUCTION",
-    "THRESHOLDS",
-    "Ranks",
     "ReconstructionAgreement",
     "ReconstructionReport",
     "agreement",
-    "block_ranks",
     "make_reconstruction_report",
     "paper_reconstruction",
     "reconstruction_table",
@@ -139,32 +142,22 @@ def agreement(table: ComparisonTable) -> list[ReconstructionAgreement]:
         One per method that the paper prints.
     """
     found = []
-    for method in dict.fromkeys(name for panel in table.panels for name in panel.methods):
+    for method, entries in printed_entries(table):
         differences = {
             f"{panel.metric.title} {panel.threshold:g} {dataset}": round(entry.figures[0], 3)
             - entry.published[0]
-            for panel in table.panels
-            for (dataset, column), entry in panel.entries.items()
-            if column == method and entry.published and entry.complete
+            for panel, dataset, entry in entries
         }
-        if not differences:
-            continue
         tolerance = TOLERANCES[method]
-        off = {cell: abs(difference) for cell, difference in differences.items()}
-        misses = [
-            f"{cell}: {differences[cell]:+.3f}" for cell in off if off[cell] > tolerance + 1e-9
-        ]
-        found.append(
-            ReconstructionAgreement(
-                method,
-                cells=len(off),
-                exact=sum(difference < 5e-4 for difference in off.values()),
-                within=len(off) - len(misses),
-                tolerance=tolerance,
-                largest=max(off.values()),
-                misses=tuple(misses),
-            )
+        off = [abs(difference) for difference in differences.values()]
+        misses = tuple(
+            f"{cell}: {difference:+.3f}"
+            for cell, difference in differences.items()
+            if abs(difference) > tolerance + 1e-9
         )
+        exact = sum(difference < 5e-4 for difference in off)
+        counts = (len(off), exact, len(off) - len(misses))
+        found.append(ReconstructionAgreement(method, *counts, tolerance, max(off), misses))
     return found
 
 
@@ -202,7 +195,7 @@ _CALIBRATED = "LEMLL, 10 rows rated"
 
 
 @dataclass(frozen=True, slots=True)
-class ReconstructionReport:
+class ReconstructionReport(StudyReport):
     """The results of a finished reconstruction.
 
     Attributes
@@ -226,6 +219,8 @@ class ReconstructionReport:
     ranks: list[Ranks]
     calibration: list[CalibrationSummary]
 
+    titles: ClassVar = ("Reconstruction", "Tables VI to VIII: ours [printed]")
+
     def summary(self) -> str:
         """Write agreement, ranks and calibration in Markdown.
 
@@ -234,45 +229,29 @@ class ReconstructionReport:
         str
             It names the cells that are not reproduced.
         """
-        return "\n".join(
-            [
+        lines = [
+            *section(
                 "## Agreement with the printed figures, rounded to three decimals",
-                "",
                 *_agreement_lines(self.agreement),
-                "",
+            ),
+            *section(
                 "## Average ranks by block: ours [from the printed figures], the same data sets",
-                "",
                 *rank_lines(self.ranks, heading="block"),
-                "",
+            ),
+            *section(
                 "## The scale of LEMLL's distributions, calibrated by rated rows",
-                "",
                 *_calibration_lines(self.calibration),
-                "",
-            ]
-        )
+            ),
+        ]
+        return "\n".join(lines)
 
-    def write(self, folder: Path) -> list[Path]:
-        """Write all tables.
-
-        Parameters
-        ----------
-        folder : Path
-            Folder to write to; it is created if it does not exist.
-
-        Returns
-        -------
-        list of Path
-            The files: Markdown, LaTeX and CSV.
-        """
-        texts = {
-            "summary.md": f"# Reconstruction: summary\n\n{self.summary()}",
-            "tables.md": f"# Tables VI to VIII: ours [printed]\n\n{self.table.to_markdown()}",
+    def _more(self) -> dict[str, str]:
+        return {
             "tables.tex": self.table.to_latex(),
             "tables.csv": self.table.to_csv(),
             "baselines.md": f"# What the paper does not print\n\n{self.apart.to_markdown()}",
             "baselines.csv": self.apart.to_csv(),
         }
-        return write_texts(folder, texts)
 
 
 def make_reconstruction_report(protocol: Protocol, store: Store) -> ReconstructionReport:
@@ -321,24 +300,29 @@ def _apart(
 
 
 def _agreement_lines(found: Sequence[ReconstructionAgreement]) -> list[str]:
-    lines = ["| method | cells | equal | within | tolerance | largest difference |"]
-    lines.append("|---|---|---|---|---|---|")
-    lines += [
-        f"| {a.method} | {a.cells} | {a.exact} | {a.within} | {a.tolerance:g} | {a.largest:.3f} |"
-        for a in found
-    ]
+    lines = markdown_table(
+        ["method", "cells", "equal", "within", "tolerance", "largest difference"],
+        (
+            [a.method, a.cells, a.exact, a.within, f"{a.tolerance:g}", f"{a.largest:.3f}"]
+            for a in found
+        ),
+    )
     misses = [f"- {a.method}: {'; '.join(a.misses)}" for a in found if a.misses]
     return [*lines, "", "Not reproduced:", "", *(misses or ["- none"])]
 
 
 def _calibration_lines(found: Sequence[CalibrationSummary]) -> list[str]:
-    lines = [
-        "| rated rows | cells | better than scale 1 | better than uniform "
-        "| mean Chebyshev over that of the best scale |",
-        "|---|---|---|---|---|",
-    ]
-    return lines + [
-        f"| {c.n_rated} | {c.cells} | {c.better_than_plain} | {c.better_than_uniform} "
-        f"| {c.chebyshev_over_best:.3f} |"
-        for c in found
-    ]
+    header = "rated rows|cells|better than scale 1|better than uniform"
+    return markdown_table(
+        [*header.split("|"), "mean Chebyshev over that of the best scale"],
+        (
+            [
+                c.n_rated,
+                c.cells,
+                c.better_than_plain,
+                c.better_than_uniform,
+                f"{c.chebyshev_over_best:.3f}",
+            ]
+            for c in found
+        ),
+    )
