@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import shlex
 import signal
+import sys
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 from importlib import resources
@@ -24,7 +25,6 @@ from lemll.lab.cli import datasets
 from lemll.lab.code import import_from_folder
 from lemll.lab.methods import list_methods
 from lemll.lab.protocol import Protocol
-from lemll.lab.records import Status
 from lemll.lab.report import write_comparison
 from lemll.lab.runner import RunProgress, run
 from lemll.lab.store import Store
@@ -70,7 +70,7 @@ _SIGNAL_EXIT = 128  # by convention, a process ended by signal n exits with 128 
 
 
 def run_with_progress(
-    console: Console, protocol: Protocol, store: Store, *, command: str, **options: Any
+    console: Console, protocol: Protocol, store: Store, *, command: str = "", **options: Any
 ) -> RunProgress:
     """Run a protocol and show its progress. When it is stopped, end without a traceback.
 
@@ -82,8 +82,9 @@ def run_with_progress(
         What to run.
     store : Store
         Where results go.
-    command : str
-        The command that continues a stopped run; it is printed when the run is stopped.
+    command : str, optional
+        The command that continues a stopped run; it is printed when the run is stopped. By default
+        the command that was given.
     **options
         Options of `lemll.lab.run`.
 
@@ -96,7 +97,8 @@ def run_with_progress(
         with _sigterm_raises(), _live(console) as show:
             return run(protocol, store, callback=show, **options)
     except (KeyboardInterrupt, _Terminated) as error:
-        console.print(f"stopped; finished cells are stored. To continue: {command}", soft_wrap=True)
+        again = command or shlex.join(["lemll", *sys.argv[1:]])
+        console.print(f"stopped; finished cells are stored. To continue: {again}", soft_wrap=True)
         number = signal.SIGTERM if isinstance(error, _Terminated) else signal.SIGINT
         raise typer.Exit(code=_SIGNAL_EXIT + number) from None
 
@@ -233,88 +235,25 @@ def init_command(
     console.print(f"next: {shlex.join(['lemll', 'bench', 'run', str(file)])}", soft_wrap=True)
 
 
-@app.command("run")
+@app.command("run", help="Run the cells that are not in the store yet, and print a summary.")
+@app.command("resume", help="Continue a stopped run; the store must exist.")
 def run_command(
+    context: typer.Context,
     file: File,
     store: Folder = None,
+    *,
     jobs: Jobs = 1,
     time_limit: Seconds = None,
     memory_limit: Gibibytes = None,
-    *,
     dask: Dask = None,
     trust: Trust = False,
 ) -> None:
-    """Run the cells that are not in the store yet, and print a summary."""
-    _run(
-        file, _folder(file, store), jobs, time_limit, memory_limit, dask=dask, create=True,
-        trust=trust,
-    )  # fmt: skip
-
-
-@app.command("resume")
-def resume_command(
-    file: File,
-    store: Folder = None,
-    jobs: Jobs = 1,
-    time_limit: Seconds = None,
-    memory_limit: Gibibytes = None,
-    *,
-    dask: Dask = None,
-    trust: Trust = False,
-) -> None:
-    """Continue a stopped run; the store must exist."""
-    _run(
-        file, _folder(file, store), jobs, time_limit, memory_limit, dask=dask, create=False,
-        trust=trust,
-    )  # fmt: skip
-
-
-@app.command("retry")
-def retry_command(
-    file: File,
-    store: Folder = None,
-    jobs: Jobs = 1,
-    time_limit: Seconds = None,
-    memory_limit: Gibibytes = None,
-    *,
-    dask: Dask = None,
-    failed: Annotated[bool, typer.Option("--failed", help="Run failed cells.")] = False,
-    timeout: Annotated[bool, typer.Option("--timeout", help="Run cells out of time.")] = False,
-    trust: Trust = False,
-) -> None:
-    """Run again the cells that failed or took too long; by default both."""
-    statuses: list[Status] = []
-    if failed or not timeout:
-        statuses.append("failed")
-    if timeout or not failed:
-        statuses.append("timeout")
-    _run(
-        file, _folder(file, store), jobs, time_limit, memory_limit, dask=dask, create=False,
-        trust=trust, retry=statuses,
-    )  # fmt: skip
-
-
-def _folder(file: Path, store: Path | None) -> Path:
-    return Path("lemll-results") / file.stem if store is None else store
-
-
-def _run(
-    file: Path,
-    folder: Path,
-    jobs: int,
-    time_limit: float | None,
-    memory_limit: float | None,
-    *,
-    dask: str | None,
-    create: bool,
-    trust: bool,
-    retry: Collection[Status] = (),
-) -> None:
-    console = make_console()
+    """Run the cells of a protocol: those that are missing, and those that `retry` names."""
+    console, folder = make_console(), _folder(file, store)
     if dask is not None:
         _refuse_beside_dask(jobs, time_limit, memory_limit)
     protocol = Protocol.from_toml(file, trust_imports=trust)
-    opened = Store(folder, create=create)
+    opened = Store(folder, create=context.info_name == "run")
     with nullcontext() if dask is None else dask_client(dask) as client:
         end = run_with_progress(
             console,
@@ -325,7 +264,7 @@ def _run(
             client=client,
             time_limit=time_limit,
             memory_limit=memory_limit,
-            retry=retry,
+            retry=context.obj or (),
         )
     console.print(
         f"{end.done} of {end.total} cells done, {end.failed} failed, {end.timeout} out of time; "
@@ -335,6 +274,33 @@ def _run(
     for action in ("table", "report") if end.done else ("status",):
         console.print(f"next: {_next(action, file, folder)}", soft_wrap=True)
     raise typer.Exit(code=1 if end.failed or end.timeout else 0)
+
+
+@app.command("retry")
+def retry_command(
+    context: typer.Context,
+    file: File,
+    store: Folder = None,
+    *,
+    jobs: Jobs = 1,
+    time_limit: Seconds = None,
+    memory_limit: Gibibytes = None,
+    dask: Dask = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Run failed cells.")] = False,
+    timeout: Annotated[bool, typer.Option("--timeout", help="Run cells out of time.")] = False,
+    trust: Trust = False,
+) -> None:
+    """Run again the cells that failed or took too long; by default both."""
+    asked = {"failed": failed, "timeout": timeout}
+    context.obj = [status for status in asked if asked[status] or not any(asked.values())]
+    run_command(
+        context, file, store, jobs=jobs, time_limit=time_limit, memory_limit=memory_limit,
+        dask=dask, trust=trust,
+    )  # fmt: skip
+
+
+def _folder(file: Path, store: Path | None) -> Path:
+    return Path("lemll-results") / file.stem if store is None else store
 
 
 def _next(action: str, file: Path, folder: Path) -> str:
@@ -422,12 +388,7 @@ def table_command(
 ) -> None:
     """Print the comparison: mean ± std, marks against the control, average ranks."""
     table = ComparisonTable.from_store(*_open(file, store, trust), metrics=metric or ())
-    writers = {
-        Format.MARKDOWN: table.to_markdown,
-        Format.LATEX: table.to_latex,
-        Format.CSV: table.to_csv,
-    }
-    text = writers[form]()
+    text: str = getattr(table, f"to_{form}")()
     if output is None:
         typer.echo(safe_text(text), nl=False)
     else:

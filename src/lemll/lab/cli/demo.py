@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -33,12 +32,10 @@ def demo(
     from lemll.lab.demo import make_demo
 
     console = make_console()
-    command = f"lemll demo --output {shlex.quote(str(output))} --splits {splits} --jobs {jobs}"
     ends: list[RunProgress] = []
 
     def execute(protocol: Protocol, store: Store) -> None:
-        end = run_with_progress(console, protocol, store, command=command, n_jobs=jobs)
-        ends.append(end)
+        ends.append(run_with_progress(console, protocol, store, n_jobs=jobs))
 
     console.print("drawing pictures, then comparing learners: a few minutes")
     result = make_demo(output, n_splits=splits, execute=execute)
