@@ -193,7 +193,7 @@ def test_ids_depend_on_all_that_the_result_does_and_on_nothing_else(monkeypatch)
         first(tuning=Tuning(grids={"LEMLL": {"alpha": (1.0,)}})),
     ]
     assert len({cell.work for cell in [plain, *others]}) == 9
-    monkeypatch.setattr(code, "_statements_sha256", lambda _: "another version")
+    monkeypatch.setattr(code, "_file_sha256", lambda _: "another version")
     changed = first()
     assert changed.work == plain.work
     assert changed.id != plain.id
