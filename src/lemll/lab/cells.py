@@ -23,25 +23,6 @@ from lemll.lab.methods import MethodSpec, plain
 from lemll.metrics.table import METRICS
 from lemll.model_selection import IterativeStratifiedKFold, RepeatedHalves
 
-__all__ = [
-    "EMBEDDED",
-    "THRESHOLDS",
-    "Cell",
-    "Experiment",
-    "Hide",
-    "Setting",
-    "Source",
-    "Splits",
-    "Tuning",
-    "data_sha256",
-    "features_sha256",
-    "load_source",
-    "locate",
-    "make_source",
-    "rows_sha256",
-    "settings_of",
-]
-
 _KINDS = ("cells", "positives", "rows")
 # The halves also come from a generator that the number of the split seeds. Without this number,
 # the order of the hidden rows could depend on that of the training rows.

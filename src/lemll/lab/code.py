@@ -27,17 +27,6 @@ import lemll
 from lemll._types import Estimator, Settings
 from lemll.exceptions import ProtocolError
 
-__all__ = [
-    "check_trust",
-    "code_version",
-    "environment",
-    "import_from_folder",
-    "imported_names",
-    "own_files",
-    "package_sha256",
-    "place_in_own_code",
-]
-
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 # The folders that modules were imported from. What a module can import from there counts as its
 # code.

@@ -30,8 +30,6 @@ from lemll.lab.searches import Graphs
 from lemll.metrics.scorers import label_probabilities, label_scores
 from lemll.metrics.table import METRICS
 
-__all__ = ["Outcome", "Task", "execute", "failure", "measure", "run_cell"]
-
 Arrays = Mapping[str, Array]
 
 # Stopping criteria of estimators. The attributes of estimators have a trailing underscore.

@@ -44,19 +44,6 @@ from lemll.rivals.propagation import LabelPropagation
 from lemll.rivals.reliab import RELIAB, LabelPropagationEnhancer
 from lemll.rivals.two_stage import TwoStage
 
-__all__ = [
-    "CHOICES",
-    "OPTIONS",
-    "Kind",
-    "Method",
-    "MethodSpec",
-    "check_from_file",
-    "get_method",
-    "list_methods",
-    "plain",
-    "register",
-]
-
 
 def plain(value: object) -> Any:
     """Give a parameter a form fit for ids and records.

@@ -21,8 +21,6 @@ from lemll.lab.methods import plain
 from lemll.lab.searches import FirstStages, best_by_metric, make_search
 from lemll.metrics.table import METRICS
 
-__all__ = ["Models", "fit_models", "own_arrays", "split_rows", "training_rows"]
-
 # Number of data sets whose splits are kept. The cells of one data set follow each other.
 _MOST_SPLIT_SETS = 2
 # Number of choices on the first split that are kept. The other splits of a data set follow.

@@ -39,18 +39,6 @@ from lemll.lab.code import check_trust, code_version, import_from_folder, import
 from lemll.lab.methods import OPTIONS, Kind, MethodSpec, check_from_file, get_method, plain
 from lemll.metrics.table import METRICS
 
-__all__ = [
-    "Cell",
-    "Hide",
-    "MethodSpec",
-    "Protocol",
-    "ProtocolError",
-    "Splits",
-    "Tuning",
-    "parse_protocol",
-    "read_toml",
-]
-
 _KEYS = (
     "name", "experiment", "datasets", "methods", "metrics", "splits", "thresholds", "tuning",
     "control", "exceptions", "hide", "imports",

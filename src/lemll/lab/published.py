@@ -10,16 +10,6 @@ from importlib import resources
 
 from lemll.datasets.registry import dataset_info
 
-__all__ = [
-    "FieldCell",
-    "PredictionCell",
-    "ReconstructionCell",
-    "paper_name",
-    "published_field",
-    "published_prediction",
-    "published_reconstruction",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class ReconstructionCell:

@@ -25,8 +25,6 @@ from lemll.predictors.lemll_cv import LEMLLCV, not_searchable
 from lemll.predictors.msvr import MSVRClassifier
 from lemll.predictors.msvr_cv import MSVRCV
 
-__all__ = ["FirstStages", "Graphs", "SharedGridSearch", "best_by_metric", "make_search"]
-
 # Three enhancers of lemll use a graph.
 _MOST_GRAPHS = 3
 

@@ -18,8 +18,6 @@ from lemll.models.pairwise import (
     holm,
 )
 
-__all__ = ["PairTest", "WinTieLoss", "average_ranks", "rank_rows", "wilcoxon_holm", "win_tie_loss"]
-
 
 class WinTieLoss(NamedTuple):
     """How often a method is better than, equal to and worse than another."""

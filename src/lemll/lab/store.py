@@ -40,19 +40,6 @@ from lemll.exceptions import NotEnoughMemoryError, StoreError
 from lemll.lab.cells import Cell
 from lemll.lab.records import Record, Status, damage, decode, encode
 
-__all__ = [
-    "Overview",
-    "Record",
-    "Status",
-    "Store",
-    "cell_fields",
-    "look",
-    "of_cell",
-    "read_arrays",
-    "read_record",
-    "set_folder_aside",
-]
-
 # Records have a few kilobytes, because the length of their texts is limited.
 _MOST_RECORD_BYTES = 64 * 2**20
 

@@ -31,16 +31,6 @@ from lemll.lab.store import Store
 from lemll.metrics.table import METRICS, Metric
 from lemll.models.pairwise import paired_t_test
 
-__all__ = [
-    "ComparisonTable",
-    "Entry",
-    "Panel",
-    "escape",
-    "latex_panel",
-    "markdown_table",
-    "sound_outputs",
-]
-
 Arrays = Mapping[str, Array]
 
 

@@ -28,8 +28,6 @@ from lemll.exceptions import LemllError, import_extra
 from lemll.lab.cells import Source, load_source
 from lemll.lab.execute import Outcome, Task, execute, failure
 
-__all__ = ["DaskCells", "Processes", "dask_client"]
-
 _GIB = 2**30
 _PARENT_CHECK_SECONDS = 1.0
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")

@@ -32,8 +32,6 @@ from lemll.lab.tables import ComparisonTable
 from lemll.lab.verification import verify
 from lemll.lab.workers import dask_client
 
-__all__ = ["app", "run_with_progress"]
-
 Imports = Annotated[
     list[str] | None,
     typer.Option(

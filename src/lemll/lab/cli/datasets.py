@@ -25,8 +25,6 @@ from lemll.exceptions import (
     LemllError,
 )
 
-__all__ = ["Labels", "Missing", "Nominal", "app"]
-
 Labels = Annotated[
     str | None,
     typer.Option(

@@ -14,8 +14,6 @@ from lemll.lab.protocol import Protocol
 from lemll.lab.runner import RunProgress
 from lemll.lab.store import Store
 
-__all__ = ["demo"]
-
 
 def demo(
     output: Annotated[

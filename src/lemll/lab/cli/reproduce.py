@@ -47,8 +47,6 @@ from lemll.lab.studies.unobserved import UnobservedReport, make_unobserved_repor
 from lemll.lab.tables import Panel
 from lemll.report.page import template_environment
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="The paper's experiments, with our figures beside the published ones.",
     no_args_is_help=True,

@@ -20,8 +20,6 @@ from lemll.lab.studies.prediction_report import seconds_lines
 from lemll.lab.studies.sections import StudyReport, difference_text, section, shared_halves
 from lemll.lab.tables import ComparisonTable, Panel, markdown_table
 
-__all__ = ["BestReport", "make_best_report"]
-
 _CONTROL = "TagPredictor"
 # The same learner with thresholds for the measure. It takes part there, instead of the other.
 _VARIANTS = {"macro_f1": "TagPredictor (F1)", "micro_f1": "TagPredictor (micro F1)"}

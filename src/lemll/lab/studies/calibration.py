@@ -20,8 +20,6 @@ from lemll.lab.protocol import Protocol
 from lemll.lab.store import Store
 from lemll.metrics.table import METRICS
 
-__all__ = ["CalibratedCell", "CalibrationSummary", "calibrated_cells", "summarise_calibration"]
-
 # The best of these scales for all rows is the reference for the calibrated scale.
 SCALES = 2.0 ** np.linspace(-6, 6, 97)
 

@@ -33,35 +33,6 @@ from lemll.lab.studies.prediction import CELLS_FILE, read_protocols
 from lemll.metrics.distribution import chebyshev
 from lemll.metrics.table import METRICS
 
-__all__ = [
-    "FAILED_FILE",
-    "GRIDS",
-    "NO_TRUTH",
-    "N_DRAWS",
-    "N_RATED",
-    "ORACLE_GRID",
-    "ORACLE_SCALE",
-    "OTHERS_FILE",
-    "RATED_MEAN",
-    "EnhancementKey",
-    "FailedFit",
-    "GridChoice",
-    "MeasuredRegime",
-    "best_of_grid",
-    "calibrated",
-    "enhancement_protocol",
-    "measure_fitted",
-    "published_grid",
-    "rated_regime",
-    "read_enhancement",
-    "read_failed",
-    "regimes",
-    "run_enhancement",
-    "with_truth",
-    "write_enhancement",
-    "write_failed",
-]
-
 # The settings that the oracle tries, by the registered name of a method. Their sources:
 # LEMLL: the ends of the grid of its paper, 4^-3 ... 4^3, with a looser tolerance than elsewhere;
 #     its own parameters are the middle of this grid. All 343 settings take too long.

@@ -39,22 +39,6 @@ from lemll.lab.studies.sections import StudyReport, by_dataset, difference_text,
 from lemll.lab.tables import ComparisonTable, markdown_table
 from lemll.metrics.table import METRICS
 
-__all__ = [
-    "DEVELOPED_ON",
-    "OURS",
-    "EnhancementReport",
-    "Place",
-    "average_ranks",
-    "failed_lines",
-    "grid_lines",
-    "make_enhancement_report",
-    "mean_ranks",
-    "others_lines",
-    "ratios_of",
-    "regret_lines",
-    "values_of",
-]
-
 OURS = "Blend"
 # A method takes part in the ranks if it has at least this share of the data sets and thresholds.
 _SHARE = 0.75

@@ -25,27 +25,6 @@ from lemll.lab.studies.sections import printed_entries
 from lemll.lab.tables import ComparisonTable
 from lemll.metrics.table import METRICS
 
-__all__ = [
-    "CELLS_FILE",
-    "N_SPLITS",
-    "PAPER_METHODS",
-    "QUICK_PREDICTION",
-    "CellKey",
-    "MeasuredCell",
-    "PredictionAgreement",
-    "Significance",
-    "agreement",
-    "cells_table",
-    "ended_and_done",
-    "paper_prediction",
-    "planned_cells",
-    "printed_prediction",
-    "read_cells",
-    "read_protocols",
-    "significances",
-    "write_cells",
-]
-
 # The columns of Tables II and III.
 PAPER_METHODS = ("LEMLL", "MLFE", "ML2", "RELIAB", "MSVR", "ML-kNN", "CLR", "ECC")
 N_SPLITS = 10

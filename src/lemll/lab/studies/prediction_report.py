@@ -36,13 +36,6 @@ from lemll.lab.studies.sections import (
 )
 from lemll.lab.tables import ComparisonTable, markdown_table
 
-__all__ = [
-    "PredictionReport",
-    "make_cells_report",
-    "make_prediction_report",
-    "seconds_lines",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class PredictionReport(StudyReport):

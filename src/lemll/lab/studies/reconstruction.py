@@ -29,18 +29,6 @@ from lemll.lab.studies.sections import (
 from lemll.lab.tables import ComparisonTable, markdown_table
 from lemll.metrics.table import METRICS
 
-__all__ = [
-    "BASELINES",
-    "PAPER_METHODS",
-    "QUICK_RECONSTRUCTION",
-    "ReconstructionAgreement",
-    "ReconstructionReport",
-    "agreement",
-    "make_reconstruction_report",
-    "paper_reconstruction",
-    "reconstruction_table",
-]
-
 # The columns of Tables VI to VIII, and the methods that we print in separate tables.
 PAPER_METHODS = ("FCM", "KM", "RELIAB", "ML2", "MLFE", "LEMLL")
 BASELINES = ("GLLE", "Uniform", "Logical")

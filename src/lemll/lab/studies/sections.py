@@ -12,18 +12,6 @@ from lemll.lab.significance import critical_difference
 from lemll.lab.statistics import average_ranks
 from lemll.lab.tables import ComparisonTable, Entry, Panel, markdown_table
 
-__all__ = [
-    "Ranks",
-    "StudyReport",
-    "block_ranks",
-    "by_dataset",
-    "difference_text",
-    "printed_entries",
-    "rank_lines",
-    "section",
-    "shared_halves",
-]
-
 
 def section(title: str, *lines: str) -> list[str]:
     """Return lines below a heading, with an empty line behind each part of the text."""

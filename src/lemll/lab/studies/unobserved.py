@@ -27,8 +27,6 @@ from lemll.lab.studies.sections import StudyReport, difference_text, section, sh
 from lemll.lab.tables import ComparisonTable, Panel, markdown_table
 from lemll.models.pairwise import holm
 
-__all__ = ["Gain", "UnobservedReport", "make_unobserved_report"]
-
 _MEASURE = "average_precision"
 # The average precision judges the order of the labels of a row, the Hamming loss which of them are
 # predicted.
