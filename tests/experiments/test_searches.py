@@ -137,7 +137,7 @@ def test_a_memory_forgets_the_oldest_and_is_shared_by_clones():
     assert memory.at_least(4) is memory
     assert [remembered(x) for x in (4, 5, 3, 1)] == [16, 25, 9, 1]
     assert calls == [1, 2, 3, 1, 4, 5]
-    assert memory.at_least(1)._most == 4
+    assert memory.at_least(1)._kept.most == 4
     assert copy.deepcopy(memory) is memory
     assert clone(ML2(memory=memory)).memory is memory
 
@@ -188,7 +188,7 @@ def test_each_metric_selects_its_own_parameters(tmp_path, method, grid):
 def test_parameters_of_the_first_split_serve_all(tmp_path, monkeypatch):
     searches = []
     original = _models._search
-    monkeypatch.setattr(_models, "_CHOICES", type(_models._CHOICES)())
+    monkeypatch.setattr(_models, "_CHOICES", type(_models._CHOICES)(64))
     monkeypatch.setattr(_models, "_search", lambda *a: searches.append(1) or original(*a))
     grid = {"alpha": (1 / 64, 1.0, 64.0)}
     for metric in ("average_precision", METRICS_OF_TUNING):
@@ -280,7 +280,7 @@ def test_decisions_are_made_without_a_metric_of_labels():
 def test_threads_select_once(monkeypatch):
     searches = []
     original = _models._search
-    monkeypatch.setattr(_models, "_CHOICES", type(_models._CHOICES)())
+    monkeypatch.setattr(_models, "_CHOICES", type(_models._CHOICES)(64))
     monkeypatch.setattr(_models, "_search", lambda *a: searches.append(1) or original(*a))
     protocol = _tuned_protocol("BR", {"C": (0.1, 1.0)}, splits="first")
     threads = [Thread(target=run_cell, args=(protocol, cell)) for cell in protocol.cells()]
@@ -313,7 +313,7 @@ def test_the_record_of_the_first_split_spares_the_search(tmp_path, monkeypatch, 
     store, other = Store(tmp_path / "store"), Store(tmp_path / "other")
     run(protocol, store, backend="sequential", only=lambda cell: cell.setting.number == 0)
     run(protocol, other, backend="sequential")
-    monkeypatch.setattr(_models, "_CHOICES", type(_models._CHOICES)())
+    monkeypatch.setattr(_models, "_CHOICES", type(_models._CHOICES)(64))
     monkeypatch.setattr(_models, "_search", lambda *_: pytest.fail("a second search"))
     assert run(protocol, store, backend="sequential").done == 2
     found = {record.id: (record.chosen, record.metrics) for record in store.records()}

@@ -115,7 +115,7 @@ def test_a_record_of_a_later_format_is_not_guessed_at(store, monkeypatch):
 
 
 def test_results_of_other_code_are_stale_and_run_again(protocol, store, monkeypatch, log):
-    monkeypatch.setattr(code, "_statements_sha256", lambda _: "another version")
+    monkeypatch.setattr(code, "_file_sha256", lambda _: "another version")
     overview = store.overview(protocol.cells())
     assert (len(overview.records), len(overview.stale), len(overview.pending)) == (0, 4, 4)
     assert run(protocol, store, backend="sequential").done == 4

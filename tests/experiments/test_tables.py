@@ -185,7 +185,7 @@ def test_what_is_missing_or_stale_is_noted_and_left_out(protocol, store, monkeyp
     text = ComparisonTable.from_store(protocol, store).to_markdown()
     assert "(2 of 3)" in text
     assert text.endswith("1 cells have not been run yet.\n")
-    monkeypatch.setattr(code, "_statements_sha256", lambda _: "another version")
+    monkeypatch.setattr(code, "_file_sha256", lambda _: "another version")
     text = ComparisonTable.from_store(protocol, store).to_markdown()
     assert "| digit-tags | — | — |" in text
     assert text.endswith("5 cells of another version of the code were left out.\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
@@ -258,6 +259,24 @@ def _sha256(parts: Iterable[Any]) -> str:
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         digest.update(array.data if array.size else b"")
     return digest.hexdigest()
+
+
+class Recent(OrderedDict[Any, Any]):
+    """The most recent results, at most a given number of them."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+
+    def of(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Return the result of a key; make it if it is not there."""
+        if key in self:
+            return self[key]
+        made = make()
+        while len(self) >= self.most:
+            self.popitem(last=False)
+        self[key] = made
+        return made
 
 
 # The thresholds at which the paper binarises distributions.

@@ -14,7 +14,6 @@ import signal
 import threading
 import time
 import traceback
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import TimeoutError as NotYetDone
 from concurrent.futures.process import BrokenProcessPool
@@ -25,7 +24,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import LemllError, import_extra
-from lemll.lab.cells import Source, load_source
+from lemll.lab.cells import Recent, Source, load_source
 from lemll.lab.execute import Outcome, Task, execute, failure
 
 _GIB = 2**30
@@ -339,7 +338,7 @@ class DaskCells:
         self._client = client
         self._address = client.scheduler.address
         self._lock = threading.Lock()
-        self._data: OrderedDict[Source, Any] = OrderedDict()
+        self._data = Recent(_MOST_DATASETS)
         self._running: set[Any] = set()
         self._stopped = False
 
@@ -411,11 +410,8 @@ class DaskCells:
             if self._stopped:
                 raise Stopped
             source = task.cell.source
-            if source not in self._data:
-                while len(self._data) >= _MOST_DATASETS:
-                    self._data.popitem(last=False)
-                self._data[source] = self._send(load_source(source)[0])
-            future = self._client.submit(execute, task, self._data[source], pure=False)
+            data = self._data.of(source, lambda: self._send(load_source(source)[0]))
+            future = self._client.submit(execute, task, data, pure=False)
             self._running.add(future)
             return future
 
