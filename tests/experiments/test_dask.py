@@ -8,13 +8,11 @@ import threading
 import time
 
 import pytest
-from engine_methods import make_protocol
+from engine_methods import make_protocol, plan
 
 from lemll.exceptions import LemllError
 from lemll.lab import workers as _dask
-from lemll.lab.cells import Splits
 from lemll.lab.methods import MethodSpec
-from lemll.lab.protocol import Protocol
 from lemll.lab.runner import run
 from lemll.lab.store import Store
 from lemll.lab.tables import ComparisonTable
@@ -45,13 +43,7 @@ def texts(protocol, store):
 
 
 def faulty(fault, n_splits=2):
-    return Protocol(
-        name="faulty",
-        experiment="prediction",
-        datasets=("digit-tags",),
-        methods=(MethodSpec("Logged A", "", {"fault": fault}), "Logged B"),
-        splits=Splits("halves", n_splits),
-    )
+    return plan(MethodSpec("Logged A", "", {"fault": fault}), "Logged B", splits=n_splits)
 
 
 def test_one_process_two_processes_and_a_cluster_give_the_same_tables(client, tmp_path, log):

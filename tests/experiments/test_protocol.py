@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engine_methods import Logged, make_protocol
+from engine_methods import Logged, make_protocol, plan
 
 from lemll.datasets import Dataset, write_dataset
 from lemll.exceptions import ProtocolError
@@ -306,11 +306,11 @@ def test_more_splits_than_anyone_runs_are_refused():
 
 
 def test_exceptions_change_one_method_on_one_set():
-    protocol = Protocol(
-        name="p",
+    protocol = plan(
+        "KM",
+        "Uniform",
         experiment="reconstruction",
         datasets=("artificial", "artificial-surface"),
-        methods=("KM", "Uniform"),
         thresholds=(0.5,),
         exceptions={"artificial": {"KM": {"delta": 0.5}}},
     )

@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 import pytest
-from engine_methods import make_protocol
+from engine_methods import make_protocol, ran
 
 from lemll import _files
 from lemll.exceptions import MissingExtraError, StoreError
@@ -27,8 +27,7 @@ def protocol():
 
 @pytest.fixture
 def store(protocol, tmp_path):
-    store = Store(tmp_path / "store")
-    assert run(protocol, store, backend="sequential").done == 4
+    store = ran(protocol, tmp_path / "store", done=4)
     return store
 
 

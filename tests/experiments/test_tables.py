@@ -10,12 +10,11 @@ import subprocess
 
 import numpy as np
 import pytest
-from engine_methods import make_protocol
+from engine_methods import make_protocol, ran
 
 from lemll.lab import code, published_prediction
 from lemll.lab.records import encode
 from lemll.lab.runner import run
-from lemll.lab.store import Store
 from lemll.lab.tables import ComparisonTable, escape
 from lemll.lab.verification import verify
 
@@ -162,8 +161,7 @@ def protocol():
 
 @pytest.fixture
 def store(protocol, tmp_path):
-    store = Store(tmp_path / "store")
-    run(protocol, store, backend="sequential")
+    store = ran(protocol, tmp_path / "store")
     return store
 
 
@@ -171,8 +169,7 @@ def test_a_metric_that_was_not_asked_for_is_computed_from_the_arrays(protocol, s
     import dataclasses
 
     few = dataclasses.replace(protocol, metrics=("hamming_loss",))
-    fresh = Store(store.folder.with_name("few"))
-    run(few, fresh, backend="sequential")
+    fresh = ran(few, store.folder.with_name("few"))
     assert all(record.metrics.keys() == {"hamming_loss"} for record in fresh.records())
     assert (
         ComparisonTable.from_store(protocol, fresh).to_csv()

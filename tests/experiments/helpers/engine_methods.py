@@ -9,13 +9,15 @@ import hashlib
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from lemll.lab import Method, register
+from lemll.lab import Method, Store, register, run
 from lemll.lab.cells import Cell, Splits
+from lemll.lab.methods import MethodSpec
 from lemll.lab.protocol import Protocol
 
 LOG = "LEMLL_TEST_LOG"
@@ -86,17 +88,26 @@ def _register() -> None:
 _register()
 
 
+def plan(*methods: Any, splits: int | Splits | None = None, **options: Any) -> Protocol:
+    """Make a protocol; by default a prediction on the digits. A number of splits means halves."""
+    if isinstance(splits, int):
+        splits = Splits("halves", splits)
+    defaults = {"name": "p", "experiment": "prediction", "datasets": ("digit-tags",)}
+    return Protocol(methods=methods, splits=splits, **defaults | options)
+
+
+def ran(protocol: Protocol, folder: Path, *, done: int | None = None) -> Store:
+    """Run a protocol in this process; return its store."""
+    store = Store(folder)
+    end = run(protocol, store, backend="sequential")
+    assert done in (None, end.done)
+    return store
+
+
 def make_protocol(n_splits: int = 24, **parameters: Any) -> Protocol:
     """Make a protocol of two methods and twice as many short cells as splits."""
-    from lemll.lab.methods import MethodSpec
-
-    return Protocol(
-        name="logged",
-        experiment="prediction",
-        datasets=("digit-tags",),
-        methods=tuple(MethodSpec(name, "", parameters) for name in ("Logged A", "Logged B")),
-        splits=Splits("halves", n_splits),
-    )
+    methods = (MethodSpec(name, "", parameters) for name in ("Logged A", "Logged B"))
+    return plan(*methods, splits=n_splits)
 
 
 def expected_token(cell: Cell) -> str:
