@@ -10,8 +10,12 @@ from lemll.datasets import binarize_distribution
 from lemll.enhancers import LEMLLEnhancer
 from lemll.lab import Store
 from lemll.lab.cells import load_source
-from lemll.lab.studies.calibration import CalibratedCell, calibrated_cells, summarise_calibration
-from lemll.lab.studies.reconstruction import make_reconstruction_report
+from lemll.lab.studies.reconstruction import (
+    CalibratedCell,
+    calibrated_cells,
+    make_reconstruction_report,
+    summarise_calibration,
+)
 from lemll.metrics import chebyshev
 
 pytestmark = pytest.mark.slow

@@ -15,12 +15,12 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from lemll._types import Array, Features, FloatArray, IndexArray, SettingsView
-from lemll._validation import check_whole, is_sparse, unknown_name
+from lemll._validation import check_whole, is_sparse
 from lemll.datasets.dataset import Dataset
 from lemll.datasets.files import looks_like_a_file, read_dataset
 from lemll.datasets.generators import load_digit_tags, make_artificial, make_artificial_surface
 from lemll.datasets.registry import dataset_info, load_dataset
-from lemll.lab.methods import MethodSpec, plain
+from lemll.lab.methods import MethodSpec, check_known, plain
 from lemll.metrics.table import METRICS
 from lemll.model_selection import IterativeStratifiedKFold, RepeatedHalves
 
@@ -61,8 +61,7 @@ class Hide:
     share: float
 
     def __post_init__(self) -> None:
-        if self.kind not in _KINDS:
-            raise ValueError(unknown_name("kind of hide", self.kind, _KINDS))
+        check_known("kind of hide", [self.kind], _KINDS)
         number = isinstance(self.share, int | float) and not isinstance(self.share, bool)
         if not (number and 0 < self.share < 1):
             raise ValueError(
@@ -306,8 +305,7 @@ class Splits:
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        if self.kind not in _SPLITTERS:
-            raise ValueError(unknown_name("kind of splits", self.kind, _SPLITTERS))
+        check_known("kind of splits", [self.kind], _SPLITTERS)
         check_whole("n_splits", self.n_splits, least=1 if self.kind == "halves" else 2)
         if self.n_splits > _MOST_SPLITS:
             raise ValueError(f"n_splits must be at most {_MOST_SPLITS}, got {self.n_splits}.")
@@ -380,13 +378,9 @@ class Tuning:
                     f'got {given!r}; for one measure write metric = "average_precision".'
                 )
             object.__setattr__(self, "metric", tuple(names))
-        for name in self.metrics:
-            if name not in known:
-                raise ValueError(unknown_name("metric of tuning", name, known))
-        if self.search not in ("grid", "coarse"):
-            raise ValueError(unknown_name("search of tuning", self.search, ("grid", "coarse")))
-        if self.splits not in ("all", "first"):
-            raise ValueError(unknown_name("splits of tuning", self.splits, ("all", "first")))
+        check_known("metric of tuning", self.metrics, known)
+        check_known("search of tuning", [self.search], ("grid", "coarse"))
+        check_known("splits of tuning", [self.splits], ("all", "first"))
         check_whole("folds", self.folds, least=2)
         check_whole("random_state", self.random_state, least=0)
 

@@ -8,7 +8,7 @@ distribution of the rows on which it is fitted.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -129,6 +129,13 @@ _SETTINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 
 # Parameters that take Python objects, except for the texts above.
 _OBJECTS = ("estimator", "graph", "memory")
+
+
+def check_known(what: str, names: Iterable[str], known: Collection[str]) -> None:
+    """Refuse names that are unknown, and suggest the nearest known one."""
+    for name in names:
+        if name not in known:
+            raise ValueError(unknown_name(what, name, known))
 
 
 def check_from_file(
@@ -266,9 +273,7 @@ class MethodSpec:
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", self.label or self.method)
         for name, choices in OPTIONS.items():
-            if getattr(self, name) not in choices:
-                what = f"value of {name} of method {self.label!r}"
-                raise ValueError(unknown_name(what, getattr(self, name), choices))
+            check_known(f"value of {name} of method {self.label!r}", [getattr(self, name)], choices)
 
     @property
     def options(self) -> dict[str, str]:
@@ -351,11 +356,8 @@ def get_method(kind: Kind, name: str) -> Method:
     >>> get_method("learner", "LEMLL").make()
     LEMLL()
     """
-    found = _METHODS.get((kind, name))
-    if found is None:
-        known = [method.name for method in list_methods(kind)]
-        raise ValueError(unknown_name(kind, name, known))
-    return found
+    check_known(kind, [name], [method.name for method in list_methods(kind)])
+    return _METHODS[kind, name]
 
 
 def list_methods(kind: Kind | None = None) -> list[Method]:
