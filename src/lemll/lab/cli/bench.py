@@ -17,11 +17,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from lemll._files import write_output
 from lemll.cli.console import make_console, safe_text
-from lemll.lab.cli import datasets
+from lemll.lab.cli import datasets, say, show_table
 from lemll.lab.code import import_from_folder
 from lemll.lab.methods import list_methods
 from lemll.lab.protocol import Protocol
@@ -68,14 +67,12 @@ _SIGNAL_EXIT = 128  # by convention, a process ended by signal n exits with 128 
 
 
 def run_with_progress(
-    console: Console, protocol: Protocol, store: Store, *, command: str = "", **options: Any
+    protocol: Protocol, store: Store, *, command: str = "", **options: Any
 ) -> RunProgress:
     """Run a protocol and show its progress. When it is stopped, end without a traceback.
 
     Parameters
     ----------
-    console : Console
-        Where to show the progress.
     protocol : Protocol
         What to run.
     store : Store
@@ -92,11 +89,11 @@ def run_with_progress(
         The progress at the end of the run.
     """
     try:
-        with _sigterm_raises(), _live(console) as show:
+        with _sigterm_raises(), _live(make_console()) as show:
             return run(protocol, store, callback=show, **options)
     except (KeyboardInterrupt, _Terminated) as error:
         again = command or shlex.join(["lemll", *sys.argv[1:]])
-        console.print(f"stopped; finished cells are stored. To continue: {again}", soft_wrap=True)
+        say(f"stopped; finished cells are stored. To continue: {again}")
         number = signal.SIGTERM if isinstance(error, _Terminated) else signal.SIGINT
         raise typer.Exit(code=_SIGNAL_EXIT + number) from None
 
@@ -228,9 +225,8 @@ def init_command(
         raise ValueError(f"{file} exists already; choose another name, or remove it first.")
     text = resources.files("lemll.cli").joinpath("protocol_template.toml").read_text("utf-8")
     write_output(file, text)
-    console = make_console()
-    console.print(f"wrote {file}; change the data sets and the methods in it", soft_wrap=True)
-    console.print(f"next: {shlex.join(['lemll', 'bench', 'run', str(file)])}", soft_wrap=True)
+    say(f"wrote {file}; change the data sets and the methods in it")
+    say(f"next: {shlex.join(['lemll', 'bench', 'run', str(file)])}")
 
 
 @app.command("run", help="Run the cells that are not in the store yet, and print a summary.")
@@ -247,14 +243,13 @@ def run_command(
     trust: Trust = False,
 ) -> None:
     """Run the cells of a protocol: those that are missing, and those that `retry` names."""
-    console, folder = make_console(), _folder(file, store)
+    folder = _folder(file, store)
     if dask is not None:
         _refuse_beside_dask(jobs, time_limit, memory_limit)
     protocol = Protocol.from_toml(file, trust_imports=trust)
     opened = Store(folder, create=context.info_name == "run")
     with nullcontext() if dask is None else dask_client(dask) as client:
         end = run_with_progress(
-            console,
             protocol,
             opened,
             command=_next("resume", file, folder),
@@ -264,13 +259,12 @@ def run_command(
             memory_limit=memory_limit,
             retry=context.obj or (),
         )
-    console.print(
+    say(
         f"{end.done} of {end.total} cells done, {end.failed} failed, {end.timeout} out of time; "
-        f"store: {folder}",
-        soft_wrap=True,
+        f"store: {folder}"
     )
     for action in ("table", "report") if end.done else ("status",):
-        console.print(f"next: {_next(action, file, folder)}", soft_wrap=True)
+        say(f"next: {_next(action, file, folder)}")
     raise typer.Exit(code=1 if end.failed or end.timeout else 0)
 
 
@@ -325,23 +319,18 @@ def status_command(file: File, store: Folder = None, *, trust: Trust = False) ->
     """Count the cells that are done, running and pending, and list the failures."""
     protocol, opened = _open(file, store, trust)
     overview = opened.overview(protocol.cells())
-    console = make_console()
-    table = Table("status", "cells")
     counts = {status: overview.count(status) for status in ("done", "failed", "timeout")}
     running = {cell.id for cell in overview.running}
     counts |= {"pending": sum(cell.id not in running for cell in overview.pending)}
     counts |= {"running": len(running), "damaged": len(overview.damaged)}
     counts |= {"stale (other code)": len(overview.stale), "of other protocols": overview.unrelated}
-    for status, count in counts.items():
-        table.add_row(status, str(count))
-    console.print(table)
+    show_table(("status", "cells"), ((name, str(count)) for name, count in counts.items()))
     named = {cell.id: str(cell) for cell in overview.damaged}
     for cell_id, reason in overview.reasons.items():
-        console.print(f"damaged: {named.get(cell_id, 'not of this protocol')}: {reason}",
-                      soft_wrap=True)  # fmt: skip
+        say(f"damaged: {named.get(cell_id, 'not of this protocol')}: {reason}")
     for record in overview.records.values():
         if record.error is not None:
-            console.print(f"{record.status}: {record}: {record.error['message']}", soft_wrap=True)
+            say(f"{record.status}: {record}: {record.error['message']}")
 
 
 @app.command("verify")
@@ -355,15 +344,14 @@ def verify_command(
     trust: Trust = False,
 ) -> None:
     """Compute every figure of the table again from the stored outputs; exit 1 if one differs."""
-    console = make_console()
     result = verify(*_open(file, store, trust), discard=discard)
     for problem in result.problems:
-        console.print(problem, soft_wrap=True)
+        say(problem)
     for cell in result.absent[:_MAX_ABSENT]:
-        console.print(f"{cell}: has no record", soft_wrap=True)
+        say(f"{cell}: has no record")
     if len(result.absent) > _MAX_ABSENT:
-        console.print(f"and {len(result.absent) - _MAX_ABSENT} more cells have no record")
-    console.print(
+        say(f"and {len(result.absent) - _MAX_ABSENT} more cells have no record")
+    say(
         f"{result.figures} figures computed again, {len(result.problems)} problems; "
         f"{result.missing} cells have no result to verify"
     )
@@ -391,7 +379,7 @@ def table_command(
         typer.echo(safe_text(text), nl=False)
     else:
         write_output(output, text)
-        make_console().print(f"wrote {output}", soft_wrap=True)
+        say(f"wrote {output}")
     if form is not Format.MARKDOWN:  # Markdown already has the notes below its tables
         for note in table.notes:
             typer.echo(safe_text(note), err=True)
@@ -412,7 +400,7 @@ def report_command(
     protocol, opened = _open(file, store, trust)
     page = output or opened.folder / "report.html"
     write_comparison(page, protocol, opened)
-    make_console().print(f"open {page}", soft_wrap=True)
+    say(f"open {page}")
 
 
 @app.command("export")
@@ -426,19 +414,17 @@ def export_command(
     """Write all records of the store, also those of other protocols, as one flat table."""
     _, opened = _open(file, store, trust)
     rows = opened.export(out)
-    console = make_console()
     for reason in opened.damaged().values():
-        console.print(f"left out: {reason}", soft_wrap=True)
-    console.print(f"wrote {out}: {rows} cells", soft_wrap=True)
+        say(f"left out: {reason}")
+    say(f"wrote {out}: {rows} cells")
 
 
 @app.command("methods")
 def methods_command() -> None:
     """List the methods that a protocol can name."""
-    table = Table("method", "kind", "tuned", "what it does")
-    for method in list_methods():
-        table.add_row(method.name, method.kind, ", ".join(method.grid), method.summary)
-    make_console().print(table)
+    methods = list_methods()
+    rows = ((found.name, found.kind, ", ".join(found.grid), found.summary) for found in methods)
+    show_table(("method", "kind", "tuned", "what it does"), rows)
 
 
 def _open(file: Path, store: Path | None, trust: bool) -> tuple[Protocol, Store]:

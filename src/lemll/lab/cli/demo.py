@@ -33,7 +33,7 @@ def demo(
     ends: list[RunProgress] = []
 
     def execute(protocol: Protocol, store: Store) -> None:
-        ends.append(run_with_progress(console, protocol, store, n_jobs=jobs))
+        ends.append(run_with_progress(protocol, store, n_jobs=jobs))
 
     console.print("drawing pictures, then comparing learners: a few minutes")
     result = make_demo(output, n_splits=splits, execute=execute)

@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from lemll.cli.console import make_console
 from lemll.datasets.registry import list_datasets, load_dataset
 from lemll.exceptions import DatasetNotFoundError, StoreError
 from lemll.lab.cells import THRESHOLDS
+from lemll.lab.cli import say, show_table
 from lemll.lab.cli.bench import run_with_progress
 from lemll.lab.protocol import Protocol
 from lemll.lab.report import write_comparison, write_table
@@ -166,7 +164,7 @@ R = TypeVar("R", bound=StudyReport)
 def _reproduce(
     protocol: Protocol,
     make: Callable[[Protocol, Store], R],
-    show: Callable[[Console, R], None],
+    show: Callable[[R], None],
     *,
     store: Path,
     output: Path | None,
@@ -175,28 +173,27 @@ def _reproduce(
 ) -> tuple[R, RunProgress]:
     """Run an experiment of the paper, print its tables, and write them and the page."""
     template_environment()  # report a missing library now, not after hours of work
-    console, opened = make_console(), Store(store)
-    end = run_with_progress(console, protocol, opened, n_jobs=jobs)
+    opened = Store(store)
+    end = run_with_progress(protocol, opened, n_jobs=jobs)
     report = make(protocol, opened)
     folder = output or store.with_name(f"{store.name}-tables")
     files = report.write(folder)
     for panel in report.table.panels:
-        _print_table(console, panel, f"{panel.title}: ours [printed]")
-    show(console, report)
-    _print_files(console, files, absent)
-    _print_page(console, write_comparison(folder / "report.html", protocol, opened))
+        _print_panel(panel, f"{panel.title}: ours [printed]")
+    show(report)
+    _print_files(files, absent)
+    _print_page(write_comparison(folder / "report.html", protocol, opened))
     return report, end
 
 
-def _print_prediction(console: Console, report: PredictionReport) -> None:
-    _print_ranks(console, report.ranks, "measure")
+def _print_prediction(report: PredictionReport) -> None:
+    _print_ranks(report.ranks, "measure")
     for entry in report.agreement:
-        console.print(
+        say(
             f"{entry.method}: {entry.within} of {entry.cells} means within two of the paper's "
-            f"standard deviations, {entry.better} better, {entry.worse} worse",
-            soft_wrap=True,
+            f"standard deviations, {entry.better} better, {entry.worse} worse"
         )
-    console.print(report.settings, soft_wrap=True)
+    say(report.settings)
 
 
 def _ours(
@@ -250,13 +247,12 @@ def enhancement(
     jobs: Jobs = 1,
 ) -> None:
     """Compare all enhancers: no truth, a few rated rows, the truth in view."""
-    console = make_console()
     template_environment()
     if (datasets or methods) and not run:
         raise typer.BadParameter("data sets and methods select what runs; add --run.")
     chosen = {"datasets": datasets or (), "methods": methods or ()}
     for cell in run_enhancement(source, **chosen, n_jobs=jobs) if run else ():
-        console.print(f"done: {cell}", markup=False, soft_wrap=True)
+        say(f"done: {cell}")
     _print_study(make_enhancement_report(source), output or source, "Label enhancement")
 
 
@@ -282,7 +278,6 @@ def complete(
     ] = None,
 ) -> None:
     """Run the cells that the table of a folder of results lacks, and add them to it."""
-    console = make_console()
     path = store or Path("lemll-results") / folder.resolve().name
     opened = Store(path)
     labels = [name.strip() for name in methods.split(",")] if methods else []
@@ -293,7 +288,6 @@ def complete(
         if part is None:
             continue
         end = run_with_progress(
-            console,
             part,
             opened,
             n_jobs=jobs,
@@ -312,15 +306,14 @@ def _print_study(
     title: str,
 ) -> None:
     """Write the tables and the page of committed cells."""
-    console = make_console()
     files = report.write(folder)
     if isinstance(report, PredictionReport):
-        _print_prediction(console, report)
+        _print_prediction(report)
     else:
-        console.print(f"{report.best()}\n{report.settings}", soft_wrap=True)
-    _print_files(console, files, [])
+        say(f"{report.best()}\n{report.settings}")
+    _print_files(files, [])
     page = write_table(folder / "report.html", report.table, title=title, source=report.settings)
-    _print_page(console, page)
+    _print_page(page)
 
 
 def _collect(source: Path, store: Path | None) -> None:
@@ -331,19 +324,18 @@ def _collect(source: Path, store: Path | None) -> None:
     if not store.is_dir():
         raise StoreError(f"there is no store {store}; give its folder with --store.")
     changed = collect(source, Store(store))
-    make_console().print(f"{changed} cells are new or changed in {source}")
+    say(f"{changed} cells are new or changed in {source}")
 
 
 def _verify(source: Path, number: int) -> int:
     """Run random cells again; return the exit code."""
-    console = make_console()
     repeated = differing = 0
     for done in repeat(source, number) if number else ():
         repeated += 1
         differing += bool(done.differences)
-        console.print(f"{repeated}. {done.key}: {'; '.join(done.differences) or 'the same'}")
+        say(f"{repeated}. {done.key}: {'; '.join(done.differences) or 'the same'}")
     if number:
-        console.print(f"{differing} of {repeated} cells differ")
+        say(f"{differing} of {repeated} cells differ")
     return 1 if differing else 0
 
 
@@ -354,30 +346,23 @@ def statistics(
     ),
 ) -> None:
     """Apply tests that the paper does not use to its printed Tables II and III."""
-    console = make_console()
     template_environment()
     table = printed_prediction()
-    shown = Table(
-        "measure", "Friedman F", "p", "Nemenyi", "Bonferroni-Dunn", "LEMLL is better than (Holm)"
-    )
+    rows = []
     for panel in table.panels:
         found = conclude(panel, table.control, ratio=0.0)
         if found is None:
             continue
         beaten = [other.method for other in found.against if other.pair.outcome == "better"]
-        shown.add_row(
-            panel.title,
-            f"{found.friedman.f:.2f}",
-            f"{found.friedman.f_pvalue:.1e}",
-            f"{found.nemenyi:.3f}",
-            f"{found.bonferroni_dunn:.3f}",
-            ", ".join(beaten),
-        )
-    console.print(shown)
+        figures = (found.nemenyi, found.bonferroni_dunn)
+        friedman = (f"{found.friedman.f:.2f}", f"{found.friedman.f_pvalue:.1e}")
+        rows.append([panel.title, *friedman, *(f"{f:.3f}" for f in figures), ", ".join(beaten)])
+    header = ("measure", "Friedman F", "p", "Nemenyi", "Bonferroni-Dunn")
+    show_table((*header, "LEMLL is better than (Holm)"), rows)
     page = write_table(
         output, table, title="Tables II and III as printed", source="the paper's printed means"
     )
-    _print_page(console, page)
+    _print_page(page)
 
 
 def _at_hand(
@@ -397,48 +382,40 @@ def _at_hand(
     return names, absent
 
 
-def _print_files(console: Console, files: list[Path], absent: list[str]) -> None:
+def _print_files(files: list[Path], absent: list[str]) -> None:
     if absent:
-        console.print(f"not available: {', '.join(absent)}")
+        say(f"not available: {', '.join(absent)}")
     names = ", ".join(file.name for file in files)
-    console.print(f"tables: {names} in {files[0].parent}", soft_wrap=True)
+    say(f"tables: {names} in {files[0].parent}")
 
 
-def _print_page(console: Console, page: Path) -> None:
-    console.print(f"open {page}", soft_wrap=True)
+def _print_page(page: Path) -> None:
+    say(f"open {page}")
 
 
-def _print_table(console: Console, panel: Panel, title: str) -> None:
-    table = Table("data set", *panel.methods, title=title)
-    for row in panel.rows():
-        table.add_row(*row)
-    console.print(table)
+def _print_panel(panel: Panel, title: str) -> None:
+    show_table(("data set", *panel.methods), panel.rows(), title)
 
 
-def _print_ranks(console: Console, blocks: list[Ranks], heading: str) -> None:
-    if not blocks:
-        return
-    ranks = Table(heading, *blocks[0].methods, title="Average ranks: ours [printed]")
-    for block in blocks:
-        ranks.add_row(block.title, *block.texts)
-    console.print(ranks)
+def _print_ranks(blocks: list[Ranks], heading: str) -> None:
+    if blocks:
+        rows = ([block.title, *block.texts] for block in blocks)
+        show_table((heading, *blocks[0].methods), rows, "Average ranks: ours [printed]")
 
 
-def _print(console: Console, report: ReconstructionReport) -> None:
-    _print_ranks(console, report.ranks, "block")
-    _print_table(console, report.apart.panels[0], f"Apart: {report.apart.panels[0].title}")
+def _print(report: ReconstructionReport) -> None:
+    _print_ranks(report.ranks, "block")
+    _print_panel(report.apart.panels[0], f"Apart: {report.apart.panels[0].title}")
     for entry in report.agreement:
-        console.print(
+        say(
             f"{entry.method}: {entry.within} of {entry.cells} cells within {entry.tolerance:g} of "
             f"the printed figure, {entry.exact} equal to it; largest difference "
-            f"{entry.largest:.3f}",
-            soft_wrap=True,
+            f"{entry.largest:.3f}"
         )
     for scale in report.calibration:
-        console.print(
+        say(
             f"LEMLL calibrated by {scale.n_rated} rated rows: better than scale 1 in "
             f"{scale.better_than_plain} of {scale.cells} cells, than uniform in "
             f"{scale.better_than_uniform}; Chebyshev {scale.chebyshev_over_best:.3f} times that of "
-            "the best scale",
-            soft_wrap=True,
+            "the best scale"
         )
