@@ -5,15 +5,7 @@ from __future__ import annotations
 import pytest
 from engine_methods import Logged, plan, ran
 
-from lemll.lab import (
-    Method,
-    Splits,
-    Tuning,
-    list_methods,
-    methods,
-    published_prediction,
-    register,
-)
+from lemll.lab import Method, Splits, Tuning, list_methods, methods, published_prediction, register
 from lemll.lab.studies.prediction import (
     PAPER_METHODS,
     QUICK_PREDICTION,

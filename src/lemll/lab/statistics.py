@@ -10,13 +10,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from lemll._types import FloatArray
-from lemll.models.pairwise import (
-    Outcome,
-    _pair,
-    check_level,
-    checked_table,
-    holm,
-)
+from lemll.models.pairwise import Outcome, _pair, check_level, checked_table, holm
 
 
 class WinTieLoss(NamedTuple):

@@ -138,10 +138,7 @@ class _Process:
             if self._executor is not None:
                 return self._executor
             executor = self._executor = ProcessPoolExecutor(
-                max_workers=1,
-                initializer=_prepare,
-                initargs=self._arguments,
-                env=self._environment,
+                max_workers=1, initializer=_prepare, initargs=self._arguments, env=self._environment
             )
         # The start and the imports of the process do not count as time of the cell.
         executor.submit(os.getpid).result()

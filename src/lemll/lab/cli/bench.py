@@ -208,9 +208,7 @@ class Format(StrEnum):
 
 
 @app.callback()
-def _options(
-    modules: Imports = None,
-) -> None:
+def _options(modules: Imports = None) -> None:
     import_modules(modules)
 
 

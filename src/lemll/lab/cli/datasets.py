@@ -20,10 +20,7 @@ from lemll.datasets.registry import (
     load_dataset,
     local_path,
 )
-from lemll.exceptions import (
-    DatasetNotFoundError,
-    LemllError,
-)
+from lemll.exceptions import DatasetNotFoundError, LemllError
 
 Labels = Annotated[
     str | None,

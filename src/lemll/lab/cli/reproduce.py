@@ -67,8 +67,7 @@ Collect = Annotated[
     bool, typer.Option("--collect", help="With --from: first add the cells done in --store.")
 ]
 Verify = Annotated[
-    int,
-    typer.Option(min=0, help="With --from: run this number of random cells again and compare."),
+    int, typer.Option(min=0, help="With --from: run this number of random cells again and compare.")
 ]
 
 _QUICK_THRESHOLDS = (0.1, 0.5)

@@ -10,12 +10,7 @@ from typing import ClassVar
 
 from lemll.lab.published import published_field
 from lemll.lab.statistics import wilcoxon_holm
-from lemll.lab.studies.prediction import (
-    cells_table,
-    ended_and_done,
-    planned_cells,
-    read_protocols,
-)
+from lemll.lab.studies.prediction import cells_table, ended_and_done, planned_cells, read_protocols
 from lemll.lab.studies.prediction_report import seconds_lines
 from lemll.lab.studies.sections import StudyReport, difference_text, section, shared_halves
 from lemll.lab.tables import ComparisonTable, Panel, markdown_table

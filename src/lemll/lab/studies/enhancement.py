@@ -47,11 +47,7 @@ from lemll.metrics.table import METRICS
 GRIDS: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "LEMLL": {**dict.fromkeys(("alpha", "beta", "gamma"), (1 / 64, 64.0)), "tol": (1e-4,)},
     "GLLE": {"smoothness": (0.01, 0.1, 1.0, 10.0, 100.0)},
-    "LESC": {
-        "noise": ("rows",),
-        "beta": (0.01, 0.1, 1.0),
-        "smoothness": (1.0, 10.0),
-    },
+    "LESC": {"noise": ("rows",), "beta": (0.01, 0.1, 1.0), "smoothness": (1.0, 10.0)},
     "RELIAB": {"alpha": (0.3, 0.5, 0.7), "normalization": ("sum", "softmax")},
     "KM": {"kernel": ("linear", "rbf"), "normalization": ("sum", "sigmoid", "softmax")},
     "FCM": {"n_clusters": (3, 50), "normalization": ("sum", "softmax")},
@@ -415,11 +411,7 @@ def enhancement_protocol(folder: Path) -> Protocol:
 
 
 def run_enhancement(
-    folder: Path,
-    *,
-    datasets: Sequence[str] = (),
-    methods: Sequence[str] = (),
-    n_jobs: int = 1,
+    folder: Path, *, datasets: Sequence[str] = (), methods: Sequence[str] = (), n_jobs: int = 1
 ) -> Iterator[Cell]:
     """Run the cells that the table of a folder lacks; write the table after each method.
 

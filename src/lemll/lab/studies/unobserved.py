@@ -17,12 +17,7 @@ from lemll.exceptions import StoreError
 from lemll.lab.methods import MethodSpec
 from lemll.lab.protocol import Protocol
 from lemll.lab.statistics import wilcoxon_holm
-from lemll.lab.studies.prediction import (
-    cells_table,
-    ended_and_done,
-    planned_cells,
-    read_protocols,
-)
+from lemll.lab.studies.prediction import cells_table, ended_and_done, planned_cells, read_protocols
 from lemll.lab.studies.sections import StudyReport, difference_text, section, shared_halves
 from lemll.lab.tables import ComparisonTable, Panel, markdown_table
 from lemll.models.pairwise import holm

@@ -19,12 +19,7 @@ from sklearn.base import clone
 from lemll._types import Estimator
 from lemll.lab.testing import enhancers, learners, shared
 
-__all__ = [
-    "ENHANCER_CHECKS",
-    "MULTILABEL_CHECKS",
-    "check_enhancer",
-    "check_multilabel_estimator",
-]
+__all__ = ["ENHANCER_CHECKS", "MULTILABEL_CHECKS", "check_enhancer", "check_multilabel_estimator"]
 
 Check = Callable[[Any], None]
 
