@@ -274,11 +274,9 @@ def test_stratified_folds_hold_every_row_once():
     ],
 )
 def test_values_of_the_wrong_type_are_named(line, message, tmp_path):
-    file = tmp_path / "p.toml"
     head = 'experiment = "reconstruction"\ndatasets = ["artificial"]\nmethods = ["KM"]\n'
-    file.write_text(head + line)
     with pytest.raises(ValueError, match=re.escape(message)):
-        Protocol.from_toml(file)
+        read(tmp_path, head + line)
 
 
 @pytest.mark.parametrize(
@@ -292,10 +290,9 @@ def test_values_of_the_wrong_type_are_named(line, message, tmp_path):
     ],
 )
 def test_data_sets_of_the_wrong_type_are_named(entry, message, tmp_path):
-    file = tmp_path / "p.toml"
-    file.write_text(f'experiment = "prediction"\ndatasets = [{entry}]\nmethods = ["MSVR"]\n')
+    text = f'experiment = "prediction"\ndatasets = [{entry}]\nmethods = ["MSVR"]\n'
     with pytest.raises(ValueError, match=re.escape(message)):
-        Protocol.from_toml(file)
+        read(tmp_path, text)
 
 
 def test_more_splits_than_anyone_runs_are_refused():

@@ -16,13 +16,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engine_methods import expected_token, make_protocol, plan, ran
+from engine_methods import Logged, expected_token, make_protocol, plan, ran, with_helpers
 
 from lemll import _files
-from lemll.datasets import Dataset, load_digit_tags, write_npz
+from lemll.datasets import (
+    Dataset,
+    binarize_distribution,
+    load_digit_tags,
+    make_artificial,
+    write_dataset,
+    write_npz,
+)
 from lemll.exceptions import StoreError
+from lemll.lab import Method, get_method, list_methods, methods, register
 from lemll.lab import execute as _execute
-from lemll.lab import list_methods
 from lemll.lab.cells import Setting, Splits, Tuning
 from lemll.lab.methods import MethodSpec
 from lemll.lab.protocol import Protocol
@@ -34,19 +41,12 @@ from lemll.predictors import BinaryRelevance
 
 pytestmark = pytest.mark.slow
 
-HELPERS = Path(__file__).parent / "helpers"
-
 
 def with_fault(fault: str, n_splits: int = 2, **parameters) -> Protocol:
     """Make a protocol whose first method has a fault and whose second has none."""
     return plan(
         MethodSpec("Logged A", "", {"fault": fault} | parameters), "Logged B", splits=n_splits
     )
-
-
-def with_helpers() -> dict[str, str]:
-    path = os.pathsep.join(filter(None, (str(HELPERS), os.environ.get("PYTHONPATH"))))
-    return os.environ | {"PYTHONPATH": path}
 
 
 def records(protocol, store, method):
@@ -294,8 +294,6 @@ def test_workers_end_with_a_runner_that_is_killed(tmp_path, log):
 
 
 def test_an_estimator_that_cannot_be_sent_to_a_worker_fails_its_cell(tmp_path):
-    from lemll.lab import Method, methods, register
-
     protocol = make_protocol(1)
     kept = dict(methods._METHODS)
     try:
@@ -347,7 +345,6 @@ def test_a_callback_that_raises_ends_the_run(tmp_path):
 
 
 def test_a_data_file_changed_under_a_run_fails_its_cells(tmp_path):
-    from lemll.datasets import Dataset, write_dataset
     from lemll.lab import cells as _sources
 
     rng = np.random.default_rng(0)
@@ -413,8 +410,6 @@ def test_every_registered_learner_runs(tmp_path):
 
 
 def test_numbers_that_json_does_not_know_are_stored_all_the_same(tmp_path, monkeypatch):
-    from engine_methods import Logged
-
     real = Logged.fit
 
     def fit(self, X, y):
@@ -435,9 +430,6 @@ def test_numbers_that_json_does_not_know_are_stored_all_the_same(tmp_path, monke
 
 
 def test_a_reconstruction_is_what_the_enhancer_recovers(tmp_path):
-    from lemll.datasets import binarize_distribution, make_artificial
-    from lemll.lab import get_method
-
     protocol = plan(
         "LEMLL", experiment="reconstruction", datasets=("artificial",), thresholds=(0.3, 0.5)
     )
@@ -453,8 +445,6 @@ def test_a_reconstruction_is_what_the_enhancer_recovers(tmp_path):
 
 
 def test_warnings_and_undefined_metrics_are_kept(tmp_path):
-    from lemll.datasets import Dataset, write_dataset
-
     rng = np.random.default_rng(0)
     # All rows are full: ranking metrics are not defined, Hamming loss is.
     write_dataset(Dataset(X=rng.normal(size=(30, 3)), Y=np.ones((30, 2))), tmp_path / "full.npz")

@@ -65,21 +65,6 @@ def test_a_cell_without_a_record_is_pending(protocol, tmp_path):
     assert Store(tmp_path).read("0" * 64) is None
 
 
-@pytest.mark.parametrize("suffix", [".json", ".npz"])
-@pytest.mark.parametrize("cut", [0, 1, 100, -1])
-def test_a_truncated_file_is_damage_and_its_cell_runs_again(protocol, store, suffix, cut):
-    path = files(store, suffix)[1]
-    content = path.read_bytes()
-    path.write_bytes(content[:cut])
-    with pytest.raises(StoreError, match="is damaged.*its cell must run again"):
-        store.read(path.stem)
-    overview = store.overview(protocol.cells())
-    assert [cell.id for cell in overview.damaged] == [path.stem]
-    assert len(overview.records) == 3
-    assert run(protocol, store, backend="sequential").done == 4
-    assert not store.overview(protocol.cells()).damaged
-
-
 def test_any_changed_byte_of_a_record_is_damage(store):
     path = files(store, ".json")[0]
     content = path.read_bytes()

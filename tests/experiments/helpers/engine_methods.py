@@ -88,6 +88,12 @@ def _register() -> None:
 _register()
 
 
+def with_helpers() -> dict[str, str]:
+    """Return the environment of a process that can import the helpers."""
+    folders = filter(None, (os.path.dirname(__file__), os.environ.get("PYTHONPATH")))
+    return os.environ | {"PYTHONPATH": os.pathsep.join(folders)}
+
+
 def plan(*methods: Any, splits: int | Splits | None = None, **options: Any) -> Protocol:
     """Make a protocol; by default a prediction on the digits. A number of splits means halves."""
     if isinstance(splits, int):
