@@ -66,7 +66,7 @@ def values_of(
     """
     sign = -1 if METRICS[metric].greater_is_better else 1
     return {
-        ((row.key.dataset, row.key.threshold), row.key.method): sign * row.metrics[metric]
+        (row.key[:2], row.key.method): sign * row.metrics[metric]
         for row in rows
         if row.key.regime == regime
     }
@@ -211,7 +211,7 @@ def grid_lines(rows: Sequence[MeasuredRegime]) -> list[str]:
     shown = []
     for method in dict.fromkeys(row.key.method for row in rows):
         found = {
-            (row.key.dataset, row.key.threshold): row
+            row.key[:2]: row
             for row in rows
             if row.key.method == method and row.key.regime == ORACLE_GRID
         }
@@ -541,8 +541,8 @@ _BASELINE_TEXT = (
 )
 _GRID_TEXT = (
     "Each method has the setting, of those that its authors or other publications used, that has "
-    "the smallest Chebyshev distance from the truth (`GRIDS` in `lemll/paper/enhancement_oracle.py`"
-    " lists them). No user can do this. Methods without such settings have only the best scale. On "
+    "the smallest Chebyshev distance from the truth (`GRIDS` in `lemll/lab/studies/enhancement.py` "
+    "lists them). No user can do this. Methods without such settings have only the best scale. On "
     "Movie, LESC and LEMLL have only the largest beta of their grids, because fits with a smaller "
     "one take too long."
 )
@@ -613,15 +613,11 @@ def make_enhancement_report(folder: Path) -> EnhancementReport:
     order = {name: number for number, name in enumerate([*labels, *foreign])}
     sets = {source.name: number for number, source in enumerate(protocol.datasets)}
 
-    def ordered(rows: Sequence[MeasuredRegime]) -> tuple[MeasuredRegime, ...]:
-        return tuple(
-            sorted(
-                rows,
-                key=lambda row: (sets[row.key.dataset], row.key.threshold, order[row.key.method]),
-            )
-        )
+    def place(row: MeasuredRegime) -> tuple[int, float, int]:
+        return sets[row.key.dataset], row.key.threshold, order[row.key.method]
 
-    shown = ordered(_searched_everywhere(rows, protocol))
+    shown = tuple(sorted(_searched_everywhere(rows, protocol), key=place))
+    others = sorted(others, key=place)
     failed = sorted(
         (fit for fit in read_failed(folder) if fit[:2] in known),
         key=lambda fit: (fit.method, sets[fit.dataset], fit.threshold),
@@ -634,9 +630,7 @@ def make_enhancement_report(folder: Path) -> EnhancementReport:
         if row.key.regime == regime
     }
     table = ComparisonTable.from_values(values, control=OURS, notes=(settings,), condition=regime)
-    return EnhancementReport(
-        table, shown, protocol.metrics, settings, ordered(others), tuple(failed)
-    )
+    return EnhancementReport(table, shown, protocol.metrics, settings, tuple(others), tuple(failed))
 
 
 def _searched_everywhere(
@@ -647,9 +641,5 @@ def _searched_everywhere(
     found: dict[tuple[str, float], set[str]] = {}
     for row in rows:
         if row.key.regime == ORACLE_GRID:
-            found.setdefault((row.key.dataset, row.key.threshold), set()).add(row.key.method)
-    return [
-        row
-        for row in rows
-        if row.key.regime != ORACLE_GRID or wanted <= found[row.key.dataset, row.key.threshold]
-    ]
+            found.setdefault(row.key[:2], set()).add(row.key.method)
+    return [row for row in rows if row.key.regime != ORACLE_GRID or wanted <= found[row.key[:2]]]
