@@ -16,7 +16,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engine_methods import Logged, expected_token, make_protocol, plan, ran, with_helpers
+from engine_methods import (
+    Logged,
+    expected_token,
+    make_protocol,
+    plan,
+    ran,
+    texts,
+    with_fault,
+    with_helpers,
+)
 
 from lemll import _files
 from lemll.datasets import (
@@ -35,28 +44,15 @@ from lemll.lab.methods import MethodSpec
 from lemll.lab.protocol import Protocol
 from lemll.lab.runner import run
 from lemll.lab.store import Store
-from lemll.lab.tables import ComparisonTable
 from lemll.metrics import chebyshev
 from lemll.predictors import BinaryRelevance
 
 pytestmark = pytest.mark.slow
 
 
-def with_fault(fault: str, n_splits: int = 2, **parameters) -> Protocol:
-    """Make a protocol whose first method has a fault and whose second has none."""
-    return plan(
-        MethodSpec("Logged A", "", {"fault": fault} | parameters), "Logged B", splits=n_splits
-    )
-
-
 def records(protocol, store, method):
     found = store.overview(protocol.cells()).records.values()
     return [record for record in found if record.method == method]
-
-
-def texts(protocol, store):
-    table = ComparisonTable.from_store(protocol, store)
-    return table.to_markdown(), table.to_latex(), table.to_csv()
 
 
 def test_one_and_two_processes_give_the_same_tables_as_none(tmp_path, log):

@@ -19,6 +19,7 @@ from lemll.lab import Method, Store, register, run
 from lemll.lab.cells import Cell, Splits
 from lemll.lab.methods import MethodSpec
 from lemll.lab.protocol import Protocol
+from lemll.lab.tables import ComparisonTable
 
 LOG = "LEMLL_TEST_LOG"
 ONCE = "LEMLL_TEST_ONCE"
@@ -114,6 +115,19 @@ def make_protocol(n_splits: int = 24, **parameters: Any) -> Protocol:
     """Make a protocol of two methods and twice as many short cells as splits."""
     methods = (MethodSpec(name, "", parameters) for name in ("Logged A", "Logged B"))
     return plan(*methods, splits=n_splits)
+
+
+def with_fault(fault: str, n_splits: int = 2, **parameters: Any) -> Protocol:
+    """Make a protocol whose first method has a fault and whose second has none."""
+    return plan(
+        MethodSpec("Logged A", "", {"fault": fault} | parameters), "Logged B", splits=n_splits
+    )
+
+
+def texts(protocol: Protocol, store: Store) -> tuple[str, str, str]:
+    """Return the table of a store in all formats."""
+    table = ComparisonTable.from_store(protocol, store)
+    return table.to_markdown(), table.to_latex(), table.to_csv()
 
 
 def expected_token(cell: Cell) -> str:
