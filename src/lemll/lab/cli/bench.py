@@ -227,8 +227,8 @@ def init_command(
     say(f"next: {shlex.join(['lemll', 'bench', 'run', str(file)])}")
 
 
-@app.command("run", help="Run the cells that are not in the store yet, and print a summary.")
 @app.command("resume", help="Continue a stopped run; the store must exist.")
+@app.command("run", help="Run the cells that are not in the store yet, and print a summary.")
 def run_command(
     context: typer.Context,
     file: File,
