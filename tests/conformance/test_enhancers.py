@@ -78,7 +78,7 @@ class Restless(Newcomer):
     [
         (Unnormalised, "check_distributions"),
         (Meddling, "check_calibration"),
-        (Restless, "check_scale_one_is_the_default|check_label_permutation"),
+        (Restless, "check_scale_one_is_the_default|check_sparse_labels"),
     ],
 )
 def test_a_broken_enhancer_is_named_with_the_check_it_fails(broken, check):

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 
 import pytest
-from typer.testing import CliRunner
+from committed import SETS, change, keep, measured, reproduce, write_plan
+from engine_methods import ran
 
-from lemll.cli.app import app
 from lemll.exceptions import StoreError
-from lemll.lab import Store, published_field, run
+from lemll.lab import Store, published_field
 from lemll.lab.studies.best import make_best_report
-from lemll.lab.studies.prediction import (
-    CellKey,
-    MeasuredCell,
-    planned_cells,
-    read_cells,
-    read_protocols,
-    write_cells,
-)
+from lemll.lab.studies.prediction import CellKey, read_cells, read_protocols, write_cells
 from lemll.lab.studies.prediction_runs import collect, repeat
 from lemll.metrics import METRICS
 
@@ -44,7 +36,6 @@ C = 0.1
 alpha = 16.0
 [methods.ML-kNN]
 """
-SETS = ("cal500", "emotions", "enron", "bibtex", "slashdot", "medical", "scene", "yeast")
 # How much better than BR the control is on each data set.
 GAINS = (0.03, 0.04, 0.05, 0.06, 0.07, 0.08, -0.01, -0.02)
 # ML-kNN was run on five of eight data sets, fewer than three quarters.
@@ -58,11 +49,11 @@ def score(key: CellKey) -> float:
     return 0.5 + 0.01 * place + 0.001 * key.split + gain
 
 
-def measured(key: CellKey) -> MeasuredCell:
+def metrics_of(key: CellKey) -> dict[str, float | None]:
     found = score(key)
     # Thresholds for F1 are worth .3, and without them the control would be the last.
     f1 = {"TagPredictor": 0.0, "TagPredictor (F1)": 0.3}.get(key.method, found - 0.3)
-    metrics = {
+    return {
         "average_precision": found,
         "ranking_loss": 1 - found,
         "macro_f1": f1,
@@ -70,27 +61,17 @@ def measured(key: CellKey) -> MeasuredCell:
         # LEMLL has no probabilities.
         "log_loss": None if key.method == "LEMLL" else 1 - found,
     }
-    return MeasuredCell(
-        key=key,
-        status="done",
-        chosen="",
-        metrics=metrics,
-        seconds=1.0,
-        code="c",
-        finished="2026-01-01",
-    )
+
+
+def fill(folder, plan, *, few=FEW):
+    keys = write_plan(folder, plan, *SETS)
+    kept = (key for key in keys if key.method != "ML-kNN" or key.dataset in few)
+    write_cells(folder, [measured(key, metrics_of(key)) for key in kept])
 
 
 @pytest.fixture(name="folder")
 def _folder(tmp_path):
-    plan = PLAN.replace("{datasets}", ", ".join(f'"{name}"' for name in SETS))
-    (tmp_path / "plan.toml").write_text(plan, encoding="utf-8")
-    cells = [
-        measured(key)
-        for key in planned_cells(read_protocols(tmp_path))
-        if key.method != "ML-kNN" or key.dataset in FEW
-    ]
-    write_cells(tmp_path, cells)
+    fill(tmp_path, PLAN)
     return tmp_path
 
 
@@ -142,13 +123,7 @@ def test_the_sentence_counts_the_measures_with_the_best_rank(folder):
     assert begin == "TagPredictor has the best average rank by 5 of 5 measures"
     expected = {"Average precision", "Ranking loss", "Macro F1", "Micro F1", "Log loss"}
     assert set(measures.rstrip(".").split(", ")) == expected
-    worse = [
-        dataclasses.replace(cell, metrics={**cell.metrics, "average_precision": 0.1})
-        if cell.key.method == "TagPredictor"
-        else cell
-        for cell in read_cells(folder)
-    ]
-    write_cells(folder, worse)
+    change(folder, lambda key: key.method == "TagPredictor", metrics={"average_precision": 0.1})
     sentence = make_best_report(folder).best()
     assert sentence.startswith("TagPredictor has the best average rank by 4 of 5 measures: ")
     assert "Average precision" not in sentence
@@ -158,28 +133,19 @@ def test_micro_f1_is_that_of_its_own_variant(tmp_path):
     variant = (
         '[methods."TagPredictor (micro F1)"]\nmethod = "TagPredictor"\noptimize = "micro_f1"\n'
     )
-    plan = PLAN.replace("{datasets}", ", ".join(f'"{name}"' for name in SETS))
-    (tmp_path / "plan.toml").write_text(plan + variant, encoding="utf-8")
+    fill(tmp_path, PLAN + variant, few=SETS)
     # Without its own thresholds the control would be the last.
-    micro = {"TagPredictor": 0.1, "TagPredictor (F1)": 0.2, "TagPredictor (micro F1)": 0.9}
-    cells = [measured(key) for key in planned_cells(read_protocols(tmp_path))]
-    cells = [
-        dataclasses.replace(
-            cell, metrics={**cell.metrics, "micro_f1": micro.get(cell.key.method, 0.5)}
-        )
-        for cell in cells
-    ]
-    write_cells(tmp_path, cells)
+    change(tmp_path, lambda key: True, metrics={"micro_f1": 0.5})
+    for name, value in (("", 0.1), (" (F1)", 0.2), (" (micro F1)", 0.9)):
+        method = f"TagPredictor{name}"
+        change(tmp_path, lambda key, m=method: key.method == m, metrics={"micro_f1": value})
     assert "Micro F1" in make_best_report(tmp_path).best()
 
 
 def test_a_control_that_is_never_the_best_says_none(folder):
     bad = {"average_precision": 0.0, "ranking_loss": 1.0, "macro_f1": 0.0, "log_loss": 9.0}
-    cells = [
-        dataclasses.replace(cell, metrics=bad) if cell.key.method.startswith("Tag") else cell
-        for cell in read_cells(folder)
-    ]
-    write_cells(folder, cells)
+    bad["micro_f1"] = None
+    change(folder, lambda key: key.method.startswith("Tag"), metrics=bad)
     sentence = "TagPredictor has the best average rank by 0 of 4 measures: none."
     assert make_best_report(folder).best() == sentence
 
@@ -202,8 +168,8 @@ def test_a_learner_with_few_data_sets_takes_no_part_in_the_ranks(folder):
     assert "ML-kNN" in report.table.to_markdown()
     assert "74 of 80 planned cells are done, 0 failed or took too long" in report.settings
     # With a sixth data set it has three quarters. Then all ranks are those of these six.
-    more = [measured(CellKey("medical", "ML-kNN", split, "")) for split in (0, 1)]
-    write_cells(folder, [*read_cells(folder), *more])
+    more = [CellKey("medical", "ML-kNN", split, "") for split in (0, 1)]
+    write_cells(folder, [*read_cells(folder), *(measured(key, metrics_of(key)) for key in more)])
     row = rank_rows(make_best_report(folder).summary())["Average precision ↑"]
     assert row["data sets"] == "6"
     ranks = [row[name] for name in ("TagPredictor", "BR", "ML-kNN", "LEMLL")]
@@ -222,19 +188,14 @@ def test_a_learner_with_half_of_the_data_sets_is_ranked_apart(folder):
     assert f"| ML-kNN | {len(FEW)} / 0 | {gain + 0.05:+.4f} |" in part
     # Half of the data sets is enough, less is not.
     for lost in (FEW[:1], FEW[:2]):
-        cells = read_cells(folder)
-        write_cells(
-            folder, [c for c in cells if c.key.method != "ML-kNN" or c.key.dataset not in lost]
-        )
+        keep(folder, lambda key, lost=lost: key.method != "ML-kNN" or key.dataset not in lost)
         assert (title in make_best_report(folder).summary()) == (len(lost) == 1)
 
 
 def test_learners_with_different_data_sets_are_not_ranked_on_few(folder):
     # LEMLL and ML-kNN have half of the data sets each, and only one in common.
-    def has(key):
-        return {"LEMLL": SETS[4:], "ML-kNN": FEW}.get(key.method, SETS)
-
-    write_cells(folder, [c for c in read_cells(folder) if c.key.dataset in has(c.key)])
+    has = {"LEMLL": SETS[4:], "ML-kNN": FEW}
+    keep(folder, lambda key: key.dataset in has.get(key.method, SETS))
     rows = rank_rows(
         make_best_report(folder).summary(), "## Average ranks with learners on fewer data sets"
     )
@@ -247,27 +208,14 @@ def test_halves_that_one_learner_lacks_are_left_out_for_all(folder):
     gone = CellKey("yeast", "BR", 1, "")
     # Only the half that BR lacks makes the control better than BR on yeast.
     wrong = CellKey("yeast", "TagPredictor", 1, "")
-    cells = [
-        dataclasses.replace(cell, metrics={**cell.metrics, "average_precision": 0.99})
-        if cell.key == wrong
-        else cell
-        for cell in read_cells(folder)
-        if cell.key != gone
-    ]
-    write_cells(folder, cells)
+    keep(folder, lambda key: key != gone)
+    change(folder, lambda key: key == wrong, metrics={"average_precision": 0.99})
     row = rank_rows(make_best_report(folder).summary())["Average precision ↑"]
     assert row["TagPredictor"] == "1.25"
 
 
 def test_failed_cells_are_counted_and_not_used(folder):
-    cells = read_cells(folder)
-    failed = [
-        dataclasses.replace(cell, status="failed", metrics={})
-        if cell.key.method == "LEMLL"
-        else cell
-        for cell in cells
-    ]
-    write_cells(folder, failed)
+    change(folder, lambda key: key.method == "LEMLL", status="failed", metrics={})
     report = make_best_report(folder)
     assert "58 of 80 planned cells are done, 16 failed or took too long" in report.settings
     assert "LEMLL" not in rank_rows(report.summary())["Average precision ↑"]
@@ -278,17 +226,10 @@ def test_a_folder_without_the_control_is_refused(folder):
         r"cells\.csv has no finished cell of TagPredictor; run the protocols beside it and collect "
         r"the cells \(--collect\)\."
     )
-    cells = read_cells(folder)
-    write_cells(folder, [cell for cell in cells if not cell.key.method.startswith("Tag")])
+    change(folder, lambda key: key.method == "TagPredictor", status="failed", metrics={})
     with pytest.raises(StoreError, match=text):
         make_best_report(folder)
-    failed = [
-        dataclasses.replace(cell, status="failed", metrics={})
-        if cell.key.method == "TagPredictor"
-        else cell
-        for cell in cells
-    ]
-    write_cells(folder, failed)
+    keep(folder, lambda key: not key.method.startswith("Tag"))
     with pytest.raises(StoreError, match=text):
         make_best_report(folder)
     (folder / "cells.csv").unlink()
@@ -298,12 +239,9 @@ def test_a_folder_without_the_control_is_refused(folder):
 
 def test_the_command_writes_what_the_report_says(folder, tmp_path):
     output = tmp_path / "out"
-    done = CliRunner().invoke(
-        app, ["reproduce", "best", "--from", str(folder), "--output", str(output)]
-    )
-    assert done.exit_code == 0, done.output
+    printed = reproduce("best", "--from", folder, "--output", output)
     report = make_best_report(folder)
-    assert report.best() in " ".join(done.output.split())
+    assert report.best() in " ".join(printed.split())
     summary = (output / "summary.md").read_text(encoding="utf-8")
     assert summary == f"# The best predictor: summary\n\n{report.summary()}"
     assert "The best predictor" in (output / "report.html").read_text(encoding="utf-8")
@@ -311,26 +249,21 @@ def test_the_command_writes_what_the_report_says(folder, tmp_path):
         assert "TagPredictor" in (output / name).read_text(encoding="utf-8")
 
 
-def test_the_command_names_a_store_that_is_not_there(folder):
-    command = ["reproduce", "best", "--from", str(folder), "--collect", "--store"]
-    done = CliRunner().invoke(app, [*command, str(folder / "none")])
-    assert isinstance(done.exception, StoreError)
-    assert "there is no store" in str(done.exception)
+@pytest.mark.parametrize("study", ["best", "unobserved", "prediction"])
+def test_the_command_names_a_store_that_is_not_there(folder, study):
+    with pytest.raises(StoreError, match="there is no store"):
+        reproduce(study, "--from", folder, "--collect", "--store", folder / "none")
 
 
 @pytest.mark.slow
 def test_the_command_collects_writes_and_verifies(tmp_path):
     folder, store = tmp_path / "results", tmp_path / "store"
     folder.mkdir()
-    plan = PLAN.replace("{datasets}", '"digit-tags"').replace("n_splits = 2", "n_splits = 1")
-    (folder / "plan.toml").write_text(plan, encoding="utf-8")
-    (protocol,) = read_protocols(folder)
-    run(protocol, Store(store), backend="sequential")
-    command = ["reproduce", "best", "--from", str(folder), "--store", str(store)]
-    done = CliRunner().invoke(app, [*command, "--collect", "--verify", "2"])
-    assert done.exit_code == 0, done.output
-    assert "5 cells are new or changed" in done.output
-    assert "0 of 2 cells differ" in done.output
+    write_plan(folder, PLAN.replace("n_splits = 2", "n_splits = 1"), "digit-tags")
+    ran(read_protocols(folder)[0], store)
+    printed = reproduce("best", "--from", folder, "--store", store, "--collect", "--verify", 2)
+    assert "5 cells are new or changed" in printed
+    assert "0 of 2 cells differ" in printed
     with (folder / "cells.csv").open(encoding="utf-8", newline="") as file:
         rows = {row["method"]: row for row in csv.DictReader(file)}
     # A learner without predict_proba has no log loss; all others have one.

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from engine_methods import plan, ran
 
 from lemll.datasets import binarize_distribution
 from lemll.enhancers import LEMLLEnhancer
-from lemll.lab import Protocol, Store, run
+from lemll.lab import Store
 from lemll.lab.cells import load_source
-from lemll.lab.studies.calibration import CalibratedCell, calibrated_cells, summarise_calibration
-from lemll.lab.studies.reconstruction import make_reconstruction_report
+from lemll.lab.studies.reconstruction import (
+    CalibratedCell,
+    calibrated_cells,
+    make_reconstruction_report,
+    summarise_calibration,
+)
 from lemll.metrics import chebyshev
 
 pytestmark = pytest.mark.slow
@@ -18,16 +23,17 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    protocol = Protocol(
-        name="small",
+    protocol = plan(
+        "KM",
+        "LEMLL",
+        "Uniform",
+        "Logical",
         experiment="reconstruction",
         datasets=("artificial",),
-        methods=("KM", "LEMLL", "Uniform", "Logical"),
         thresholds=(0.3, 0.5),
         control="LEMLL",
     )
-    store = Store(tmp_path_factory.mktemp("store"))
-    assert run(protocol, store, backend="sequential").done == 8
+    store = ran(protocol, tmp_path_factory.mktemp("store"), done=8)
     return protocol, store
 
 

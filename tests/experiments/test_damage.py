@@ -14,13 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engine_methods import make_protocol
+from engine_methods import make_protocol, plan
 from typer.testing import CliRunner
 
 from lemll.cli.app import app
 from lemll.exceptions import StoreError
 from lemll.lab import records as _records
-from lemll.lab.protocol import Protocol
 from lemll.lab.runner import run
 from lemll.lab.store import Store
 from lemll.lab.tables import ComparisonTable
@@ -344,11 +343,8 @@ def test_a_claim_that_is_not_a_plain_file_is_refused_and_never_waited_for(place,
 
 
 def test_names_may_change_and_results_stay(place):
-    renamed = Protocol(
-        name="renamed",
-        experiment="prediction",
-        datasets=("digit-tags",),
-        methods=tuple(
+    renamed = plan(
+        *tuple(
             dataclasses.replace(spec, label=f"{spec.label}, renamed")
             for spec in place.protocol.methods
         ),

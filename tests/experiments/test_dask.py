@@ -8,16 +8,12 @@ import threading
 import time
 
 import pytest
-from engine_methods import make_protocol
+from engine_methods import make_protocol, texts, with_fault
 
 from lemll.exceptions import LemllError
 from lemll.lab import workers as _dask
-from lemll.lab.cells import Splits
-from lemll.lab.methods import MethodSpec
-from lemll.lab.protocol import Protocol
 from lemll.lab.runner import run
 from lemll.lab.store import Store
-from lemll.lab.tables import ComparisonTable
 from lemll.lab.workers import DaskCells, dask_client
 
 pytestmark = pytest.mark.slow
@@ -37,21 +33,6 @@ def _client(tmp_path_factory):
     with dask_client("local:2") as client:
         yield client
     patch.undo()
-
-
-def texts(protocol, store):
-    table = ComparisonTable.from_store(protocol, store)
-    return table.to_markdown(), table.to_latex(), table.to_csv()
-
-
-def faulty(fault, n_splits=2):
-    return Protocol(
-        name="faulty",
-        experiment="prediction",
-        datasets=("digit-tags",),
-        methods=(MethodSpec("Logged A", "", {"fault": fault}), "Logged B"),
-        splits=Splits("halves", n_splits),
-    )
 
 
 def test_one_process_two_processes_and_a_cluster_give_the_same_tables(client, tmp_path, log):
@@ -85,7 +66,7 @@ def test_a_worker_killed_in_the_middle_costs_nothing(client, tmp_path, log):
 
 
 def test_a_cell_that_kills_its_workers_fails_alone(client, tmp_path, log):
-    protocol = faulty("die", 1)
+    protocol = with_fault("die", 1)
     store = Store(tmp_path / "store")
     end = run(protocol, store, client=client)
     assert (end.done, end.failed) == (1, 1)
@@ -94,15 +75,9 @@ def test_a_cell_that_kills_its_workers_fails_alone(client, tmp_path, log):
     assert "the workers that ran this cell died" in record.error["message"]
 
 
-def test_a_fault_of_a_cell_is_recorded_as_ever(client, tmp_path, log):
-    protocol = faulty("raise", 1)
-    end = run(protocol, Store(tmp_path / "store"), client=client)
-    assert (end.done, end.failed) == (1, 1)
-
-
-@pytest.mark.parametrize("fault", ["exit", "interrupt"])
-def test_a_method_that_ends_its_worker_fails_alone(client, tmp_path, log, fault):
-    end = run(faulty(fault, 1), Store(tmp_path / "store"), client=client)
+@pytest.mark.parametrize("fault", ["raise", "exit", "interrupt"])
+def test_a_method_that_fails_or_ends_its_worker_fails_alone(client, tmp_path, log, fault):
+    end = run(with_fault(fault, 1), Store(tmp_path / "store"), client=client)
     assert (end.done, end.failed) == (1, 1)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import trustme
-from engine_methods import make_protocol
+from engine_methods import make_protocol, with_helpers
 
 from lemll.exceptions import LemllError
 from lemll.lab import workers as _dask
@@ -28,8 +28,6 @@ pytestmark = pytest.mark.slow
 dask = pytest.importorskip("dask")
 pytest.importorskip("distributed")
 
-HELPERS = Path(__file__).parent / "helpers"
-
 
 @pytest.fixture(autouse=True)
 def _no_failed_clients():
@@ -41,7 +39,6 @@ def _no_failed_clients():
 @contextmanager
 def cluster(folder: Path, *options: object):
     """Start a scheduler and a worker; give the address and the scheduler's process."""
-    path = os.pathsep.join(filter(None, (str(HELPERS), os.environ.get("PYTHONPATH"))))
     described = folder / "scheduler.json"
     commands = {
         "scheduler": ["--host", "127.0.0.1", "--port", "0", "--no-dashboard"],
@@ -53,7 +50,7 @@ def cluster(folder: Path, *options: object):
         started.append(
             subprocess.Popen(
                 [*command, "--scheduler-file", described, *options],
-                env=os.environ | {"PYTHONPATH": path},
+                env=with_helpers(),
                 cwd=folder,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from committed import reproduce
 
-from lemll.cli.app import app
 from lemll.datasets import binarize_distribution, make_artificial
 from lemll.enhancers import BlendEnhancer, LEMLLEnhancer, LogicalEnhancer
 from lemll.exceptions import ProtocolError, StoreError
@@ -70,6 +70,19 @@ def _folder(ran, tmp_path):
     for file in ran.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     return tmp_path
+
+
+def drop(folder, start):
+    """Remove the rows of the table that begin with a text; return the whole table."""
+    path = folder / "cells.csv"
+    whole = path.read_text(encoding="utf-8")
+    kept = (line for line in whole.splitlines(keepends=True) if not line.startswith(start))
+    path.write_text("".join(kept), encoding="utf-8")
+    return whole
+
+
+def timeless(folder):
+    return [replace(row, seconds=0.0) for row in read_enhancement(folder)]
 
 
 def test_every_regime_is_measured_on_the_rows_that_nobody_rated(folder):
@@ -198,10 +211,7 @@ def test_thresholds_share_a_graph_and_nothing_else(tmp_path):
 
 
 def test_settings_count_only_where_every_method_was_searched(folder):
-    path = folder / "cells.csv"
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    missing = f"artificial,0.3,KM,{ORACLE_GRID},"
-    path.write_text("".join(x for x in lines if not x.startswith(missing)), encoding="utf-8")
+    drop(folder, f"artificial,0.3,KM,{ORACLE_GRID},")
     report = make_enhancement_report(folder)
     assert "5 of 6 planned fits are done in all 6 regimes" in report.summary()
     thresholds = {row.key.threshold for row in report.rows if row.key.regime == ORACLE_GRID}
@@ -210,17 +220,11 @@ def test_settings_count_only_where_every_method_was_searched(folder):
 
 
 def test_only_missing_regimes_are_run(folder):
-    path = folder / "cells.csv"
-    before = path.read_text(encoding="utf-8")
+    before = (folder / "cells.csv").read_text(encoding="utf-8")
     # A wrong figure shows that this row is not run again.
-    lines = [
-        f"artificial,0.3,KM,no truth,9,9,9.000,{line.rpartition(',')[2]}"
-        if line.startswith("artificial,0.3,KM,no truth,")
-        else line
-        for line in before.splitlines(keepends=True)
-    ]
-    kept = [line for line in lines if not line.startswith(f"artificial,0.3,KM,{ORACLE_GRID},")]
-    path.write_text("".join(kept), encoding="utf-8")
+    wrong = re.sub(r"(?m)^(artificial,0.3,KM,no truth),[^,]*,[^,]*,", r"\1,9,9,", before)
+    (folder / "cells.csv").write_text(wrong, encoding="utf-8")
+    drop(folder, f"artificial,0.3,KM,{ORACLE_GRID},")
     assert list(run_enhancement(folder, methods=["Blend"])) == []
     (cell,) = run_enhancement(folder, methods=["KM"])
     assert (cell.method.label, cell.setting.threshold) == ("KM", 0.3)
@@ -233,28 +237,23 @@ def test_only_missing_regimes_are_run(folder):
 
 
 def test_a_run_continues_where_it_stopped(folder):
-    before = (folder / "cells.csv").read_text(encoding="utf-8")
-    whole = [replace(row, seconds=0.0) for row in read_enhancement(folder)]
+    whole = timeless(folder)
+    before = (folder / "cells.csv").read_bytes()
     assert list(run_enhancement(folder)) == []
-    assert (folder / "cells.csv").read_text(encoding="utf-8") == before
-    lines = before.splitlines(keepends=True)
-    kept = [line for line in lines if not line.startswith("artificial,0.3,KM,")]
-    (folder / "cells.csv").write_text("".join(kept), encoding="utf-8")
+    assert (folder / "cells.csv").read_bytes() == before
+    drop(folder, "artificial,0.3,KM,")
     (cell,) = run_enhancement(folder)
     assert (cell.method.label, cell.setting.threshold) == ("KM", 0.3)
-    assert [replace(row, seconds=0.0) for row in read_enhancement(folder)] == whole
+    assert timeless(folder) == whole
 
 
 def test_missing_means_of_the_rated_rows_are_run(folder):
-    path = folder / "cells.csv"
-    whole = [replace(row, seconds=0.0) for row in read_enhancement(folder)]
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    gone = "artificial,0.5,Rated mean,20 rated rows,"
-    path.write_text("".join(x for x in lines if not x.startswith(gone)), encoding="utf-8")
+    whole = timeless(folder)
+    drop(folder, "artificial,0.5,Rated mean,20 rated rows,")
     assert len(read_enhancement(folder)) == len(whole) - 1
     (cell,) = run_enhancement(folder)
     assert cell.setting.threshold == 0.5
-    assert [replace(row, seconds=0.0) for row in read_enhancement(folder)] == whole
+    assert timeless(folder) == whole
 
 
 def test_the_report_ranks_counts_and_names_the_sets_that_were_not_chosen_on(folder):
@@ -398,16 +397,12 @@ def test_degrees_of_a_softmax_calibrate_as_the_numbers_before_it(monkeypatch):
 def test_the_command_runs_and_writes(folder, tmp_path):
     (folder / "cells.csv").unlink()
     out = tmp_path / "out"
-    command = ["reproduce", "enhancement", "--from", str(folder), "--output", str(out)]
-    refused = CliRunner().invoke(app, command)
-    assert isinstance(refused.exception, StoreError)
-    assert "run it (--run)" in str(refused.exception)
-    done = CliRunner().invoke(app, [*command, "--run"])
-    assert done.exit_code == 0, done.output
-    assert "done: KM on artificial, threshold 0.3" in done.output
-    wrong = CliRunner().invoke(app, [*command, "artificial"])
-    assert wrong.exit_code == 2
-    assert "select what runs; add --run" in " ".join(wrong.output.split())
+    words = ["enhancement", "--from", folder, "--output", out]
+    with pytest.raises(StoreError, match=r"run it \(--run\)"):
+        reproduce(*words)
+    assert "done: KM on artificial, threshold 0.3" in reproduce(*words, "--run")
+    wrong = reproduce(*words, "artificial", code=2)
+    assert "select what runs; add --run" in " ".join(wrong.split())
     for name in ("summary.md", "tables.md", "ranks.csv", "report.html"):
         assert "Blend" in (out / name).read_text(encoding="utf-8")
 

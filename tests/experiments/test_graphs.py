@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from engine_methods import plan
 
 from lemll.datasets import make_artificial
 from lemll.enhancers import ENHANCERS, LEMLLEnhancer
-from lemll.lab import Protocol, Store, run
+from lemll.lab import Store, run
 from lemll.lab.searches import Graphs
 from lemll.rivals import RIVAL_ENHANCERS, ML2Enhancer, MLFEEnhancer
 
@@ -56,12 +57,8 @@ def test_one_computation_serves_all_thresholds(tmp_path, monkeypatch):
             return original(self, X, n_labels)
 
         monkeypatch.setattr(enhancer, "make_graph", counted)
-    protocol = Protocol(
-        name="p",
-        experiment="reconstruction",
-        datasets=("artificial",),
-        methods=("ML2", "MLFE"),
-        thresholds=(0.2, 0.5),
+    protocol = plan(
+        "ML2", "MLFE", experiment="reconstruction", datasets=("artificial",), thresholds=(0.2, 0.5)
     )
     assert run(protocol, Store(tmp_path / "store"), backend="sequential").done == 4
     assert sorted(made) == ["ML2Enhancer", "MLFEEnhancer"]

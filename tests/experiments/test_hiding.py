@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from engine_methods import plan, ran
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from lemll.datasets import Dataset, load_digit_tags, write_npz
@@ -59,15 +60,7 @@ def _forget():
 
 
 def protocol(*hide: Hide, methods=("Spy",), splits=1, **options) -> Protocol:
-    return Protocol(
-        name="hidden",
-        experiment="prediction",
-        datasets=("digit-tags",),
-        methods=methods,
-        splits=Splits("halves", splits),
-        hide=hide,
-        **options,
-    )
+    return plan(*methods, splits=splits, hide=hide, **options)
 
 
 def halves(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -84,26 +77,17 @@ def given(rule: Protocol) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.6, 0.95])
-def test_exactly_the_share_of_cells_is_hidden_and_the_others_stay(share):
+def test_exactly_the_share_is_hidden_and_the_others_stay(share):
     Y = load_digit_tags().Y[:101]
-    hidden = Hide("cells", share).apply(Y, seed=(3,))
-    assert np.isnan(hidden).sum() == round(share * Y.size)
-    assert np.array_equal(hidden[~np.isnan(hidden)], Y[~np.isnan(hidden)])
-
-
-@pytest.mark.parametrize("share", [0.05, 0.3, 0.6, 0.95])
-def test_exactly_the_share_of_positives_is_hidden_and_no_zero(share):
-    Y = load_digit_tags().Y[:101]
-    hidden = Hide("positives", share).apply(Y, seed=(3,))
-    assert np.isnan(hidden).sum() == round(share * Y.sum())
-    assert (Y[np.isnan(hidden)] == 1).all()
-
-
-@pytest.mark.parametrize("share", [0.05, 0.3, 0.6, 0.95])
-def test_exactly_the_share_of_rows_loses_all_tags(share):
-    Y = load_digit_tags().Y[:101]
-    hidden = np.isnan(Hide("rows", share).apply(Y, seed=(3,)))
-    assert hidden.all(axis=1).sum() == hidden.any(axis=1).sum() == round(share * len(Y))
+    cells, positives, rows = (
+        Hide(kind, share).apply(Y, seed=(3,)) for kind in ("cells", "positives", "rows")
+    )
+    assert np.isnan(cells).sum() == round(share * Y.size)
+    assert np.array_equal(cells[~np.isnan(cells)], Y[~np.isnan(cells)])
+    assert np.isnan(positives).sum() == round(share * Y.sum())
+    assert (Y[np.isnan(positives)] == 1).all()
+    gone = np.isnan(rows)
+    assert gone.all(axis=1).sum() == gone.any(axis=1).sum() == round(share * len(Y))
 
 
 @pytest.mark.parametrize("kind", ["cells", "positives", "rows"])
@@ -286,13 +270,7 @@ def test_stores_do_not_mix_hidden_and_complete_cells(tmp_path):
 
 def test_complete_cells_keep_the_work_they_had_before_labels_could_be_hidden():
     """Results in stores and committed tables are found by this hash."""
-    (cell,) = Protocol(
-        name="s",
-        experiment="prediction",
-        datasets=("digit-tags",),
-        methods=("ML-kNN",),
-        splits=Splits("halves", 1),
-    ).cells()
+    (cell,) = plan("ML-kNN", splits=1).cells()
     assert cell.setting.key == ["halves", 0]
     assert cell.parameters.keys() == {"n_neighbors", "scale", "smoothing", "thresholds"}
 
@@ -301,8 +279,7 @@ def test_a_table_has_one_panel_per_rule_without_the_figures_of_complete_labels(t
     rule = protocol(
         Hide("cells", 0.3), Hide("rows", 0.95), splits=2, metrics=("average_precision",)
     )
-    store = Store(tmp_path / "store")
-    run(rule, store, backend="sequential")
+    store = ran(rule, tmp_path / "store")
     table = ComparisonTable.from_store(rule, store)
     assert [panel.title for panel in table.panels] == [
         "Average precision ↑, 30 % of the cells hidden",
@@ -396,12 +373,8 @@ def test_wrong_rules_are_refused(tmp_path, text, message):
 
 def test_a_reconstruction_cannot_hide_labels():
     with pytest.raises(ValueError, match="hide belongs to a prediction, which has training rows; "):
-        Protocol(
-            name="r",
-            experiment="reconstruction",
-            datasets=("artificial",),
-            methods=("KM",),
-            hide=(Hide("cells", 0.5),),
+        plan(
+            "KM", experiment="reconstruction", datasets=("artificial",), hide=(Hide("cells", 0.5),)
         )
 
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from engine_methods import Logged
+from engine_methods import Logged, plan, ran
 from sklearn.base import is_classifier
 
 from lemll.lab import Method, get_method, list_methods, methods, register
-from lemll.lab.cells import Splits
-from lemll.lab.protocol import Protocol
-from lemll.lab.runner import run
-from lemll.lab.store import Store
 from lemll.lab.tables import ComparisonTable
 
 PAPER = (1 / 64, 1 / 16, 1 / 4, 1, 4, 16, 64)
@@ -42,15 +38,8 @@ def test_lemll_has_the_papers_grid_and_enhances_as_published():
 def test_a_method_registered_runs_and_appears_everywhere(one_more, tmp_path, log):
     assert get_method("learner", "One more") is one_more
     assert one_more in list_methods("learner")
-    protocol = Protocol(
-        name="p",
-        experiment="prediction",
-        datasets=("digit-tags",),
-        methods=("LEMLL", "One more"),
-        splits=Splits("halves", 2),
-    )
-    store = Store(tmp_path / "store")
-    assert run(protocol, store, backend="sequential").done == 4
+    protocol = plan("LEMLL", "One more", splits=2)
+    store = ran(protocol, tmp_path / "store", done=4)
     assert "| LEMLL | One more |" in ComparisonTable.from_store(protocol, store).to_markdown()
 
 

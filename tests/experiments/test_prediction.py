@@ -3,20 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from engine_methods import Logged
+from engine_methods import Logged, plan, ran
 
-from lemll.lab import (
-    Method,
-    Splits,
-    Store,
-    Tuning,
-    list_methods,
-    methods,
-    published_prediction,
-    register,
-    run,
-)
-from lemll.lab.protocol import Protocol
+from lemll.lab import Method, Splits, Tuning, list_methods, methods, published_prediction, register
 from lemll.lab.studies.prediction import (
     PAPER_METHODS,
     QUICK_PREDICTION,
@@ -25,7 +14,7 @@ from lemll.lab.studies.prediction import (
     significances,
 )
 from lemll.lab.studies.prediction_report import _all_ranks, _of_the_paper, make_prediction_report
-from lemll.lab.studies.ranks import block_ranks
+from lemll.lab.studies.sections import block_ranks
 from lemll.lab.tables import ComparisonTable
 
 METRICS = ("hamming_loss", "ranking_loss", "one_error", "coverage", "average_precision")
@@ -107,15 +96,8 @@ def test_marks_are_counted_beside_the_papers(values):
 
 
 def test_a_report_has_tables_ranks_and_settings(tmp_path):
-    protocol = Protocol(
-        name="p",
-        experiment="prediction",
-        datasets=("digit-tags",),
-        methods=("LEMLL", "MSVR"),
-        splits=Splits("halves", 2),
-    )
-    store = Store(tmp_path / "store")
-    run(protocol, store, backend="sequential")
+    protocol = plan("LEMLL", "MSVR", splits=2)
+    store = ran(protocol, tmp_path / "store")
     report = make_prediction_report(protocol, store)
     # No set of the paper's: nothing to agree with, and no ranks of the printed figures.
     assert (report.agreement, report.ranks, report.significances) == ([], [], [])
@@ -128,16 +110,8 @@ def test_a_report_has_tables_ranks_and_settings(tmp_path):
 def test_without_lemll_or_the_papers_methods_there_still_is_a_report(tmp_path, monkeypatch, log):
     monkeypatch.setattr(methods, "_METHODS", dict(methods._METHODS))
     register(Method("One more", "learner", Logged, {}, "a line"))
-    protocol = Protocol(
-        name="p",
-        experiment="prediction",
-        datasets=("digit-tags",),
-        methods=("One more",),
-        splits=Splits("halves", 2),
-        tuning=Tuning(folds=2),
-    )
-    store = Store(tmp_path / "store")
-    run(protocol, store, backend="sequential")
+    protocol = plan("One more", splits=2, tuning=Tuning(folds=2))
+    store = ran(protocol, tmp_path / "store")
     report = make_prediction_report(protocol, store)
     assert report.ranks == []
     assert "parameters tuned by average_precision in 2 folds" in report.summary()

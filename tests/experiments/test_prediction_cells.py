@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from typer.testing import CliRunner
+from committed import change, keep, reproduce
 
-from lemll.cli.app import app
 from lemll.exceptions import ProtocolError, StoreError
 from lemll.lab import Store, run
 from lemll.lab.studies.prediction import (
@@ -119,11 +118,10 @@ def test_the_report_counts_and_times_the_cells(folder):
 
 @pytest.mark.slow
 def test_the_command_writes_the_same_tables_twice_and_verifies(folder, tmp_path):
-    command = ["reproduce", "prediction", "--from", str(folder), "--output"]
+    command = ["prediction", "--from", folder, "--output"]
     for name in ("one", "two"):
-        made = CliRunner().invoke(app, [*command, str(tmp_path / name), "--verify", "2"])
-        assert made.exit_code == 0, made.output
-        assert "0 of 2 cells differ" in made.output
+        made = reproduce(*command, tmp_path / name, "--verify", 2)
+        assert "0 of 2 cells differ" in made
     for file in ("summary.md", "tables.md", "tables.tex", "tables.csv", "report.html"):
         one, two = ((tmp_path / name / file).read_bytes() for name in ("one", "two"))
         assert one == two, file
@@ -133,14 +131,12 @@ def test_the_command_writes_the_same_tables_twice_and_verifies(folder, tmp_path)
 def test_complete_runs_only_the_cells_that_the_table_lacks(folder, tmp_path):
     before = {cell.key: cell for cell in read_cells(folder)}
     lost = [CellKey("digit-tags", "LEMLL", 2), CellKey("digit-tags", "MSVR, 1", 0)]
-    write_cells(folder, (cell for key, cell in before.items() if key not in lost))
+    keep(folder, lambda key: key not in lost)
     store = tmp_path / "store"
-    command = ["reproduce", "complete", str(folder), "digit-tags", "--store", str(store)]
-    first = CliRunner().invoke(app, [*command, "--splits", "2"])
-    assert first.exit_code == 0, first.output
+    command = ["complete", folder, "digit-tags", "--store", store]
+    reproduce(*command, "--splits", 2)
     assert [record.method for record in Store(store).records()] == ["MSVR, 1"]
-    second = CliRunner().invoke(app, [*command, "--methods", "LEMLL, BR"])
-    assert second.exit_code == 0, second.output
+    reproduce(*command, "--methods", "LEMLL, BR")
     assert len(list(Store(store).records())) == 2
     after = {cell.key: cell for cell in read_cells(folder)}
     assert after.keys() == before.keys()
@@ -161,10 +157,7 @@ def test_complete_takes_the_choice_of_the_first_split_from_the_table(folder, tmp
     tries = ((other, other), ('{"C": 5.0}', searched), ("[1]", searched))
     for number, (shown, expected) in enumerate(tries):
         write_cells(folder, [*cells.values(), dataclasses.replace(first_half, chosen=shown)])
-        store = tmp_path / f"store{number}"
-        command = ["reproduce", "complete", str(folder), "--methods", "BR", "--store", str(store)]
-        made = CliRunner().invoke(app, command)
-        assert made.exit_code == 0, made.output
+        reproduce("complete", folder, "--methods", "BR", "--store", tmp_path / f"store{number}")
         found = {cell.key: cell for cell in read_cells(folder)}
         assert found[key._replace(split=1)].chosen == expected
 
@@ -172,16 +165,13 @@ def test_complete_takes_the_choice_of_the_first_split_from_the_table(folder, tmp
 def test_choices_of_several_measures_that_are_damaged(folder):
     several = 'folds = 2\nsplits = "first"\nmetric = ["average_precision", "hamming_loss"]'
     (folder / "b.toml").write_text(SECOND.replace("folds = 2", several), "utf-8")
-    cells = {cell.key: cell for cell in read_cells(folder)}
     key = CellKey("digit-tags", "BR", 0)
     later = next(c for c in read_protocols(folder)[1].cells() if c.setting.number == 1)
     sound = '{"average_precision": {"C": 0.1}, "hamming_loss": {"C": 1.0}}'
     for shown, accepted in ((sound, True), ("[1]", False), ('{"C": 0.1}', False), ("7", False)):
-        cells[key] = dataclasses.replace(cells[key], chosen=shown)
-        write_cells(folder, cells.values())
+        change(folder, lambda one: one == key, chosen=shown)
         assert (choices(folder)(later) is not None) == accepted
-    cells[key] = dataclasses.replace(cells[key], chosen="{")
-    write_cells(folder, cells.values())
+    change(folder, lambda one: one == key, chosen="{")
     with pytest.raises(StoreError, match="half 0 are not JSON"):
         choices(folder)(later)
 
@@ -201,8 +191,7 @@ def test_complete_ignores_protocols_without_the_data_set(folder, tmp_path):
 
 def test_an_experiment_without_lemll_has_its_own_control(folder):
     (folder / "a.toml").write_text(FIRST.replace("[methods.LEMLL]\nalpha = 1.0", ""), "utf-8")
-    cells = [cell for cell in read_cells(folder) if cell.key.method != "LEMLL"]
-    write_cells(folder, cells)
+    keep(folder, lambda key: key.method != "LEMLL")
     assert make_cells_report(folder).table.control == "MSVR, 1"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engine_methods import Logged, make_protocol
+from engine_methods import Logged, make_protocol, plan
 
 from lemll.datasets import Dataset, write_dataset
 from lemll.exceptions import ProtocolError
@@ -193,7 +193,7 @@ def test_ids_depend_on_all_that_the_result_does_and_on_nothing_else(monkeypatch)
         first(tuning=Tuning(grids={"LEMLL": {"alpha": (1.0,)}})),
     ]
     assert len({cell.work for cell in [plain, *others]}) == 9
-    monkeypatch.setattr(code, "_statements_sha256", lambda _: "another version")
+    monkeypatch.setattr(code, "_file_sha256", lambda _: "another version")
     changed = first()
     assert changed.work == plain.work
     assert changed.id != plain.id
@@ -274,11 +274,9 @@ def test_stratified_folds_hold_every_row_once():
     ],
 )
 def test_values_of_the_wrong_type_are_named(line, message, tmp_path):
-    file = tmp_path / "p.toml"
     head = 'experiment = "reconstruction"\ndatasets = ["artificial"]\nmethods = ["KM"]\n'
-    file.write_text(head + line)
     with pytest.raises(ValueError, match=re.escape(message)):
-        Protocol.from_toml(file)
+        read(tmp_path, head + line)
 
 
 @pytest.mark.parametrize(
@@ -292,10 +290,9 @@ def test_values_of_the_wrong_type_are_named(line, message, tmp_path):
     ],
 )
 def test_data_sets_of_the_wrong_type_are_named(entry, message, tmp_path):
-    file = tmp_path / "p.toml"
-    file.write_text(f'experiment = "prediction"\ndatasets = [{entry}]\nmethods = ["MSVR"]\n')
+    text = f'experiment = "prediction"\ndatasets = [{entry}]\nmethods = ["MSVR"]\n'
     with pytest.raises(ValueError, match=re.escape(message)):
-        Protocol.from_toml(file)
+        read(tmp_path, text)
 
 
 def test_more_splits_than_anyone_runs_are_refused():
@@ -306,11 +303,11 @@ def test_more_splits_than_anyone_runs_are_refused():
 
 
 def test_exceptions_change_one_method_on_one_set():
-    protocol = Protocol(
-        name="p",
+    protocol = plan(
+        "KM",
+        "Uniform",
         experiment="reconstruction",
         datasets=("artificial", "artificial-surface"),
-        methods=("KM", "Uniform"),
         thresholds=(0.5,),
         exceptions={"artificial": {"KM": {"delta": 0.5}}},
     )

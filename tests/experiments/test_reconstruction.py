@@ -6,7 +6,6 @@ import pytest
 
 from lemll.datasets import binarize_distribution, list_datasets, load_dataset
 from lemll.lab import get_method, published_reconstruction
-from lemll.lab.studies.ranks import block_ranks
 from lemll.lab.studies.reconstruction import (
     BASELINES,
     PAPER_METHODS,
@@ -14,6 +13,7 @@ from lemll.lab.studies.reconstruction import (
     agreement,
     paper_reconstruction,
 )
+from lemll.lab.studies.sections import block_ranks
 from lemll.lab.tables import ComparisonTable
 from lemll.metrics import METRICS
 from lemll.rivals import FCMEnhancer, KMEnhancer, LabelPropagationEnhancer

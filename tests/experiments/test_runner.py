@@ -16,51 +16,43 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engine_methods import expected_token, make_protocol
+from engine_methods import (
+    Logged,
+    expected_token,
+    make_protocol,
+    plan,
+    ran,
+    texts,
+    with_fault,
+    with_helpers,
+)
 
 from lemll import _files
-from lemll.datasets import Dataset, load_digit_tags, write_npz
+from lemll.datasets import (
+    Dataset,
+    binarize_distribution,
+    load_digit_tags,
+    make_artificial,
+    write_dataset,
+    write_npz,
+)
 from lemll.exceptions import StoreError
+from lemll.lab import Method, get_method, list_methods, methods, register
 from lemll.lab import execute as _execute
-from lemll.lab import list_methods
 from lemll.lab.cells import Setting, Splits, Tuning
 from lemll.lab.methods import MethodSpec
 from lemll.lab.protocol import Protocol
 from lemll.lab.runner import run
 from lemll.lab.store import Store
-from lemll.lab.tables import ComparisonTable
 from lemll.metrics import chebyshev
 from lemll.predictors import BinaryRelevance
 
 pytestmark = pytest.mark.slow
 
-HELPERS = Path(__file__).parent / "helpers"
-
-
-def with_fault(fault: str, n_splits: int = 2, **parameters) -> Protocol:
-    """Make a protocol whose first method has a fault and whose second has none."""
-    return Protocol(
-        name="faulty",
-        experiment="prediction",
-        datasets=("digit-tags",),
-        methods=(MethodSpec("Logged A", "", {"fault": fault} | parameters), "Logged B"),
-        splits=Splits("halves", n_splits),
-    )
-
-
-def with_helpers() -> dict[str, str]:
-    path = os.pathsep.join(filter(None, (str(HELPERS), os.environ.get("PYTHONPATH"))))
-    return os.environ | {"PYTHONPATH": path}
-
 
 def records(protocol, store, method):
     found = store.overview(protocol.cells()).records.values()
     return [record for record in found if record.method == method]
-
-
-def texts(protocol, store):
-    table = ComparisonTable.from_store(protocol, store)
-    return table.to_markdown(), table.to_latex(), table.to_csv()
 
 
 def test_one_and_two_processes_give_the_same_tables_as_none(tmp_path, log):
@@ -82,8 +74,8 @@ def test_one_and_two_processes_give_the_same_tables_as_none(tmp_path, log):
 
 
 def test_a_second_run_does_nothing(tmp_path, log):
-    protocol, store = make_protocol(3), Store(tmp_path / "store")
-    run(protocol, store, backend="sequential")
+    protocol = make_protocol(3)
+    store = ran(protocol, tmp_path / "store")
     end = run(protocol, store, backend="sequential")
     assert (end.done, end.total, end.seconds_left) == (6, 6, None)
     assert len(log.read_text().split()) == 6
@@ -140,8 +132,8 @@ def test_a_failure_is_kept_with_its_traceback_and_retried_on_request(tmp_path, l
 
 
 def test_a_retry_that_fails_again_ends(tmp_path, log):
-    protocol, store = with_fault("raise", 2), Store(tmp_path / "store")
-    run(protocol, store, backend="sequential")
+    protocol = with_fault("raise", 2)
+    store = ran(protocol, tmp_path / "store")
     assert run(protocol, store, backend="sequential", retry=["failed"]).failed == 2
     assert [record.attempt for record in records(protocol, store, "Logged A")] == [2, 2]
 
@@ -210,8 +202,7 @@ def test_a_disk_that_refuses_in_the_middle_stops_the_run_and_resume_works(
     assert not overview.running
     assert not list((tmp_path / "store" / "cells").glob("*.tmp"))
     assert run(protocol, store, backend="sequential").done == 12
-    reference = Store(tmp_path / "reference")
-    run(protocol, reference, backend="sequential")
+    reference = ran(protocol, tmp_path / "reference")
     assert texts(protocol, store) == texts(protocol, reference)
 
 
@@ -299,8 +290,6 @@ def test_workers_end_with_a_runner_that_is_killed(tmp_path, log):
 
 
 def test_an_estimator_that_cannot_be_sent_to_a_worker_fails_its_cell(tmp_path):
-    from lemll.lab import Method, methods, register
-
     protocol = make_protocol(1)
     kept = dict(methods._METHODS)
     try:
@@ -352,19 +341,12 @@ def test_a_callback_that_raises_ends_the_run(tmp_path):
 
 
 def test_a_data_file_changed_under_a_run_fails_its_cells(tmp_path):
-    from lemll.datasets import Dataset, write_dataset
     from lemll.lab import cells as _sources
 
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(40, 3)), rng.integers(0, 2, (40, 4))
     write_dataset(Dataset(X=X, Y=Y), tmp_path / "mine.npz")
-    protocol = Protocol(
-        name="p",
-        experiment="prediction",
-        datasets=(str(tmp_path / "mine.npz"),),
-        methods=("Logged A",),
-        splits=Splits("kfold", 2),
-    )
+    protocol = plan("Logged A", datasets=(str(tmp_path / "mine.npz"),), splits=Splits("kfold", 2))
     list(protocol.cells())  # loaded and remembered in this process, as the runner's first step does
     write_dataset(Dataset(X=X + 1, Y=Y), tmp_path / "mine.npz")
     store = Store(tmp_path / "store")
@@ -385,16 +367,13 @@ def test_code_changed_under_a_run_stops_it_and_the_next_run_has_all_cells(tmp_pa
 
 
 def test_tuning_chooses_on_the_training_rows_and_says_what(tmp_path, log):
-    protocol = Protocol(
-        name="p",
-        experiment="prediction",
-        datasets=("digit-tags",),
-        methods=("MSVR", "Logged A"),
-        splits=Splits("halves", 1),
-        tuning=Tuning("ranking_loss", 3, 0, {"MSVR": {"alpha": (1.0, 1e6)}}),
+    protocol = plan(
+        "MSVR",
+        "Logged A",
+        splits=1,
+        tuning=Tuning("ranking_loss", 3, 0, {"MSVR": {"alpha": (1.0, 1000000.0)}}),
     )
-    store = Store(tmp_path / "store")
-    assert run(protocol, store, backend="sequential").done == 2
+    store = ran(protocol, tmp_path / "store", done=2)
     tuned, untuned = store.overview(protocol.cells()).records.values()
     if tuned.method != "MSVR":
         tuned, untuned = untuned, tuned
@@ -415,8 +394,7 @@ def test_every_registered_learner_runs(tmp_path):
         methods=tuple(m.name for m in list_methods("learner") if not m.name.startswith("Logged")),
         splits=Splits("halves", 1),
     )
-    store = Store(tmp_path / "store")
-    run(protocol, store, backend="sequential")
+    store = ran(protocol, tmp_path / "store")
     found = {record.method: record for record in store.records()}
     assert {name: record.error for name, record in found.items() if record.error} == {}
     assert len(found) == len(protocol.methods) >= 11
@@ -428,8 +406,6 @@ def test_every_registered_learner_runs(tmp_path):
 
 
 def test_numbers_that_json_does_not_know_are_stored_all_the_same(tmp_path, monkeypatch):
-    from engine_methods import Logged
-
     real = Logged.fit
 
     def fit(self, X, y):
@@ -437,16 +413,12 @@ def test_numbers_that_json_does_not_know_are_stored_all_the_same(tmp_path, monke
         return self
 
     monkeypatch.setattr(Logged, "fit", fit)
-    protocol = Protocol(
-        name="p",
-        experiment="prediction",
-        datasets=("digit-tags",),
-        methods=(MethodSpec("Logged A", "", {"seconds": np.float64(0), "fault": None}),),
-        splits=Splits("halves", 1),
+    protocol = plan(
+        MethodSpec("Logged A", "", {"seconds": np.float64(0), "fault": None}),
+        splits=1,
         tuning=Tuning("hamming_loss", 2, 0, {"Logged A": {"shift": (np.float32(0.5),)}}),
     )
-    store = Store(tmp_path / "store")
-    assert run(protocol, store, backend="sequential").done == 1
+    store = ran(protocol, tmp_path / "store", done=1)
     (record,) = store.records()
     assert record.criterion is record.criterion_value is None
     assert record.chosen == {"shift": 0.5}
@@ -454,18 +426,10 @@ def test_numbers_that_json_does_not_know_are_stored_all_the_same(tmp_path, monke
 
 
 def test_a_reconstruction_is_what_the_enhancer_recovers(tmp_path):
-    from lemll.datasets import binarize_distribution, make_artificial
-    from lemll.lab import get_method
-
-    protocol = Protocol(
-        name="p",
-        experiment="reconstruction",
-        datasets=("artificial",),
-        methods=("LEMLL",),
-        thresholds=(0.3, 0.5),
+    protocol = plan(
+        "LEMLL", experiment="reconstruction", datasets=("artificial",), thresholds=(0.3, 0.5)
     )
-    store = Store(tmp_path / "store")
-    assert run(protocol, store, backend="sequential").done == 2
+    store = ran(protocol, tmp_path / "store", done=2)
     data = make_artificial(random_state=0)
     for cell in protocol.cells():
         record = store.read(cell.id)
@@ -477,21 +441,16 @@ def test_a_reconstruction_is_what_the_enhancer_recovers(tmp_path):
 
 
 def test_warnings_and_undefined_metrics_are_kept(tmp_path):
-    from lemll.datasets import Dataset, write_dataset
-
     rng = np.random.default_rng(0)
     # All rows are full: ranking metrics are not defined, Hamming loss is.
     write_dataset(Dataset(X=rng.normal(size=(30, 3)), Y=np.ones((30, 2))), tmp_path / "full.npz")
-    protocol = Protocol(
-        name="p",
-        experiment="prediction",
+    protocol = plan(
+        MethodSpec("LEMLL", "", {"max_iter": 1}),
         datasets=("digit-tags", str(tmp_path / "full.npz")),
-        methods=(MethodSpec("LEMLL", "", {"max_iter": 1}),),
-        splits=Splits("halves", 1),
+        splits=1,
         metrics=("hamming_loss", "ranking_loss"),
     )
-    store = Store(tmp_path / "store")
-    assert run(protocol, store, backend="sequential").done == 2
+    store = ran(protocol, tmp_path / "store", done=2)
     digits, full = (store.read(cell.id) for cell in protocol.cells())
     assert any(text.startswith("ConvergenceWarning: LEMLL stopped") for text in digits.warnings)
     assert full.metrics["ranking_loss"] is None
@@ -522,7 +481,7 @@ def test_what_a_run_cannot_do_is_refused(tmp_path, options, message):
 )
 def test_a_cell_that_is_not_what_it_says_fails(cell_of, setting, message):
     data = {"prediction": "digit-tags", "reconstruction": "artificial"}[cell_of]
-    protocol = Protocol(name="p", experiment=cell_of, datasets=(data,), methods=("LEMLL",))
+    protocol = plan("LEMLL", experiment=cell_of, datasets=(data,))
     cell = dataclasses.replace(next(protocol.cells()), setting=setting)
     estimator = protocol.estimator(cell.method)
     outcome = _execute.execute(

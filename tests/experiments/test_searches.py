@@ -8,6 +8,7 @@ from threading import Thread
 
 import numpy as np
 import pytest
+from engine_methods import plan, ran
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 
@@ -91,16 +92,12 @@ def made(monkeypatch):
 
 def test_first_stages_are_computed_once_a_fold(tmp_path, made):
     grid = {"C1": (1.0, 5.0), "C2": (1.0, 5.0)}
-    protocol = Protocol(
-        name="p",
-        experiment="prediction",
-        datasets=("digit-tags",),
-        methods=(MethodSpec("ML2", parameters={"tol": 1e-3}),),
-        splits=Splits("halves", 1),
+    protocol = plan(
+        MethodSpec("ML2", parameters={"tol": 0.001}),
+        splits=1,
         tuning=Tuning(folds=2, grids={"ML2": grid}),
     )
-    store = Store(tmp_path / "store")
-    assert run(protocol, store, backend="sequential").done == 1
+    store = ran(protocol, tmp_path / "store", done=1)
     # Two folds and all training rows, for four points of the grid.
     assert len(made) == 3
     (record,) = store.records()
@@ -108,16 +105,11 @@ def test_first_stages_are_computed_once_a_fold(tmp_path, made):
 
 
 def test_variants_of_a_method_share_a_first_stage(tmp_path, made):
-    protocol = Protocol(
-        name="p",
-        experiment="prediction",
-        datasets=("digit-tags",),
-        methods=(
-            MethodSpec("ML2", parameters={"tol": 1e-3}),
-            MethodSpec("ML2", "ML2, signs", {"tol": 1e-3, "C2": 5.0}),
-            MethodSpec("ML2", "ML2, other labels", {"tol": 1e-3, "lower": 2.0}),
-        ),
-        splits=Splits("halves", 2),
+    protocol = plan(
+        MethodSpec("ML2", parameters={"tol": 0.001}),
+        MethodSpec("ML2", "ML2, signs", {"tol": 0.001, "C2": 5.0}),
+        MethodSpec("ML2", "ML2, other labels", {"tol": 0.001, "lower": 2.0}),
+        splits=2,
     )
     assert run(protocol, Store(tmp_path / "store"), backend="sequential").done == 6
     assert len(made) == 4
@@ -137,7 +129,7 @@ def test_a_memory_forgets_the_oldest_and_is_shared_by_clones():
     assert memory.at_least(4) is memory
     assert [remembered(x) for x in (4, 5, 3, 1)] == [16, 25, 9, 1]
     assert calls == [1, 2, 3, 1, 4, 5]
-    assert memory.at_least(1)._most == 4
+    assert memory.at_least(1)._kept.most == 4
     assert copy.deepcopy(memory) is memory
     assert clone(ML2(memory=memory)).memory is memory
 
@@ -146,13 +138,10 @@ METRICS_OF_TUNING = ("average_precision", "hamming_loss", "ranking_loss")
 
 
 def _tuned_protocol(method, grid, **tuning):
-    return Protocol(
-        name="p",
-        experiment="prediction",
-        datasets=("digit-tags",),
-        methods=(MethodSpec(method),),
+    return plan(
+        MethodSpec(method),
         metrics=("hamming_loss", "ranking_loss", "one_error", "average_precision"),
-        splits=Splits(n_splits=2),
+        splits=2,
         tuning=Tuning(folds=3, grids={method: grid}, **tuning),
     )
 
@@ -167,8 +156,7 @@ def _tuned_protocol(method, grid, **tuning):
 )
 def test_each_metric_selects_its_own_parameters(tmp_path, method, grid):
     several = _tuned_protocol(method, grid, metric=METRICS_OF_TUNING)
-    store = Store(tmp_path / "several")
-    run(several, store, backend="sequential")
+    store = ran(several, tmp_path / "several")
     by_split = {record.setting[-1]: record for record in store.records()}
     for metric in METRICS_OF_TUNING:
         alone = Store(tmp_path / metric)
@@ -188,7 +176,7 @@ def test_each_metric_selects_its_own_parameters(tmp_path, method, grid):
 def test_parameters_of_the_first_split_serve_all(tmp_path, monkeypatch):
     searches = []
     original = _models._search
-    monkeypatch.setattr(_models, "_CHOICES", type(_models._CHOICES)())
+    monkeypatch.setattr(_models, "_CHOICES", type(_models._CHOICES)(64))
     monkeypatch.setattr(_models, "_search", lambda *a: searches.append(1) or original(*a))
     grid = {"alpha": (1 / 64, 1.0, 64.0)}
     for metric in ("average_precision", METRICS_OF_TUNING):
@@ -212,8 +200,7 @@ def test_outputs_of_metrics_with_parameters_of_their_own_are_verified(tmp_path):
     metrics = ("average_precision", "hamming_loss", "one_error", "macro_recall")
     protocol = _tuned_protocol("ML-kNN", grid, metric=metrics)
     protocol = replace(protocol, metrics=(*metrics, "log_loss"))
-    store = Store(tmp_path / "store")
-    run(protocol, store, backend="sequential")
+    store = ran(protocol, tmp_path / "store")
     own = [
         set(store.arrays(record)) - {"scores", "predictions", "test"} for record in store.records()
     ]
@@ -280,7 +267,7 @@ def test_decisions_are_made_without_a_metric_of_labels():
 def test_threads_select_once(monkeypatch):
     searches = []
     original = _models._search
-    monkeypatch.setattr(_models, "_CHOICES", type(_models._CHOICES)())
+    monkeypatch.setattr(_models, "_CHOICES", type(_models._CHOICES)(64))
     monkeypatch.setattr(_models, "_search", lambda *a: searches.append(1) or original(*a))
     protocol = _tuned_protocol("BR", {"C": (0.1, 1.0)}, splits="first")
     threads = [Thread(target=run_cell, args=(protocol, cell)) for cell in protocol.cells()]
@@ -313,7 +300,7 @@ def test_the_record_of_the_first_split_spares_the_search(tmp_path, monkeypatch, 
     store, other = Store(tmp_path / "store"), Store(tmp_path / "other")
     run(protocol, store, backend="sequential", only=lambda cell: cell.setting.number == 0)
     run(protocol, other, backend="sequential")
-    monkeypatch.setattr(_models, "_CHOICES", type(_models._CHOICES)())
+    monkeypatch.setattr(_models, "_CHOICES", type(_models._CHOICES)(64))
     monkeypatch.setattr(_models, "_search", lambda *_: pytest.fail("a second search"))
     assert run(protocol, store, backend="sequential").done == 2
     found = {record.id: (record.chosen, record.metrics) for record in store.records()}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from engine_methods import plan, ran
 from sklearn.model_selection import KFold, ParameterGrid
 
 from lemll.datasets import load_digit_tags
-from lemll.lab import Protocol, Splits, Store, Tuning, get_method, run
+from lemll.lab import Tuning, get_method
 from lemll.lab.searches import SharedGridSearch, make_search
 from lemll.metrics import get_scorer
 from lemll.rivals import RELIAB
@@ -64,16 +65,12 @@ def test_a_learner_with_fit_grid_is_searched_by_it():
 
 
 def test_a_protocol_tunes_the_decision_and_stores_all_choices(tmp_path):
-    protocol = Protocol(
-        name="p",
-        experiment="prediction",
-        datasets=("digit-tags",),
-        methods=("RELIAB",),
-        splits=Splits("halves", 1),
+    protocol = plan(
+        "RELIAB",
+        splits=1,
         tuning=Tuning(folds=2, grids={"RELIAB": {"beta": (0.1,), "tau": (0.1, 0.5)}}),
     )
-    store = Store(tmp_path / "store")
-    assert run(protocol, store, backend="sequential").done == 1
+    store = ran(protocol, tmp_path / "store", done=1)
     (record,) = store.records()
     assert record.chosen is not None
     assert set(record.chosen) == {"beta", "tau"}

@@ -141,10 +141,7 @@ def test_the_t_test_where_differences_do_not_vary():
             lambda: win_tie_loss([1], [np.inf], greater_is_better=True),
             "control and other must be finite",
         ),
-        (
-            lambda: paired_t_test([1], [2], greater_is_better=True),
-            "needs at least 2 splits, got 1",
-        ),
+        (lambda: paired_t_test([1], [2], greater_is_better=True), "needs at least 2 splits, got 1"),
         (
             lambda: paired_t_test([1, 2], [2, 2], greater_is_better=True, level=5),
             "level must lie between 0 and 1, got 5",

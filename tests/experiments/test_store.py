@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 import pytest
-from engine_methods import make_protocol
+from engine_methods import make_protocol, ran
 
 from lemll import _files
 from lemll.exceptions import MissingExtraError, StoreError
@@ -27,8 +27,7 @@ def protocol():
 
 @pytest.fixture
 def store(protocol, tmp_path):
-    store = Store(tmp_path / "store")
-    assert run(protocol, store, backend="sequential").done == 4
+    store = ran(protocol, tmp_path / "store", done=4)
     return store
 
 
@@ -66,21 +65,6 @@ def test_a_cell_without_a_record_is_pending(protocol, tmp_path):
     assert Store(tmp_path).read("0" * 64) is None
 
 
-@pytest.mark.parametrize("suffix", [".json", ".npz"])
-@pytest.mark.parametrize("cut", [0, 1, 100, -1])
-def test_a_truncated_file_is_damage_and_its_cell_runs_again(protocol, store, suffix, cut):
-    path = files(store, suffix)[1]
-    content = path.read_bytes()
-    path.write_bytes(content[:cut])
-    with pytest.raises(StoreError, match="is damaged.*its cell must run again"):
-        store.read(path.stem)
-    overview = store.overview(protocol.cells())
-    assert [cell.id for cell in overview.damaged] == [path.stem]
-    assert len(overview.records) == 3
-    assert run(protocol, store, backend="sequential").done == 4
-    assert not store.overview(protocol.cells()).damaged
-
-
 def test_any_changed_byte_of_a_record_is_damage(store):
     path = files(store, ".json")[0]
     content = path.read_bytes()
@@ -115,7 +99,7 @@ def test_a_record_of_a_later_format_is_not_guessed_at(store, monkeypatch):
 
 
 def test_results_of_other_code_are_stale_and_run_again(protocol, store, monkeypatch, log):
-    monkeypatch.setattr(code, "_statements_sha256", lambda _: "another version")
+    monkeypatch.setattr(code, "_file_sha256", lambda _: "another version")
     overview = store.overview(protocol.cells())
     assert (len(overview.records), len(overview.stale), len(overview.pending)) == (0, 4, 4)
     assert run(protocol, store, backend="sequential").done == 4

@@ -10,12 +10,11 @@ import subprocess
 
 import numpy as np
 import pytest
-from engine_methods import make_protocol
+from engine_methods import make_protocol, ran
 
 from lemll.lab import code, published_prediction
 from lemll.lab.records import encode
 from lemll.lab.runner import run
-from lemll.lab.store import Store
 from lemll.lab.tables import ComparisonTable, escape
 from lemll.lab.verification import verify
 
@@ -162,8 +161,7 @@ def protocol():
 
 @pytest.fixture
 def store(protocol, tmp_path):
-    store = Store(tmp_path / "store")
-    run(protocol, store, backend="sequential")
+    store = ran(protocol, tmp_path / "store")
     return store
 
 
@@ -171,8 +169,7 @@ def test_a_metric_that_was_not_asked_for_is_computed_from_the_arrays(protocol, s
     import dataclasses
 
     few = dataclasses.replace(protocol, metrics=("hamming_loss",))
-    fresh = Store(store.folder.with_name("few"))
-    run(few, fresh, backend="sequential")
+    fresh = ran(few, store.folder.with_name("few"))
     assert all(record.metrics.keys() == {"hamming_loss"} for record in fresh.records())
     assert (
         ComparisonTable.from_store(protocol, fresh).to_csv()
@@ -185,7 +182,7 @@ def test_what_is_missing_or_stale_is_noted_and_left_out(protocol, store, monkeyp
     text = ComparisonTable.from_store(protocol, store).to_markdown()
     assert "(2 of 3)" in text
     assert text.endswith("1 cells have not been run yet.\n")
-    monkeypatch.setattr(code, "_statements_sha256", lambda _: "another version")
+    monkeypatch.setattr(code, "_file_sha256", lambda _: "another version")
     text = ComparisonTable.from_store(protocol, store).to_markdown()
     assert "| digit-tags | — | — |" in text
     assert text.endswith("5 cells of another version of the code were left out.\n")

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from statistics import fmean
 
 import pytest
-from typer.testing import CliRunner
+from committed import SETS, change, keep, measured, reproduce, write_plan
+from engine_methods import ran
 
-from lemll.cli.app import app
 from lemll.exceptions import StoreError
-from lemll.lab import Store, run
-from lemll.lab.studies.prediction import (
-    CellKey,
-    MeasuredCell,
-    planned_cells,
-    read_cells,
-    read_protocols,
-    write_cells,
-)
+from lemll.lab import Store
+from lemll.lab.studies.prediction import CellKey, read_cells, read_protocols, write_cells
 from lemll.lab.studies.prediction_runs import collect, repeat
 from lemll.lab.studies.unobserved import make_unobserved_report
 
@@ -45,7 +37,9 @@ unobserved = "zero"
 method = "ML-kNN"
 unobserved = "zero"
 """
-SETS = ("cal500", "emotions", "enron", "bibtex", "slashdot", "medical", "scene", "yeast")
+
+
+MEASURES = ("hamming_loss", "ranking_loss", "one_error", "coverage", "average_precision")
 
 
 def value(key: CellKey) -> float:
@@ -56,24 +50,9 @@ def value(key: CellKey) -> float:
 
 @pytest.fixture(name="folder")
 def _folder(tmp_path):
-    plan = PLAN.replace("{datasets}", ", ".join(f'"{name}"' for name in SETS))
-    (tmp_path / "plan.toml").write_text(plan, encoding="utf-8")
-    measures = ("hamming_loss", "ranking_loss", "one_error", "coverage", "average_precision")
-    write_cells(
-        tmp_path,
-        [
-            MeasuredCell(
-                key=key,
-                status="done",
-                chosen="",
-                metrics=dict.fromkeys(measures, value(key)),
-                seconds=1.0,
-                code="c",
-                finished="2026-01-01",
-            )
-            for key in planned_cells(read_protocols(tmp_path))
-        ],
-    )
+    keys = write_plan(tmp_path, PLAN, *SETS)
+    cells = [measured(key, dict.fromkeys(MEASURES, value(key))) for key in keys]
+    write_cells(tmp_path, cells)
     return tmp_path
 
 
@@ -131,9 +110,7 @@ def test_the_summary_names_the_best_and_its_unit(folder):
 
 
 def test_contestants_with_equal_ranks_share_the_first_place(folder):
-    cells = read_cells(folder)
-    equal = [dataclasses.replace(c, metrics=dict.fromkeys(c.metrics, 0.5)) for c in cells]
-    write_cells(folder, equal)
+    change(folder, lambda key: True, metrics=dict.fromkeys(MEASURES, 0.5))
     names = "BR and BR (hidden as 0) and ML-kNN and ML-kNN (hidden as 0)"
     text = f"- 60 % of the cells hidden: {names} have the best average rank (2.50), on 8 data sets."
     report = make_unobserved_report(folder)
@@ -142,17 +119,10 @@ def test_contestants_with_equal_ranks_share_the_first_place(folder):
 
 
 def test_missing_halves_are_left_out_of_both_variants(folder):
-    cells = read_cells(folder)
     gone = CellKey("yeast", "BR (hidden as 0)", 1, "cells 0.6")
     wrong = CellKey("yeast", "BR", 1, "cells 0.6")
-    kept = [
-        dataclasses.replace(cell, metrics=dict.fromkeys(cell.metrics, 0.99))
-        if cell.key == wrong
-        else cell
-        for cell in cells
-        if cell.key != gone
-    ]
-    write_cells(folder, kept)
+    keep(folder, lambda key: key != gone)
+    change(folder, lambda key: key == wrong, metrics=dict.fromkeys(MEASURES, 0.99))
     report = make_unobserved_report(folder)
     assert report.gains["average_precision"][0][0].halves == 15
     assert report.gains["average_precision"][0][0].means == pytest.approx([0.05] * 8)
@@ -160,8 +130,7 @@ def test_missing_halves_are_left_out_of_both_variants(folder):
 
 
 def test_contestants_that_were_not_run_are_named_and_do_not_spoil_the_ranks(folder):
-    cells = [cell for cell in read_cells(folder) if not cell.key.method.startswith("ML-kNN")]
-    write_cells(folder, cells)
+    keep(folder, lambda key: not key.method.startswith("ML-kNN"))
     report = make_unobserved_report(folder)
     assert "Not run yet: ML-kNN, ML-kNN (hidden as 0)." in report.settings
     assert "BR has the best average rank (1.00)" in report.best()
@@ -169,13 +138,10 @@ def test_contestants_that_were_not_run_are_named_and_do_not_spoil_the_ranks(fold
 
 
 def test_without_a_complete_data_set_nobody_is_named(folder):
-    cells = [
-        cell
-        for cell in read_cells(folder)
-        if (cell.key.dataset == "yeast") == cell.key.method.startswith("BR")
-        and "as 0" not in cell.key.method
-    ]
-    write_cells(folder, cells)
+    def is_kept(key):
+        return (key.dataset == "yeast") == key.method.startswith("BR") and "as 0" not in key.method
+
+    keep(folder, is_kept)
     report = make_unobserved_report(folder)
     assert report.best() == "No data set is complete for all contestants."
     assert "No learner has both variants on any data set." in report.summary()
@@ -197,15 +163,12 @@ def test_folders_without_hidden_or_finished_cells_are_refused(folder):
 def test_the_command_collects_writes_and_verifies(tmp_path):
     folder, store = tmp_path / "results", tmp_path / "store"
     folder.mkdir()
-    plan = PLAN.replace("{datasets}", '"digit-tags"').replace("n_splits = 2", "n_splits = 1")
-    (folder / "plan.toml").write_text(plan, encoding="utf-8")
-    (protocol,) = read_protocols(folder)
-    run(protocol, Store(store), backend="sequential")
-    command = ["reproduce", "unobserved", "--from", str(folder), "--store", str(store)]
-    done = CliRunner().invoke(app, [*command, "--collect", "--verify", "2"])
-    assert done.exit_code == 0, done.output
-    assert "12 cells are new or changed" in done.output
-    assert "0 of 2 cells differ" in done.output
+    write_plan(folder, PLAN.replace("n_splits = 2", "n_splits = 1"), "digit-tags")
+    ran(read_protocols(folder)[0], store)
+    words = ["unobserved", "--from", folder, "--store", store]
+    printed = reproduce(*words, "--collect", "--verify", 2)
+    assert "12 cells are new or changed" in printed
+    assert "0 of 2 cells differ" in printed
     for name in ("summary.md", "tables.md", "tables.csv", "report.html"):
         assert "hidden" in (folder / name).read_text(encoding="utf-8")
     assert "hidden" in (folder / "cells.csv").read_text(encoding="utf-8").splitlines()[0]
@@ -214,10 +177,3 @@ def test_the_command_collects_writes_and_verifies(tmp_path):
     assert (folder / "cells.csv").read_bytes() == before
     keys = {found.key for found in repeat(folder, 12)}
     assert keys == {cell.key for cell in read_cells(folder)}
-
-
-def test_the_command_names_a_store_that_is_not_there(folder):
-    command = ["reproduce", "unobserved", "--from", str(folder), "--collect", "--store"]
-    done = CliRunner().invoke(app, [*command, str(folder / "none")])
-    assert isinstance(done.exception, StoreError)
-    assert "there is no store" in str(done.exception)

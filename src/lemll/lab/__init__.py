@@ -1,8 +1,6 @@
 """The laboratory: protocols, runs, stores, comparisons and the studies."""
 
 from lemll.lab.cells import THRESHOLDS, Cell, Hide, Splits, Tuning, load_source
-from lemll.lab.code import place_in_own_code
-from lemll.lab.demo_pictures import draw_surfaces
 from lemll.lab.execute import Outcome, measure, run_cell
 from lemll.lab.methods import Method, MethodSpec, get_method, list_methods, register
 from lemll.lab.protocol import Protocol
@@ -10,7 +8,6 @@ from lemll.lab.published import (
     FieldCell,
     PredictionCell,
     ReconstructionCell,
-    paper_name,
     published_field,
     published_prediction,
     published_reconstruction,
@@ -35,18 +32,9 @@ from lemll.lab.studies.enhancement_report import average_ranks
 from lemll.lab.tables import ComparisonTable, Entry, Panel
 from lemll.lab.verification import Verification, verify
 from lemll.lab.workers import dask_client
-from lemll.models.pairwise import (
-    MARKS,
-    TTest,
-    check_level,
-    checked_table,
-    checked_vector,
-    holm,
-    paired_t_test,
-)
+from lemll.models.pairwise import TTest, holm, paired_t_test
 
 __all__ = [
-    "MARKS",
     "THRESHOLDS",
     "Against",
     "Cell",
@@ -74,14 +62,10 @@ __all__ = [
     "Verification",
     "WinTieLoss",
     "average_ranks",
-    "check_level",
-    "checked_table",
-    "checked_vector",
     "cliques",
     "conclude",
     "critical_difference",
     "dask_client",
-    "draw_surfaces",
     "friedman_test",
     "get_method",
     "holm",
@@ -91,8 +75,6 @@ __all__ = [
     "nemenyi_pvalues",
     "overlap_ratio",
     "paired_t_test",
-    "paper_name",
-    "place_in_own_code",
     "published_field",
     "published_prediction",
     "published_reconstruction",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
@@ -14,33 +15,14 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from lemll._types import Array, Features, FloatArray, IndexArray, SettingsView
-from lemll._validation import check_whole, is_sparse, unknown_name
+from lemll._validation import check_whole, is_sparse
 from lemll.datasets.dataset import Dataset
 from lemll.datasets.files import looks_like_a_file, read_dataset
 from lemll.datasets.generators import load_digit_tags, make_artificial, make_artificial_surface
 from lemll.datasets.registry import dataset_info, load_dataset
-from lemll.lab.methods import MethodSpec, plain
+from lemll.lab.methods import MethodSpec, check_known, plain
 from lemll.metrics.table import METRICS
 from lemll.model_selection import IterativeStratifiedKFold, RepeatedHalves
-
-__all__ = [
-    "EMBEDDED",
-    "THRESHOLDS",
-    "Cell",
-    "Experiment",
-    "Hide",
-    "Setting",
-    "Source",
-    "Splits",
-    "Tuning",
-    "data_sha256",
-    "features_sha256",
-    "load_source",
-    "locate",
-    "make_source",
-    "rows_sha256",
-    "settings_of",
-]
 
 _KINDS = ("cells", "positives", "rows")
 # The halves also come from a generator that the number of the split seeds. Without this number,
@@ -79,8 +61,7 @@ class Hide:
     share: float
 
     def __post_init__(self) -> None:
-        if self.kind not in _KINDS:
-            raise ValueError(unknown_name("kind of hide", self.kind, _KINDS))
+        check_known("kind of hide", [self.kind], _KINDS)
         number = isinstance(self.share, int | float) and not isinstance(self.share, bool)
         if not (number and 0 < self.share < 1):
             raise ValueError(
@@ -279,6 +260,24 @@ def _sha256(parts: Iterable[Any]) -> str:
     return digest.hexdigest()
 
 
+class Recent(OrderedDict[Any, Any]):
+    """The most recent results, at most a given number of them."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+
+    def of(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Return the result of a key; make it if it is not there."""
+        if key in self:
+            return self[key]
+        made = make()
+        while len(self) >= self.most:
+            self.popitem(last=False)
+        self[key] = made
+        return made
+
+
 # The thresholds at which the paper binarises distributions.
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5)
 # Every split gives one cell per method and data set, and all cells are expanded before the run.
@@ -306,8 +305,7 @@ class Splits:
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        if self.kind not in _SPLITTERS:
-            raise ValueError(unknown_name("kind of splits", self.kind, _SPLITTERS))
+        check_known("kind of splits", [self.kind], _SPLITTERS)
         check_whole("n_splits", self.n_splits, least=1 if self.kind == "halves" else 2)
         if self.n_splits > _MOST_SPLITS:
             raise ValueError(f"n_splits must be at most {_MOST_SPLITS}, got {self.n_splits}.")
@@ -380,13 +378,9 @@ class Tuning:
                     f'got {given!r}; for one measure write metric = "average_precision".'
                 )
             object.__setattr__(self, "metric", tuple(names))
-        for name in self.metrics:
-            if name not in known:
-                raise ValueError(unknown_name("metric of tuning", name, known))
-        if self.search not in ("grid", "coarse"):
-            raise ValueError(unknown_name("search of tuning", self.search, ("grid", "coarse")))
-        if self.splits not in ("all", "first"):
-            raise ValueError(unknown_name("splits of tuning", self.splits, ("all", "first")))
+        check_known("metric of tuning", self.metrics, known)
+        check_known("search of tuning", [self.search], ("grid", "coarse"))
+        check_known("splits of tuning", [self.splits], ("all", "first"))
         check_whole("folds", self.folds, least=2)
         check_whole("random_state", self.random_state, least=0)
 

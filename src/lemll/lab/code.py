@@ -27,18 +27,6 @@ import lemll
 from lemll._types import Estimator, Settings
 from lemll.exceptions import ProtocolError
 
-__all__ = [
-    "check_trust",
-    "code_behind",
-    "code_version",
-    "environment",
-    "import_from_folder",
-    "imported_names",
-    "own_files",
-    "package_sha256",
-    "place_in_own_code",
-]
-
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 # The folders that modules were imported from. What a module can import from there counts as its
 # code.
@@ -214,8 +202,8 @@ def import_from_folder(names: list[str], folder: Path) -> None:
             )
 
 
-# These packages only print results, so processes may have different versions of them.
-_WITHOUT_INFLUENCE = ("cli", "comparison", "demo", "paper", "report", "testing")
+# These files only print results, so processes may have different versions of them.
+_WITHOUT_INFLUENCE = ("cli/", "report/", "lab/cli/", "lab/demo", "lab/studies/", "lab/testing/")
 # What turns an estimator into a stored result: split, search, fit, measure.
 _ENGINE_ROOM = "lemll.lab."
 # The engine imports all methods, but a result depends only on one of them.
@@ -244,8 +232,7 @@ def package_sha256() -> str:
     for path in sorted(root.rglob("*.py")):
         name = path.relative_to(root).as_posix()
         if not name.startswith(_WITHOUT_INFLUENCE):
-            digest.update(f"{name}\0".encode())
-            digest.update(hashlib.sha256(path.read_bytes()).digest())
+            digest.update(f"{name}\0{_file_sha256(path)}".encode())
     return digest.hexdigest()
 
 
@@ -255,14 +242,14 @@ def _file_sha256(path: Path) -> str:
 
 
 def code_version(estimator: Estimator) -> str:
-    """Return the hash of the code that a result depends on.
+    """Return the hash of the files that a result depends on.
 
-    This code is the estimator, the estimators inside it, the search that tunes it, and everything
-    that they import. It also includes the parts of the engine that split, fit and measure. A change
-    of a table, a page, another method, a comment or a docstring does not change the hash. For a
-    class that is not part of lemll, its whole file counts, with everything that can be imported
-    from the folder of its protocol, and the modules of lemll that these files import. Modules that
-    are installed elsewhere do not count.
+    These are the files of the estimator, of the estimators inside it, of the search that tunes it,
+    and of everything that they import. They also include the parts of the engine that split, fit
+    and measure. A change of a table, a page or another method does not change the hash. For a class
+    that is not part of lemll, its whole file counts, with everything that can be imported from the
+    folder of its protocol, and the modules of lemll that these files import. Modules that are
+    installed elsewhere do not count.
 
     Parameters
     ----------
@@ -277,104 +264,64 @@ def code_version(estimator: Estimator) -> str:
     classes = {type(estimator)}
     if hasattr(estimator, "get_params"):
         classes |= {type(value) for value in estimator.get_params().values()}
-    digest = hashlib.sha256()
+    parts: set[str] = set()
     roots = set(_ENGINE)
-    for kind in sorted(classes, key=lambda kind: (kind.__module__, kind.__qualname__)):
-        for base in kind.__mro__:
-            package = base.__module__.partition(".")[0]
-            if package == "lemll":
-                roots |= {base.__module__, *_SEARCHES.get(base.__module__, ())}
-            elif package not in _LIBRARIES:
-                own, used = _own_code(base)
-                digest.update(own.encode())
-                roots |= used
-    for module in sorted(code_behind(frozenset(roots))):
-        digest.update(f"{module}\0{_statements_sha256(_text_of(module))}".encode())
-    return digest.hexdigest()
-
-
-def _own_code(kind: type) -> tuple[str, frozenset[str]]:
-    """Return the hash of the files of a class outside lemll, and the modules of lemll they use.
-
-    These are the file of the class and all that it can import from the folder of its protocol.
-    """
-    try:
-        files = own_files(Path(inspect.getsourcefile(kind) or ""))
-        digest = hashlib.sha256("".join(map(_file_sha256, files)).encode()).hexdigest()
-    except (OSError, TypeError):  # a class typed into an interpreter has no file
-        return f"{kind.__module__}.{kind.__qualname__}", frozenset()
-    return digest, frozenset().union(*map(_lemll_names_of_file, files))
-
-
-def _lemll_names_of_file(path: Path) -> frozenset[str]:
-    try:
-        return _lemll_names(path.read_text(encoding="utf-8"))
-    except (SyntaxError, ValueError):  # compiled, or not finished
-        return frozenset()
+    for base in {base for kind in classes for base in kind.__mro__}:
+        package = base.__module__.partition(".")[0]
+        if package == "lemll":
+            roots |= {base.__module__, *_SEARCHES.get(base.__module__, ())}
+        elif package not in _LIBRARIES:
+            try:
+                files = own_files(Path(inspect.getsourcefile(base) or ""))
+                parts.update(map(_file_sha256, files))
+            except (OSError, TypeError):  # a class typed into an interpreter has no file
+                parts.add(f"{base.__module__}.{base.__qualname__}")
+                continue
+            roots.update(*map(_imports, files))
+    files_of = {module: _file_of(module) for module in _closure(frozenset(roots))}
+    parts |= {f"{module} {_file_sha256(file)}" for module, file in files_of.items()}
+    return hashlib.sha256("\n".join(sorted(parts)).encode()).hexdigest()
 
 
 @cache
-def code_behind(roots: frozenset[str]) -> frozenset[str]:
-    """Return the modules of lemll that the given modules import, directly or indirectly.
+def _closure(roots: frozenset[str]) -> frozenset[str]:
+    """Return modules of lemll with all that they import, directly or not.
 
-    A name imported from a package counts as the module that defines it. So a package whose
-    `__init__` lists many methods does not connect these methods. For modules of the engine, imports
-    of methods and of other parts of the engine are not followed.
-
-    Parameters
-    ----------
-    roots : frozenset of str
-        Dotted names of modules.
-
-    Returns
-    -------
-    frozenset of str
-        The roots and all that they import, directly or not.
+    For modules of the engine, imports of methods and of other parts of the engine are not followed.
     """
     found: set[str] = set()
-    waiting = sorted(roots)
+    waiting = set(roots)
     while waiting:
         module = waiting.pop()
-        if module in found:
-            continue
         found.add(module)
         blocked = _KNOWN_TO_ALL if module.startswith(_ENGINE_ROOM) else _ENGINE_ROOM
-        waiting += [other for other in _imports_of(module) if not other.startswith(blocked)]
+        imported = {name for name in _imports(_file_of(module)) if not name.startswith(blocked)}
+        waiting |= imported - found
     return frozenset(found)
 
 
 @cache
-def _imports_of(module: str) -> frozenset[str]:
-    """Return the modules of lemll that a module's statements import names from."""
-    return _lemll_names(_text_of(module))
-
-
-def _lemll_names(text: str) -> frozenset[str]:
-    return frozenset(
-        module if name is None else _defining_module(module, name)
-        for module, name in _lemll_imports(text)
-    )
-
-
-@cache
-def _lemll_imports(text: str) -> frozenset[tuple[str, str | None]]:
-    """Return the modules of lemll that a source imports, each with a name from it or None."""
-    found: set[tuple[str, str | None]] = set()
-    for node in ast.walk(_parsed(text)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "lemll":
-            found |= {(str(node.module), alias.name) for alias in node.names}
+def _imports(file: Path) -> frozenset[str]:
+    """Return the modules of lemll that define what a file imports."""
+    found = set()
+    for node in _nodes(file):
+        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("lemll."):
+            found |= {_defining_module(str(node.module), alias.name) for alias in node.names}
         elif isinstance(node, ast.Import):
-            found |= {(alias.name, None) for alias in node.names if alias.name.startswith("lemll.")}
+            found |= {alias.name for alias in node.names if alias.name.startswith("lemll.")}
     return frozenset(found)
 
 
 @cache
 def _defining_module(module: str, name: str) -> str:
-    """Follow a name through the packages that hand it on, to the module that defines it."""
+    """Follow a name through the packages that hand it on, to the module that defines it.
+
+    So a package whose `__init__` lists many methods does not connect these methods.
+    """
     if _file_of(f"{module}.{name}").exists():
         return f"{module}.{name}"
     if _file_of(module).name == "__init__.py":
-        for node in _parsed(_text_of(module)).body:
+        for node in _nodes(_file_of(module)):
             if isinstance(node, ast.ImportFrom) and node.module:
                 for alias in node.names:
                     if name == (alias.asname or alias.name):
@@ -382,41 +329,20 @@ def _defining_module(module: str, name: str) -> str:
     return module
 
 
+@cache
+def _nodes(file: Path) -> list[ast.AST]:
+    """Return the import statements of a file; none if it is compiled or not finished."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError):
+        return []
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def _file_of(module: str) -> Path:
     path = Path(lemll.__file__).parent.joinpath(*module.split(".")[1:])
     package = path / "__init__.py"
     return package if package.exists() else path.with_suffix(".py")
-
-
-@cache
-def _text_of(module: str) -> str:
-    return _file_of(module).read_text(encoding="utf-8")
-
-
-# What follows depends on the text alone, so a changed file needs nothing of the others again.
-
-
-@cache
-def _parsed(text: str) -> ast.Module:
-    return ast.parse(text)
-
-
-@cache
-def _statements_sha256(text: str) -> str:
-    """Return the hash of the statements of a source, without comments and docstrings."""
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            node.body = [part for part in node.body if not _is_text(part)] or [ast.Pass()]
-    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()
-
-
-def _is_text(node: ast.stmt) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
 
 
 def _cpu() -> str:

@@ -30,8 +30,6 @@ from lemll.lab.searches import Graphs
 from lemll.metrics.scorers import label_probabilities, label_scores
 from lemll.metrics.table import METRICS
 
-__all__ = ["Outcome", "Task", "execute", "failure", "measure", "run_cell"]
-
 Arrays = Mapping[str, Array]
 
 # Stopping criteria of estimators. The attributes of estimators have a trailing underscore.
@@ -235,9 +233,7 @@ def _predict(task: Task, dataset: Dataset) -> _Result:
     for metric, name in own_arrays(cell, models.chosen).items():
         model = models.others[metric]
         decides = METRICS[metric].prediction == "labels"
-        arrays[name] = (
-            np.asarray(model.predict(rows), np.uint8) if decides else _scores(model, rows)
-        )
+        arrays[name] = _predictions(model, rows) if decides else _scores(model, rows)
     seconds = {"fit": fitted - start, "predict": time.perf_counter() - fitted}
     wanted = any(METRICS[name].prediction == "probabilities" for name in task.metrics)
     if wanted and hasattr(estimator, "predict_proba"):

@@ -14,8 +14,6 @@ from lemll.exceptions import import_extra
 from lemll.lab.records import Record
 from lemll.metrics.table import METRICS
 
-__all__ = ["query_rows", "write_rows"]
-
 _PLAIN = (
     "id", "code", "status", "experiment", "dataset", "method", "estimator", "criterion",
     "criterion_value",

@@ -8,7 +8,7 @@ distribution of the rows on which it is fitted.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -43,19 +43,6 @@ from lemll.rivals.mlknn import MLkNN
 from lemll.rivals.propagation import LabelPropagation
 from lemll.rivals.reliab import RELIAB, LabelPropagationEnhancer
 from lemll.rivals.two_stage import TwoStage
-
-__all__ = [
-    "CHOICES",
-    "OPTIONS",
-    "Kind",
-    "Method",
-    "MethodSpec",
-    "check_from_file",
-    "get_method",
-    "list_methods",
-    "plain",
-    "register",
-]
 
 
 def plain(value: object) -> Any:
@@ -110,13 +97,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "radius": ("positives", "all"),
     "sampling": ("bootstrap", "subset"),
     "scale": ("auto", "standard", "maxabs", "minmax", "none"),
-    "scoring": (
-        "average_precision",
-        "coverage",
-        "hamming_loss",
-        "one_error",
-        "ranking_loss",
-    ),
+    "scoring": ("average_precision", "coverage", "hamming_loss", "one_error", "ranking_loss"),
     "search": ("auto", "grid", "coarse", "halving"),
     "stop": ("memberships", "objective"),
     "thresholds": ("zero", "f1", "hamming"),
@@ -142,6 +123,13 @@ _SETTINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 
 # Parameters that take Python objects, except for the texts above.
 _OBJECTS = ("estimator", "graph", "memory")
+
+
+def check_known(what: str, names: Iterable[str], known: Collection[str]) -> None:
+    """Refuse names that are unknown, and suggest the nearest known one."""
+    for name in names:
+        if name not in known:
+            raise ValueError(unknown_name(what, name, known))
 
 
 def check_from_file(
@@ -279,9 +267,7 @@ class MethodSpec:
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", self.label or self.method)
         for name, choices in OPTIONS.items():
-            if getattr(self, name) not in choices:
-                what = f"value of {name} of method {self.label!r}"
-                raise ValueError(unknown_name(what, getattr(self, name), choices))
+            check_known(f"value of {name} of method {self.label!r}", [getattr(self, name)], choices)
 
     @property
     def options(self) -> dict[str, str]:
@@ -364,11 +350,8 @@ def get_method(kind: Kind, name: str) -> Method:
     >>> get_method("learner", "LEMLL").make()
     LEMLL()
     """
-    found = _METHODS.get((kind, name))
-    if found is None:
-        known = [method.name for method in list_methods(kind)]
-        raise ValueError(unknown_name(kind, name, known))
-    return found
+    check_known(kind, [name], [method.name for method in list_methods(kind)])
+    return _METHODS[kind, name]
 
 
 def list_methods(kind: Kind | None = None) -> list[Method]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,20 +15,18 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from lemll._types import Array, Estimator, Features, Settings, SettingsView
 from lemll._validation import is_sparse
 from lemll.datasets.dataset import Dataset
-from lemll.lab.cells import Cell, Splits, Tuning, rows_sha256
+from lemll.lab.cells import Cell, Recent, Tuning, rows_sha256
 from lemll.lab.methods import plain
 from lemll.lab.searches import FirstStages, best_by_metric, make_search
 from lemll.metrics.table import METRICS
-
-__all__ = ["Models", "fit_models", "own_arrays", "split_rows", "training_rows"]
 
 # Number of data sets whose splits are kept. The cells of one data set follow each other.
 _MOST_SPLIT_SETS = 2
 # Number of choices on the first split that are kept. The other splits of a data set follow.
 _MOST_CHOICES = 64
 
-_ROWS: OrderedDict[tuple[str, Splits], list[tuple[Any, Any]]] = OrderedDict()
-_CHOICES: OrderedDict[str, dict[str, Settings]] = OrderedDict()
+_ROWS = Recent(_MOST_SPLIT_SETS)
+_CHOICES = Recent(_MOST_CHOICES)
 _CHOOSING: dict[str, threading.Lock] = {}
 # A worker of a cluster may run cells in several threads.
 _LOCK = threading.Lock()
@@ -90,13 +87,10 @@ def split_rows(cell: Cell, dataset: Dataset) -> tuple[Any, Any]:
     splits = cell.setting.splits
     if splits is None:
         raise ValueError("a prediction needs splits.")
-    key = cell.data_sha256, splits
     with _LOCK:
-        if key not in _ROWS:
-            while len(_ROWS) >= _MOST_SPLIT_SETS:
-                _ROWS.popitem(last=False)
-            _ROWS[key] = list(splits.rows(dataset))
-        return _ROWS[key][cell.setting.number]
+        rows = _ROWS.of((cell.data_sha256, splits), lambda: list(splits.rows(dataset)))
+    train, test = rows[cell.setting.number]
+    return train, test
 
 
 def training_rows(
@@ -233,17 +227,15 @@ def _choices_on_first(
     first = replace(cell, setting=replace(cell.setting, number=0, rows_sha256=""))
     rows = rows_sha256(*split_rows(first, dataset))
     first = replace(first, setting=replace(first.setting, rows_sha256=rows))
+
+    def choose() -> dict[str, Settings]:
+        X, Y, _ = training_rows(first, dataset)
+        return _choices(estimator, first, tuning, X, Y)
+
     with _LOCK:
         choosing = _CHOOSING.setdefault(first.id, threading.Lock())
     with choosing:
-        known = _CHOICES.get(first.id)
-        if known is None:
-            X, Y, _ = training_rows(first, dataset)
-            known = _choices(estimator, first, tuning, X, Y)
-            with _LOCK:
-                while len(_CHOICES) >= _MOST_CHOICES:
-                    _CHOICES.popitem(last=False)
-                _CHOICES[first.id] = known
+        known: dict[str, Settings] = _CHOICES.of(first.id, choose)
     return known
 
 

@@ -18,7 +18,6 @@ from typing import Any
 
 from lemll._files import read_plain
 from lemll._types import Settings, SettingsView
-from lemll._validation import unknown_name
 from lemll.datasets.dataset import Dataset
 from lemll.datasets.files import find_reader
 from lemll.exceptions import ProtocolError
@@ -36,20 +35,16 @@ from lemll.lab.cells import (
     settings_of,
 )
 from lemll.lab.code import check_trust, code_version, import_from_folder, imported_names
-from lemll.lab.methods import OPTIONS, Kind, MethodSpec, check_from_file, get_method, plain
+from lemll.lab.methods import (
+    OPTIONS,
+    Kind,
+    MethodSpec,
+    check_from_file,
+    check_known,
+    get_method,
+    plain,
+)
 from lemll.metrics.table import METRICS
-
-__all__ = [
-    "Cell",
-    "Hide",
-    "MethodSpec",
-    "Protocol",
-    "ProtocolError",
-    "Splits",
-    "Tuning",
-    "parse_protocol",
-    "read_toml",
-]
 
 _KEYS = (
     "name", "experiment", "datasets", "methods", "metrics", "splits", "thresholds", "tuning",
@@ -111,7 +106,7 @@ def parse_protocol(content: SettingsView, name: str, folder: Path) -> Settings:
     dict
         The keyword arguments of `Protocol`.
     """
-    _check_keys("key", content, _KEYS)
+    check_known("key", content, _KEYS)
     for needed in ("experiment", "datasets", "methods"):
         if needed not in content:
             raise ValueError(f"the key {needed!r} is missing.")
@@ -135,11 +130,11 @@ def parse_protocol(content: SettingsView, name: str, folder: Path) -> Settings:
         }
     if "splits" in content:
         rule = _table(content, "splits")
-        _check_keys("key of [splits]", rule, _SPLITS)
+        check_known("key of [splits]", rule, _SPLITS)
         parsed["splits"] = Splits(**rule)
     if "tuning" in content:
         rule = dict(_table(content, "tuning"))
-        _check_keys("key of [tuning]", rule, _TUNING)
+        check_known("key of [tuning]", rule, _TUNING)
         grids = _table(rule, "grids") if "grids" in rule else {}
         rule["grids"] = {
             label: {name: tuple(_list(_table(grids, label), name)) for name in _table(grids, label)}
@@ -156,18 +151,12 @@ def _hidings(given: object) -> Iterator[Hide]:
     for rule in given if isinstance(given, list) else [given]:
         if not isinstance(rule, dict):
             raise ValueError(f"hide must be a table, [hide], or tables, [[hide]], got {rule!r}.")
-        _check_keys("key of [hide]", rule, _HIDE)
+        check_known("key of [hide]", rule, _HIDE)
         for needed in _HIDE:
             if needed not in rule:
                 raise ValueError(f"[hide] has no {needed!r}; give a kind and a share.")
         shares = rule["share"] if isinstance(rule["share"], list) else [rule["share"]]
         yield from (Hide(rule["kind"], share) for share in shares)
-
-
-def _check_keys(what: str, table: Iterable[str], known: tuple[str, ...]) -> None:
-    for key in table:
-        if key not in known:
-            raise ValueError(unknown_name(what, key, known))
 
 
 def _list(content: SettingsView, key: str) -> list[Any]:
@@ -213,7 +202,7 @@ def _source(entry: Any, folder: Path) -> Source:
 
 def _check_options(path: Path, options: SettingsView) -> None:
     known = tuple(inspect.signature(find_reader(path)).parameters)[1:]
-    _check_keys(f"option to read {path.name}", options, known)
+    check_known(f"option to read {path.name}", options, known)
 
 
 def _text(value: object, what: str) -> str:
@@ -300,9 +289,7 @@ class Protocol:
     hide: tuple[Hide, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.experiment not in ("prediction", "reconstruction"):
-            choices = ("prediction", "reconstruction")
-            raise ValueError(unknown_name("experiment", self.experiment, choices))
+        check_known("experiment", [self.experiment], ("prediction", "reconstruction"))
         self._set_sources()
         self._set_methods()
         self._set_metrics()
@@ -333,8 +320,7 @@ class Protocol:
                 raise ValueError(f"thresholds must differ, got {thresholds}.")
             self._set("thresholds", thresholds)
         labels = [spec.label for spec in self.methods]
-        if self.control and self.control not in labels:
-            raise ValueError(unknown_name("control", self.control, labels))
+        check_known("control", [self.control] if self.control else [], labels)
         self._set("control", self.control or labels[0])
 
     def _set(self, attribute: str, value: object) -> None:
@@ -355,32 +341,26 @@ class Protocol:
         by_label = {spec.label: spec for spec in specs}
         for spec in specs:
             self._check_parameters(spec, spec.parameters)
-        for label, grid in ({} if self.tuning is None else self.tuning.grids).items():
-            if label not in by_label:
-                raise ValueError(unknown_name("method in tuning", label, by_label))
+        grids = {} if self.tuning is None else self.tuning.grids
+        check_known("method in tuning", grids, by_label)
+        for label, grid in grids.items():
             self._check_parameters(by_label[label], grid)
         names = [source.name for source in self.datasets]
-        for dataset, of_method in self.exceptions.items():
-            if dataset not in names:
-                raise ValueError(unknown_name("data set in exceptions", dataset, names))
+        check_known("data set in exceptions", self.exceptions, names)
+        for of_method in self.exceptions.values():
+            check_known("method in exceptions", of_method, by_label)
             for label, parameters in of_method.items():
-                if label not in by_label:
-                    raise ValueError(unknown_name("method in exceptions", label, by_label))
                 self._check_parameters(by_label[label], parameters)
         self._set("methods", specs)
 
     def _check_parameters(self, spec: MethodSpec, given: Iterable[str]) -> None:
         known = get_method(self.kind, spec.method).make().get_params()
-        for parameter in given:
-            if parameter not in known:
-                raise ValueError(unknown_name(f"parameter of {spec.method}", parameter, known))
+        check_known(f"parameter of {spec.method}", given, known)
 
     def _set_metrics(self) -> None:
         kind = "multilabel" if self.experiment == "prediction" else "distribution"
         known = [name for name, metric in METRICS.items() if metric.kind == kind]
-        for name in self.metrics:
-            if name not in known:
-                raise ValueError(unknown_name(f"metric of a {self.experiment}", name, known))
+        check_known(f"metric of a {self.experiment}", self.metrics, known)
         in_paper = tuple(name for name in known if METRICS[name].in_paper)
         self._set("metrics", tuple(self.metrics) or in_paper)
 

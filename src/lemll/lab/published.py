@@ -7,18 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from lemll.datasets.registry import dataset_info
-
-__all__ = [
-    "FieldCell",
-    "PredictionCell",
-    "ReconstructionCell",
-    "paper_name",
-    "published_field",
-    "published_prediction",
-    "published_reconstruction",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +121,15 @@ def paper_name(dataset: str) -> str:
     return _SAME_AS.get(dataset, dataset)
 
 
-def _rows(resource: str) -> Iterator[dict[str, str]]:
+_NUMBERS = ("mean", "rank", "rho", "std", "value")
+
+
+def _rows(resource: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a file; numbers are numbers, and data sets have their registered names."""
     text = resources.files("lemll.lab").joinpath(resource).read_text(encoding="utf-8")
-    yield from csv.DictReader(text.splitlines())
+    for row in csv.DictReader(text.splitlines()):
+        numbers = {name: float(row[name]) for name in _NUMBERS if name in row}
+        yield row | numbers | {"dataset": dataset_info(row["dataset"]).name}
 
 
 @cache
@@ -151,15 +148,11 @@ def published_reconstruction() -> tuple[ReconstructionCell, ...]:
     """
     return tuple(
         ReconstructionCell(
-            measure=_MEASURES[row["measure"]],
-            threshold=float(row["rho"]),
-            dataset=dataset_info(row["dataset"]).name,
-            method=row["method"],
-            value=float(row["value"]),
-            rank=float(row["rank"]),
+            _MEASURES[row["measure"]], row["rho"], row["dataset"], row["method"],
+            row["value"], row["rank"],
         )
         for row in _rows("published_reconstruction.csv")
-    )
+    )  # fmt: skip
 
 
 @cache
@@ -179,15 +172,11 @@ def published_prediction() -> tuple[PredictionCell, ...]:
     """
     return tuple(
         PredictionCell(
-            metric=row["metric"],
-            dataset=dataset_info(row["dataset"]).name,
-            method=row["method"],
-            mean=float(row["mean"]),
-            std=float(row["std"]),
-            mark=_MARKS[row["vs_lemll"]],
+            row["metric"], row["dataset"], row["method"],
+            row["mean"], row["std"], _MARKS[row["vs_lemll"]],
         )
         for row in _rows("published_prediction.csv")
-    )
+    )  # fmt: skip
 
 
 @cache
@@ -211,11 +200,6 @@ def published_field() -> tuple[FieldCell, ...]:
     FieldCell(metric='hamming_loss', dataset='bibtex', method='MLkNN', value=0.014)
     """
     return tuple(
-        FieldCell(
-            metric=row["metric"],
-            dataset=dataset_info(row["dataset"]).name,
-            method=row["method"],
-            value=float(row["value"]),
-        )
+        FieldCell(row["metric"], row["dataset"], row["method"], row["value"])
         for row in _rows("published_field.csv")
     )

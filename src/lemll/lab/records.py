@@ -16,8 +16,6 @@ from typing import Any, Literal, NoReturn
 from lemll._types import SettingsView
 from lemll.exceptions import StoreError
 
-__all__ = ["Record", "Status", "damage", "decode", "encode"]
-
 Status = Literal["done", "failed", "timeout"]
 
 _FORMAT = 1

@@ -27,9 +27,6 @@ from lemll.solvers.interface import (
     solution_at,
 )
 
-__all__ = ["LabelBlock", "MsvrBlock", "solve_reference"]
-
-
 # A step of the line search must achieve this share of the decrease predicted by the gradient.
 ARMIJO = 1e-4
 SHORTEST_STEP = 1e-16

@@ -31,8 +31,6 @@ from lemll.report.diagrams import (
 )
 from lemll.report.page import template_environment, write_html
 
-__all__ = ["PanelView", "write_comparison", "write_table"]
-
 # Shades of the heat map, from the best rank to the worst.
 _SHADES = 8
 

@@ -38,8 +38,6 @@ from lemll.lab.records import Record, Status
 from lemll.lab.store import Store, cell_fields
 from lemll.lab.workers import DaskCells, Processes
 
-__all__ = ["RunProgress", "run"]
-
 # Interval of the checks whether another runner has finished or abandoned its claimed cells.
 _POLL_SECONDS = 0.2
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
@@ -16,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, ParameterGrid
 from lemll._types import Estimator, Features, FloatArray, LabelArray, Settings, SettingsView
 from lemll.datasets.dataset import Dataset
 from lemll.fitting.equation9 import graph_is_given
-from lemll.lab.cells import Tuning, features_sha256
+from lemll.lab.cells import Recent, Tuning, features_sha256
 from lemll.lab.methods import plain
 from lemll.metrics.scorers import get_scorer
 from lemll.metrics.table import METRICS
@@ -24,8 +23,6 @@ from lemll.predictors.lemll import LEMLL
 from lemll.predictors.lemll_cv import LEMLLCV, not_searchable
 from lemll.predictors.msvr import MSVRClassifier
 from lemll.predictors.msvr_cv import MSVRCV
-
-__all__ = ["FirstStages", "Graphs", "SharedGridSearch", "best_by_metric", "make_search"]
 
 # Three enhancers of lemll use a graph.
 _MOST_GRAPHS = 3
@@ -51,8 +48,7 @@ class FirstStages:
     """
 
     def __init__(self, most: int) -> None:
-        self._most = most
-        self._kept: OrderedDict[str, Any] = OrderedDict()
+        self._kept = Recent(most)
 
     def cache(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function with a cache of its results.
@@ -70,13 +66,7 @@ class FirstStages:
 
         def remembered(*arguments: Any) -> Any:
             key = str(joblib.hash((function.__qualname__, arguments)))
-            if key in self._kept:
-                return self._kept[key]
-            result = function(*arguments)
-            while len(self._kept) >= self._most:
-                self._kept.popitem(last=False)
-            self._kept[key] = result
-            return result
+            return self._kept.of(key, lambda: function(*arguments))
 
         return remembered
 
@@ -93,7 +83,7 @@ class FirstStages:
         self
             The same cache.
         """
-        self._most = max(self._most, most)
+        self._kept.most = max(self._kept.most, most)
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -109,7 +99,7 @@ class Graphs:
     """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, ...], Any] = OrderedDict()
+        self._kept = Recent(_MOST_GRAPHS)
         self._lock = threading.Lock()
 
     def of(self, estimator: Estimator, dataset: Dataset) -> Any:
@@ -120,11 +110,7 @@ class Graphs:
         settings = json.dumps(plain(estimator.get_params()), sort_keys=True)
         key = (type(estimator).__name__, settings, str(n_labels), features_sha256(dataset.X))
         with self._lock:
-            if key not in self._kept:
-                while len(self._kept) >= _MOST_GRAPHS:
-                    self._kept.popitem(last=False)
-                self._kept[key] = estimator.make_graph(dataset.X, n_labels)
-            return self._kept[key]
+            return self._kept.of(key, lambda: estimator.make_graph(dataset.X, n_labels))
 
 
 # The metric of the parameters in `decisions`, if the metric of the others judges only the order.

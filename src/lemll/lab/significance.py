@@ -16,18 +16,6 @@ from lemll.lab.statistics import PairTest, WinTieLoss, rank_rows, wilcoxon_holm,
 from lemll.lab.tables import Panel
 from lemll.models.pairwise import Outcome, check_level, checked_vector, paired_t_test
 
-__all__ = [
-    "Against",
-    "Conclusions",
-    "Friedman",
-    "cliques",
-    "conclude",
-    "critical_difference",
-    "friedman_test",
-    "nemenyi_pvalues",
-    "overlap_ratio",
-]
-
 
 class Friedman(NamedTuple):
     """Result of :func:`friedman_test`.

@@ -10,15 +10,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from lemll._types import FloatArray
-from lemll.models.pairwise import (
-    Outcome,
-    _pair,
-    check_level,
-    checked_table,
-    holm,
-)
-
-__all__ = ["PairTest", "WinTieLoss", "average_ranks", "rank_rows", "wilcoxon_holm", "win_tie_loss"]
+from lemll.models.pairwise import Outcome, _pair, check_level, checked_table, holm
 
 
 class WinTieLoss(NamedTuple):

@@ -25,7 +25,7 @@ import os
 import re
 import secrets
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,105 +40,8 @@ from lemll.exceptions import NotEnoughMemoryError, StoreError
 from lemll.lab.cells import Cell
 from lemll.lab.records import Record, Status, damage, decode, encode
 
-__all__ = [
-    "Overview",
-    "Record",
-    "Status",
-    "Store",
-    "cell_fields",
-    "look",
-    "of_cell",
-    "read_arrays",
-    "read_record",
-    "set_folder_aside",
-]
-
 # Records have a few kilobytes, because the length of their texts is limited.
 _MOST_RECORD_BYTES = 64 * 2**20
-
-
-def read_record(folder: Path, cell_id: str) -> Record | None:
-    """Read the record of a cell, and check the size of its arrays.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of the cells.
-    cell_id : str
-        The id of the cell.
-
-    Returns
-    -------
-    Record or None
-        The record, or None if it has no file.
-
-    Raises
-    ------
-    StoreError
-        If one of the files is not what was written for this cell.
-    """
-    # Strings are faster than Path: a store of ten thousand cells must open in a second.
-    path = f"{folder}{os.sep}{cell_id}"
-    try:
-        content = read_plain(f"{path}.json", most=_MOST_RECORD_BYTES)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise damage(f"{cell_id}.json", f"{error.strerror}") from error
-    record = decode(content, cell_id)
-    if record.outputs is not None:
-        try:
-            found = os.lstat(f"{path}.npz")
-            check_plain(found.st_mode)
-        except FileNotFoundError as error:
-            raise damage(f"{cell_id}.npz", "it is missing") from error
-        except OSError as error:
-            raise damage(f"{cell_id}.npz", f"{error.strerror}") from error
-        if found.st_size != record.outputs["bytes"]:
-            raise damage(f"{cell_id}.npz", "it does not have the size that its record says")
-    return record
-
-
-def read_arrays(folder: Path, record: Record) -> dict[str, Array]:
-    """Read the arrays of a finished cell, and compare them with its record.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of the cells.
-    record : Record
-        The record of the cell.
-
-    Returns
-    -------
-    dict of str to ndarray
-        The arrays by name.
-
-    Raises
-    ------
-    StoreError
-        If the file is not what was written.
-    """
-    name = f"{record.id}.npz"
-    if record.outputs is None:
-        raise damage(name, "its record names no arrays")
-    try:
-        content = read_plain(folder / name, most=record.outputs["bytes"])
-    except OSError as error:
-        raise damage(name, f"{error.strerror}") from error
-    if hashlib.sha256(content).hexdigest() != record.outputs["sha256"]:
-        raise damage(name, "it is not what its record says")
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-        check_memory(size, "Reading the arrays of a cell", "a cell does not write such arrays")
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            return {key: archive[key] for key in archive.files}
-    except NotEnoughMemoryError as error:
-        raise damage(name, str(error)) from error
-    except Exception as error:
-        # zipfile, zlib and NumPy raise different exceptions for a damaged file.
-        raise damage(name, f"it contains no arrays ({error})") from error
 
 
 def set_folder_aside(path: Path) -> None:
@@ -223,60 +126,6 @@ class Overview:
     def count(self, status: Status) -> int:
         """Return the number of records with this status."""
         return sum(record.status == status for record in self.records.values())
-
-
-def look(
-    cells: Iterable[Cell],
-    ids: Iterable[str],
-    read: Callable[[str], Record | None],
-    claimed: Callable[[], Collection[str]],
-) -> Overview:
-    """Assign the records of a store to the cells of a protocol.
-
-    Parameters
-    ----------
-    cells : iterable of Cell
-        The cells of the protocol.
-    ids : iterable of str
-        The ids of all records, from the names of their files.
-    read : callable
-        Reads the record of an id, or raises a StoreError.
-    claimed : callable
-        Returns the ids of running cells. It is called after the records were read.
-
-    Returns
-    -------
-    Overview
-        Every cell has a record or is pending.
-    """
-    wanted = {cell.id: cell for cell in cells}
-    work = {cell.work for cell in wanted.values()}
-    records: dict[str, Record] = {}
-    reasons: dict[str, str] = {}
-    stale, unrelated = [], 0
-    for cell_id in ids:
-        try:
-            record = read(cell_id)
-            if record is None:
-                continue
-            if cell_id in wanted:
-                records[cell_id] = of_cell(record, wanted[cell_id])
-            elif record.work in work:
-                stale.append(record)
-            else:
-                unrelated += 1
-        except StoreError as error:
-            reasons[cell_id] = str(error)
-    running = claimed()
-    return Overview(
-        records=records,
-        pending=[cell for cell in wanted.values() if cell.id not in records],
-        running=[cell for cell in wanted.values() if cell.id in running],
-        damaged=[cell for cell in wanted.values() if cell.id in reasons],
-        reasons=reasons,
-        stale=stale,
-        unrelated=unrelated,
-    )
 
 
 # The name of an unfinished file of a cell.
@@ -385,7 +234,26 @@ class Store:
         StoreError
             If the record, or the size of its arrays, is not what was written for this cell.
         """
-        return read_record(self._cells, cell_id)
+        # Strings are faster than Path: a store of ten thousand cells must open in a second.
+        path = f"{self._cells}{os.sep}{cell_id}"
+        try:
+            content = read_plain(f"{path}.json", most=_MOST_RECORD_BYTES)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise damage(f"{cell_id}.json", f"{error.strerror}") from error
+        record = decode(content, cell_id)
+        if record.outputs is not None:
+            try:
+                found = os.lstat(f"{path}.npz")
+                check_plain(found.st_mode)
+            except FileNotFoundError as error:
+                raise damage(f"{cell_id}.npz", "it is missing") from error
+            except OSError as error:
+                raise damage(f"{cell_id}.npz", f"{error.strerror}") from error
+            if found.st_size != record.outputs["bytes"]:
+                raise damage(f"{cell_id}.npz", "it does not have the size that its record says")
+        return record
 
     def finished(self, cell: Cell) -> Record | None:
         """Read the record of a cell. A damaged record is ignored, because the cell will run again.
@@ -408,11 +276,14 @@ class Store:
 
     def records(self) -> Iterator[Record]:
         """Iterate over all valid records of all protocols and versions of the code, by id."""
+        return (found for _, found in self._all() if isinstance(found, Record))
+
+    def _all(self) -> Iterator[tuple[str, Record | StoreError | None]]:
         for cell_id in self._ids():
-            with suppress(StoreError):
-                record = self.read(cell_id)
-                if record is not None:
-                    yield record
+            try:
+                yield cell_id, self.read(cell_id)
+            except StoreError as error:
+                yield cell_id, error
 
     def damaged(self) -> dict[str, str]:
         """Return the problems of all damaged files, of this and other protocols.
@@ -422,13 +293,9 @@ class Store:
         dict of str to str
             The problems by the id in the name of the file.
         """
-        found = {}
-        for cell_id in self._ids():
-            try:
-                self.read(cell_id)
-            except StoreError as error:
-                found[cell_id] = str(error)
-        return found
+        return {
+            cell_id: str(found) for cell_id, found in self._all() if isinstance(found, StoreError)
+        }
 
     def _ids(self) -> list[str]:
         # A folder, a link or a FIFO in the place of a record also counts as damage.
@@ -465,7 +332,26 @@ class Store:
         StoreError
             If the file does not match the record.
         """
-        return read_arrays(self._cells, record)
+        name = f"{record.id}.npz"
+        if record.outputs is None:
+            raise damage(name, "its record names no arrays")
+        try:
+            content = read_plain(self._cells / name, most=record.outputs["bytes"])
+        except OSError as error:
+            raise damage(name, f"{error.strerror}") from error
+        if hashlib.sha256(content).hexdigest() != record.outputs["sha256"]:
+            raise damage(name, "it is not what its record says")
+        try:
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                size = sum(member.file_size for member in archive.infolist())
+            check_memory(size, "Reading the arrays of a cell", "a cell does not write such arrays")
+            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+                return {key: archive[key] for key in archive.files}
+        except NotEnoughMemoryError as error:
+            raise damage(name, str(error)) from error
+        except Exception as error:
+            # zipfile, zlib and NumPy raise different exceptions for a damaged file.
+            raise damage(name, f"it contains no arrays ({error})") from error
 
     def discard(self, record: Record) -> None:
         """Remove the files of a cell, so that it is pending again. A running cell is not changed.
@@ -499,7 +385,35 @@ class Store:
         Overview
             Every cell has a record or is pending.
         """
-        return look(list(cells), self._ids(), self.read, self._claimed)
+        wanted = {cell.id: cell for cell in cells}
+        work = {cell.work for cell in wanted.values()}
+        records: dict[str, Record] = {}
+        reasons: dict[str, str] = {}
+        stale, unrelated = [], 0
+        for cell_id in self._ids():
+            try:
+                record = self.read(cell_id)
+                if record is None:
+                    continue
+                if cell_id in wanted:
+                    records[cell_id] = of_cell(record, wanted[cell_id])
+                elif record.work in work:
+                    stale.append(record)
+                else:
+                    unrelated += 1
+            except StoreError as error:
+                reasons[cell_id] = str(error)
+        # Look for claims last: a cell that ends meanwhile must not be missing.
+        running = self._claimed()
+        return Overview(
+            records=records,
+            pending=[cell for cell in wanted.values() if cell.id not in records],
+            running=[cell for cell in wanted.values() if cell.id in running],
+            damaged=[cell for cell in wanted.values() if cell.id in reasons],
+            reasons=reasons,
+            stale=stale,
+            unrelated=unrelated,
+        )
 
     def _claimed(self) -> Collection[str]:
         with os.scandir(self._claims) as entries:

@@ -31,8 +31,6 @@ from lemll.lab.store import Store
 from lemll.metrics.table import METRICS, Metric
 from lemll.models.pairwise import paired_t_test
 
-__all__ = ["ComparisonTable", "Entry", "Panel", "escape", "latex_panel", "sound_outputs"]
-
 Arrays = Mapping[str, Array]
 
 
@@ -253,6 +251,29 @@ def escape(text: str) -> str:
     100 \% of a\_b $\pm$ 1
     """
     return text.translate(_ESCAPES)
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Return the lines of a table in Markdown.
+
+    Parameters
+    ----------
+    header : sequence of str
+        The titles of the columns.
+    rows : iterable of sequence
+        The cells; they are shown as `str` shows them.
+
+    Returns
+    -------
+    list of str
+        One line per row, below the header and its rule.
+    """
+    # A name may contain line breaks, but a cell of a table must be one line.
+    lines = [
+        " | ".join(" ".join(str(cell).replace("|", "\\|").split()) for cell in row)
+        for row in (header, *rows)
+    ]
+    return [f"| {lines[0]} |", "|---" * len(header) + "|", *(f"| {line} |" for line in lines[1:])]
 
 
 def latex_panel(
@@ -499,14 +520,8 @@ class ComparisonTable:
         """
         lines = []
         for panel in self.panels:
-            lines += [f"### {panel.title}", ""]
             header = ["data set", *panel.methods]
-            for row in (header, ["---"] * len(header), *panel.rows()):
-                # A name may contain line breaks, but a cell of a table must be one line.
-                escaped = [" ".join(text.replace("|", "\\|").split()) for text in row]
-                line = "|".join(escaped) if row[0] == "---" else " | ".join(escaped)
-                lines.append(f"|{line}|" if row[0] == "---" else f"| {line} |")
-            lines.append("")
+            lines += [f"### {panel.title}", "", *markdown_table(header, panel.rows()), ""]
         return "\n".join([*lines, *(f"{note}\n" for note in self.notes)])
 
     def to_latex(self) -> str:

@@ -15,8 +15,6 @@ from lemll.lab.store import Store
 from lemll.lab.tables import ComparisonTable, sound_outputs
 from lemll.metrics.table import METRICS
 
-__all__ = ["Verification", "verify"]
-
 # Metrics are sums over rows, and another version of NumPy may add in another order.
 _TOLERANCE = 1e-12
 

@@ -14,7 +14,6 @@ import signal
 import threading
 import time
 import traceback
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import TimeoutError as NotYetDone
 from concurrent.futures.process import BrokenProcessPool
@@ -25,10 +24,8 @@ from joblib.externals.loky import ProcessPoolExecutor
 
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import LemllError, import_extra
-from lemll.lab.cells import Source, load_source
+from lemll.lab.cells import Recent, Source, load_source
 from lemll.lab.execute import Outcome, Task, execute, failure
-
-__all__ = ["DaskCells", "Processes", "dask_client"]
 
 _GIB = 2**30
 _PARENT_CHECK_SECONDS = 1.0
@@ -141,10 +138,7 @@ class _Process:
             if self._executor is not None:
                 return self._executor
             executor = self._executor = ProcessPoolExecutor(
-                max_workers=1,
-                initializer=_prepare,
-                initargs=self._arguments,
-                env=self._environment,
+                max_workers=1, initializer=_prepare, initargs=self._arguments, env=self._environment
             )
         # The start and the imports of the process do not count as time of the cell.
         executor.submit(os.getpid).result()
@@ -341,7 +335,7 @@ class DaskCells:
         self._client = client
         self._address = client.scheduler.address
         self._lock = threading.Lock()
-        self._data: OrderedDict[Source, Any] = OrderedDict()
+        self._data = Recent(_MOST_DATASETS)
         self._running: set[Any] = set()
         self._stopped = False
 
@@ -413,11 +407,8 @@ class DaskCells:
             if self._stopped:
                 raise Stopped
             source = task.cell.source
-            if source not in self._data:
-                while len(self._data) >= _MOST_DATASETS:
-                    self._data.popitem(last=False)
-                self._data[source] = self._send(load_source(source)[0])
-            future = self._client.submit(execute, task, self._data[source], pure=False)
+            data = self._data.of(source, lambda: self._send(load_source(source)[0]))
+            future = self._client.submit(execute, task, data, pure=False)
             self._running.add(future)
             return future
 

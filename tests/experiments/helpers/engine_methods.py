@@ -9,14 +9,17 @@ import hashlib
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from lemll.lab import Method, register
+from lemll.lab import Method, Store, register, run
 from lemll.lab.cells import Cell, Splits
+from lemll.lab.methods import MethodSpec
 from lemll.lab.protocol import Protocol
+from lemll.lab.tables import ComparisonTable
 
 LOG = "LEMLL_TEST_LOG"
 ONCE = "LEMLL_TEST_ONCE"
@@ -86,17 +89,45 @@ def _register() -> None:
 _register()
 
 
+def with_helpers() -> dict[str, str]:
+    """Return the environment of a process that can import the helpers."""
+    folders = filter(None, (os.path.dirname(__file__), os.environ.get("PYTHONPATH")))
+    return os.environ | {"PYTHONPATH": os.pathsep.join(folders)}
+
+
+def plan(*methods: Any, splits: int | Splits | None = None, **options: Any) -> Protocol:
+    """Make a protocol; by default a prediction on the digits. A number of splits means halves."""
+    if isinstance(splits, int):
+        splits = Splits("halves", splits)
+    defaults = {"name": "p", "experiment": "prediction", "datasets": ("digit-tags",)}
+    return Protocol(methods=methods, splits=splits, **defaults | options)
+
+
+def ran(protocol: Protocol, folder: Path, *, done: int | None = None) -> Store:
+    """Run a protocol in this process; return its store."""
+    store = Store(folder)
+    end = run(protocol, store, backend="sequential")
+    assert done in (None, end.done)
+    return store
+
+
 def make_protocol(n_splits: int = 24, **parameters: Any) -> Protocol:
     """Make a protocol of two methods and twice as many short cells as splits."""
-    from lemll.lab.methods import MethodSpec
+    methods = (MethodSpec(name, "", parameters) for name in ("Logged A", "Logged B"))
+    return plan(*methods, splits=n_splits)
 
-    return Protocol(
-        name="logged",
-        experiment="prediction",
-        datasets=("digit-tags",),
-        methods=tuple(MethodSpec(name, "", parameters) for name in ("Logged A", "Logged B")),
-        splits=Splits("halves", n_splits),
+
+def with_fault(fault: str, n_splits: int = 2, **parameters: Any) -> Protocol:
+    """Make a protocol whose first method has a fault and whose second has none."""
+    return plan(
+        MethodSpec("Logged A", "", {"fault": fault} | parameters), "Logged B", splits=n_splits
     )
+
+
+def texts(protocol: Protocol, store: Store) -> tuple[str, str, str]:
+    """Return the table of a store in all formats."""
+    table = ComparisonTable.from_store(protocol, store)
+    return table.to_markdown(), table.to_latex(), table.to_csv()
 
 
 def expected_token(cell: Cell) -> str:

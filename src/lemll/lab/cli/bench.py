@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import shlex
 import signal
+import sys
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 from importlib import resources
@@ -16,23 +17,19 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from lemll._files import write_output
 from lemll.cli.console import make_console, safe_text
-from lemll.lab.cli import datasets
+from lemll.lab.cli import datasets, say, show_table
 from lemll.lab.code import import_from_folder
 from lemll.lab.methods import list_methods
 from lemll.lab.protocol import Protocol
-from lemll.lab.records import Status
 from lemll.lab.report import write_comparison
 from lemll.lab.runner import RunProgress, run
 from lemll.lab.store import Store
 from lemll.lab.tables import ComparisonTable
 from lemll.lab.verification import verify
 from lemll.lab.workers import dask_client
-
-__all__ = ["app", "run_with_progress"]
 
 Imports = Annotated[
     list[str] | None,
@@ -70,20 +67,19 @@ _SIGNAL_EXIT = 128  # by convention, a process ended by signal n exits with 128 
 
 
 def run_with_progress(
-    console: Console, protocol: Protocol, store: Store, *, command: str, **options: Any
+    protocol: Protocol, store: Store, *, command: str = "", **options: Any
 ) -> RunProgress:
     """Run a protocol and show its progress. When it is stopped, end without a traceback.
 
     Parameters
     ----------
-    console : Console
-        Where to show the progress.
     protocol : Protocol
         What to run.
     store : Store
         Where results go.
-    command : str
-        The command that continues a stopped run; it is printed when the run is stopped.
+    command : str, optional
+        The command that continues a stopped run; it is printed when the run is stopped. By default
+        the command that was given.
     **options
         Options of `lemll.lab.run`.
 
@@ -93,10 +89,11 @@ def run_with_progress(
         The progress at the end of the run.
     """
     try:
-        with _sigterm_raises(), _live(console) as show:
+        with _sigterm_raises(), _live(make_console()) as show:
             return run(protocol, store, callback=show, **options)
     except (KeyboardInterrupt, _Terminated) as error:
-        console.print(f"stopped; finished cells are stored. To continue: {command}", soft_wrap=True)
+        again = command or shlex.join(["lemll", *sys.argv[1:]])
+        say(f"stopped; finished cells are stored. To continue: {again}")
         number = signal.SIGTERM if isinstance(error, _Terminated) else signal.SIGINT
         raise typer.Exit(code=_SIGNAL_EXIT + number) from None
 
@@ -211,9 +208,7 @@ class Format(StrEnum):
 
 
 @app.callback()
-def _options(
-    modules: Imports = None,
-) -> None:
+def _options(modules: Imports = None) -> None:
     import_modules(modules)
 
 
@@ -228,96 +223,31 @@ def init_command(
         raise ValueError(f"{file} exists already; choose another name, or remove it first.")
     text = resources.files("lemll.cli").joinpath("protocol_template.toml").read_text("utf-8")
     write_output(file, text)
-    console = make_console()
-    console.print(f"wrote {file}; change the data sets and the methods in it", soft_wrap=True)
-    console.print(f"next: {shlex.join(['lemll', 'bench', 'run', str(file)])}", soft_wrap=True)
+    say(f"wrote {file}; change the data sets and the methods in it")
+    say(f"next: {shlex.join(['lemll', 'bench', 'run', str(file)])}")
 
 
-@app.command("run")
+@app.command("resume", help="Continue a stopped run; the store must exist.")
+@app.command("run", help="Run the cells that are not in the store yet, and print a summary.")
 def run_command(
+    context: typer.Context,
     file: File,
     store: Folder = None,
+    *,
     jobs: Jobs = 1,
     time_limit: Seconds = None,
     memory_limit: Gibibytes = None,
-    *,
     dask: Dask = None,
     trust: Trust = False,
 ) -> None:
-    """Run the cells that are not in the store yet, and print a summary."""
-    _run(
-        file, _folder(file, store), jobs, time_limit, memory_limit, dask=dask, create=True,
-        trust=trust,
-    )  # fmt: skip
-
-
-@app.command("resume")
-def resume_command(
-    file: File,
-    store: Folder = None,
-    jobs: Jobs = 1,
-    time_limit: Seconds = None,
-    memory_limit: Gibibytes = None,
-    *,
-    dask: Dask = None,
-    trust: Trust = False,
-) -> None:
-    """Continue a stopped run; the store must exist."""
-    _run(
-        file, _folder(file, store), jobs, time_limit, memory_limit, dask=dask, create=False,
-        trust=trust,
-    )  # fmt: skip
-
-
-@app.command("retry")
-def retry_command(
-    file: File,
-    store: Folder = None,
-    jobs: Jobs = 1,
-    time_limit: Seconds = None,
-    memory_limit: Gibibytes = None,
-    *,
-    dask: Dask = None,
-    failed: Annotated[bool, typer.Option("--failed", help="Run failed cells.")] = False,
-    timeout: Annotated[bool, typer.Option("--timeout", help="Run cells out of time.")] = False,
-    trust: Trust = False,
-) -> None:
-    """Run again the cells that failed or took too long; by default both."""
-    statuses: list[Status] = []
-    if failed or not timeout:
-        statuses.append("failed")
-    if timeout or not failed:
-        statuses.append("timeout")
-    _run(
-        file, _folder(file, store), jobs, time_limit, memory_limit, dask=dask, create=False,
-        trust=trust, retry=statuses,
-    )  # fmt: skip
-
-
-def _folder(file: Path, store: Path | None) -> Path:
-    return Path("lemll-results") / file.stem if store is None else store
-
-
-def _run(
-    file: Path,
-    folder: Path,
-    jobs: int,
-    time_limit: float | None,
-    memory_limit: float | None,
-    *,
-    dask: str | None,
-    create: bool,
-    trust: bool,
-    retry: Collection[Status] = (),
-) -> None:
-    console = make_console()
+    """Run the cells of a protocol: those that are missing, and those that `retry` names."""
+    folder = _folder(file, store)
     if dask is not None:
         _refuse_beside_dask(jobs, time_limit, memory_limit)
     protocol = Protocol.from_toml(file, trust_imports=trust)
-    opened = Store(folder, create=create)
+    opened = Store(folder, create=context.info_name == "run")
     with nullcontext() if dask is None else dask_client(dask) as client:
         end = run_with_progress(
-            console,
             protocol,
             opened,
             command=_next("resume", file, folder),
@@ -325,16 +255,42 @@ def _run(
             client=client,
             time_limit=time_limit,
             memory_limit=memory_limit,
-            retry=retry,
+            retry=context.obj or (),
         )
-    console.print(
+    say(
         f"{end.done} of {end.total} cells done, {end.failed} failed, {end.timeout} out of time; "
-        f"store: {folder}",
-        soft_wrap=True,
+        f"store: {folder}"
     )
     for action in ("table", "report") if end.done else ("status",):
-        console.print(f"next: {_next(action, file, folder)}", soft_wrap=True)
+        say(f"next: {_next(action, file, folder)}")
     raise typer.Exit(code=1 if end.failed or end.timeout else 0)
+
+
+@app.command("retry")
+def retry_command(
+    context: typer.Context,
+    file: File,
+    store: Folder = None,
+    *,
+    jobs: Jobs = 1,
+    time_limit: Seconds = None,
+    memory_limit: Gibibytes = None,
+    dask: Dask = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Run failed cells.")] = False,
+    timeout: Annotated[bool, typer.Option("--timeout", help="Run cells out of time.")] = False,
+    trust: Trust = False,
+) -> None:
+    """Run again the cells that failed or took too long; by default both."""
+    asked = {"failed": failed, "timeout": timeout}
+    context.obj = [status for status in asked if asked[status] or not any(asked.values())]
+    run_command(
+        context, file, store, jobs=jobs, time_limit=time_limit, memory_limit=memory_limit,
+        dask=dask, trust=trust,
+    )  # fmt: skip
+
+
+def _folder(file: Path, store: Path | None) -> Path:
+    return Path("lemll-results") / file.stem if store is None else store
 
 
 def _next(action: str, file: Path, folder: Path) -> str:
@@ -361,23 +317,18 @@ def status_command(file: File, store: Folder = None, *, trust: Trust = False) ->
     """Count the cells that are done, running and pending, and list the failures."""
     protocol, opened = _open(file, store, trust)
     overview = opened.overview(protocol.cells())
-    console = make_console()
-    table = Table("status", "cells")
     counts = {status: overview.count(status) for status in ("done", "failed", "timeout")}
     running = {cell.id for cell in overview.running}
     counts |= {"pending": sum(cell.id not in running for cell in overview.pending)}
     counts |= {"running": len(running), "damaged": len(overview.damaged)}
     counts |= {"stale (other code)": len(overview.stale), "of other protocols": overview.unrelated}
-    for status, count in counts.items():
-        table.add_row(status, str(count))
-    console.print(table)
+    show_table(("status", "cells"), ((name, str(count)) for name, count in counts.items()))
     named = {cell.id: str(cell) for cell in overview.damaged}
     for cell_id, reason in overview.reasons.items():
-        console.print(f"damaged: {named.get(cell_id, 'not of this protocol')}: {reason}",
-                      soft_wrap=True)  # fmt: skip
+        say(f"damaged: {named.get(cell_id, 'not of this protocol')}: {reason}")
     for record in overview.records.values():
         if record.error is not None:
-            console.print(f"{record.status}: {record}: {record.error['message']}", soft_wrap=True)
+            say(f"{record.status}: {record}: {record.error['message']}")
 
 
 @app.command("verify")
@@ -391,15 +342,14 @@ def verify_command(
     trust: Trust = False,
 ) -> None:
     """Compute every figure of the table again from the stored outputs; exit 1 if one differs."""
-    console = make_console()
     result = verify(*_open(file, store, trust), discard=discard)
     for problem in result.problems:
-        console.print(problem, soft_wrap=True)
+        say(problem)
     for cell in result.absent[:_MAX_ABSENT]:
-        console.print(f"{cell}: has no record", soft_wrap=True)
+        say(f"{cell}: has no record")
     if len(result.absent) > _MAX_ABSENT:
-        console.print(f"and {len(result.absent) - _MAX_ABSENT} more cells have no record")
-    console.print(
+        say(f"and {len(result.absent) - _MAX_ABSENT} more cells have no record")
+    say(
         f"{result.figures} figures computed again, {len(result.problems)} problems; "
         f"{result.missing} cells have no result to verify"
     )
@@ -422,17 +372,12 @@ def table_command(
 ) -> None:
     """Print the comparison: mean ± std, marks against the control, average ranks."""
     table = ComparisonTable.from_store(*_open(file, store, trust), metrics=metric or ())
-    writers = {
-        Format.MARKDOWN: table.to_markdown,
-        Format.LATEX: table.to_latex,
-        Format.CSV: table.to_csv,
-    }
-    text = writers[form]()
+    text: str = getattr(table, f"to_{form}")()
     if output is None:
         typer.echo(safe_text(text), nl=False)
     else:
         write_output(output, text)
-        make_console().print(f"wrote {output}", soft_wrap=True)
+        say(f"wrote {output}")
     if form is not Format.MARKDOWN:  # Markdown already has the notes below its tables
         for note in table.notes:
             typer.echo(safe_text(note), err=True)
@@ -453,7 +398,7 @@ def report_command(
     protocol, opened = _open(file, store, trust)
     page = output or opened.folder / "report.html"
     write_comparison(page, protocol, opened)
-    make_console().print(f"open {page}", soft_wrap=True)
+    say(f"open {page}")
 
 
 @app.command("export")
@@ -467,19 +412,17 @@ def export_command(
     """Write all records of the store, also those of other protocols, as one flat table."""
     _, opened = _open(file, store, trust)
     rows = opened.export(out)
-    console = make_console()
     for reason in opened.damaged().values():
-        console.print(f"left out: {reason}", soft_wrap=True)
-    console.print(f"wrote {out}: {rows} cells", soft_wrap=True)
+        say(f"left out: {reason}")
+    say(f"wrote {out}: {rows} cells")
 
 
 @app.command("methods")
 def methods_command() -> None:
     """List the methods that a protocol can name."""
-    table = Table("method", "kind", "tuned", "what it does")
-    for method in list_methods():
-        table.add_row(method.name, method.kind, ", ".join(method.grid), method.summary)
-    make_console().print(table)
+    methods = list_methods()
+    rows = ((found.name, found.kind, ", ".join(found.grid), found.summary) for found in methods)
+    show_table(("method", "kind", "tuned", "what it does"), rows)
 
 
 def _open(file: Path, store: Path | None, trust: bool) -> tuple[Protocol, Store]:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from lemll.cli.console import make_console
 from lemll.cli.tables import is_registered, load_named
-from lemll.datasets.describe import Description, describe
+from lemll.datasets.describe import describe
 from lemll.datasets.files import write_dataset
 from lemll.datasets.registry import (
     DatasetInfo,
@@ -20,12 +20,7 @@ from lemll.datasets.registry import (
     load_dataset,
     local_path,
 )
-from lemll.exceptions import (
-    DatasetNotFoundError,
-    LemllError,
-)
-
-__all__ = ["Labels", "Missing", "Nominal", "app"]
+from lemll.exceptions import DatasetNotFoundError, LemllError
 
 Labels = Annotated[
     str | None,
@@ -39,6 +34,7 @@ Missing = Annotated[str | None, typer.Option(help="Missing values: error or nan.
 
 app = typer.Typer(help="The paper's data sets, and your own files.", no_args_is_help=True)
 
+_TITLE = "Registered data sets (figures as the paper prints them)"
 _FIGURES = (
     ("examples", "rows"),
     ("features", "features"),
@@ -59,19 +55,15 @@ def _number(value: float | None) -> str:
 @app.command("list")
 def list_command() -> None:
     """List the registered data sets, the paper's figures, and where each set comes from."""
-    table = Table(title="Registered data sets (figures as the paper prints them)")
-    for heading in ("name", "table", "labels are"):
-        table.add_column(heading)
+    table = Table("name", "table", "labels are", title=_TITLE)
     for heading in ("rows", "features", "labels"):
         table.add_column(heading, justify="right")
     for heading in ("domain", "from", "aliases"):
         table.add_column(heading)
     for info in list_datasets():
         sizes = [_number(info.published.get(figure)) for figure, _ in _FIGURES[:3]]
-        table.add_row(
-            info.name, info.table, info.kind, *sizes, info.domain, _whereabouts(info),
-            ", ".join(info.aliases),
-        )  # fmt: skip
+        rest = (info.domain, _whereabouts(info), ", ".join(info.aliases))
+        table.add_row(info.name, info.table, info.kind, *sizes, *rest)
     make_console().print(table)
 
 
@@ -135,7 +127,9 @@ def check_command() -> None:
             continue
         loaded += 1
         unexpected += sum(not difference.known for difference in summary.differences)
-        table.add_row(info.name, *_figures(summary), _verdict(summary))
+        figures = (_number(getattr(summary, figure)) for figure, _ in _FIGURES)
+        verdict = "; ".join(map(str, summary.differences)) or "equal"
+        table.add_row(info.name, *figures, verdict)
     console.print(table)
     console.print(f"{loaded} sets loaded; not available: {', '.join(absent) or 'none'}")
     for complaint in broken:
@@ -151,14 +145,6 @@ def check_command() -> None:
         else f"{unexpected} figures differ from the paper, and these differences are new"
     )
     raise typer.Exit(code=1 if unexpected or broken else 0)
-
-
-def _figures(summary: Description) -> list[str]:
-    return [_number(getattr(summary, figure)) for figure, _ in _FIGURES]
-
-
-def _verdict(summary: Description) -> str:
-    return "; ".join(str(difference) for difference in summary.differences) or "equal"
 
 
 @app.command("convert")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -15,8 +14,6 @@ from lemll.lab.cli.bench import run_with_progress
 from lemll.lab.protocol import Protocol
 from lemll.lab.runner import RunProgress
 from lemll.lab.store import Store
-
-__all__ = ["demo"]
 
 
 def demo(
@@ -34,12 +31,10 @@ def demo(
     from lemll.lab.demo import make_demo
 
     console = make_console()
-    command = f"lemll demo --output {shlex.quote(str(output))} --splits {splits} --jobs {jobs}"
     ends: list[RunProgress] = []
 
     def execute(protocol: Protocol, store: Store) -> None:
-        end = run_with_progress(console, protocol, store, command=command, n_jobs=jobs)
-        ends.append(end)
+        ends.append(run_with_progress(protocol, store, n_jobs=jobs))
 
     result = make_demo(output, n_splits=splits, execute=execute, say=say)
     for data in result.tables:

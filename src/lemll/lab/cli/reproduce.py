@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import shlex
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from lemll.cli.console import make_console
 from lemll.datasets.registry import list_datasets, load_dataset
 from lemll.exceptions import DatasetNotFoundError, StoreError
 from lemll.lab.cells import THRESHOLDS
+from lemll.lab.cli import say, show_table
 from lemll.lab.cli.bench import run_with_progress
+from lemll.lab.protocol import Protocol
 from lemll.lab.report import write_comparison, write_table
+from lemll.lab.runner import RunProgress
 from lemll.lab.significance import conclude
 from lemll.lab.store import Store
 from lemll.lab.studies.best import BestReport, make_best_report
@@ -34,19 +34,16 @@ from lemll.lab.studies.prediction_report import (
     make_prediction_report,
 )
 from lemll.lab.studies.prediction_runs import choices, collect, lacking, repeat
-from lemll.lab.studies.ranks import Ranks
 from lemll.lab.studies.reconstruction import (
     QUICK_RECONSTRUCTION,
-    ReconstructionAgreement,
     ReconstructionReport,
     make_reconstruction_report,
     paper_reconstruction,
 )
+from lemll.lab.studies.sections import Ranks, StudyReport
 from lemll.lab.studies.unobserved import UnobservedReport, make_unobserved_report
-from lemll.lab.tables import ComparisonTable
+from lemll.lab.tables import Panel
 from lemll.report.page import template_environment
-
-__all__ = ["app"]
 
 app = typer.Typer(
     help="The paper's experiments, with our figures beside the published ones.",
@@ -59,6 +56,9 @@ Names = Annotated[
 Folder = Annotated[
     Path, typer.Option(help="Folder for the results; a stopped run continues from there.")
 ]
+Source = Annotated[
+    Path, typer.Option("--from", help="The folder of the results: protocols and cells.csv.")
+]
 Output = Annotated[
     Path | None, typer.Option(help="Folder for the tables; by default next to the store.")
 ]
@@ -67,8 +67,7 @@ Collect = Annotated[
     bool, typer.Option("--collect", help="With --from: first add the cells done in --store.")
 ]
 Verify = Annotated[
-    int,
-    typer.Option(min=0, help="With --from: run this number of random cells again and compare."),
+    int, typer.Option(min=0, help="With --from: run this number of random cells again and compare.")
 ]
 
 _QUICK_THRESHOLDS = (0.1, 0.5)
@@ -87,22 +86,13 @@ def reconstruction(
     jobs: Jobs = 1,
 ) -> None:
     """Recover known distributions from 0/1 labels with every method (Tables VI to VIII)."""
-    console = make_console()
     wanted = datasets or (list(QUICK_RECONSTRUCTION) if quick else None)
     names, absent = _at_hand(wanted, "V", download=datasets is not None)
     protocol = paper_reconstruction(names, thresholds=_QUICK_THRESHOLDS if quick else THRESHOLDS)
-    template_environment()  # report a missing library now, not after hours of work
-    opened = Store(store)
-    command = ["lemll", "reproduce", "reconstruction", *(datasets or ())]
-    command += ["--quick"] * quick + ["--store", str(store), "--jobs", str(jobs)]
-    command += ["--output", str(output)] if output else []
-    end = run_with_progress(console, protocol, opened, n_jobs=jobs, command=shlex.join(command))
-    report = make_reconstruction_report(protocol, opened)
-    folder = output or store.with_name(f"{store.name}-tables")
-    files = report.write(folder)
-    _print(console, report)
-    _print_files(console, files, absent)
-    _print_page(console, write_comparison(folder / "report.html", protocol, opened))
+    report, end = _reproduce(
+        protocol, make_reconstruction_report, _print,
+        store=store, output=output, absent=absent, jobs=jobs,
+    )  # fmt: skip
     reproduced = all(entry.within == entry.cells for entry in report.agreement)
     raise typer.Exit(code=0 if reproduced and not end.failed else 1)
 
@@ -145,13 +135,12 @@ def prediction(
     verify: Verify = 0,
 ) -> None:
     """Predict labels with every learner (Tables II and III)."""
-    console = make_console()
     if source is None and (collect_cells or verify):
         raise ValueError("--collect and --verify need --from FOLDER, the folder of the results.")
     if source is not None:
-        _collect(console, source, store if collect_cells else None)
-        _print_committed(console, source, output or source)
-        raise typer.Exit(code=_verify(console, source, verify))
+        _collect(source, store if collect_cells else None)
+        _print_study(make_cells_report(source), output or source, "The paper's first experiment")
+        raise typer.Exit(code=_verify(source, verify))
     wanted = datasets or (list(QUICK_PREDICTION) if quick else None)
     names, absent = _at_hand(wanted, "I", download=datasets is not None)
     chosen = None if methods is None else [name.strip() for name in methods.split(",")]
@@ -161,74 +150,83 @@ def prediction(
         n_splits=splits or (_QUICK_SPLITS if quick else N_SPLITS),
         tuned=not quick if tune is None else tune,
     )
-    template_environment()  # report a missing library now, not after hours of work
-    opened = Store(store)
-    command = ["lemll", "reproduce", "prediction", *(datasets or ()), *["--quick"] * quick]
-    command += ["--methods", methods] if methods else []
-    command += ["--splits", str(splits)] if splits else []
-    command += [] if tune is None else ["--tune" if tune else "--no-tune"]
-    command += ["--store", str(store), "--jobs", str(jobs)]
-    command += ["--output", str(output)] if output else []
-    end = run_with_progress(console, protocol, opened, n_jobs=jobs, command=shlex.join(command))
-    report = make_prediction_report(protocol, opened)
-    folder = output or store.with_name(f"{store.name}-tables")
-    files = report.write(folder)
-    _print_panels(console, report.table)
-    _print_prediction(console, report)
-    _print_files(console, files, absent)
-    _print_page(console, write_comparison(folder / "report.html", protocol, opened))
+    _, end = _reproduce(
+        protocol, make_prediction_report, _print_prediction,
+        store=store, output=output, absent=absent, jobs=jobs,
+    )  # fmt: skip
     raise typer.Exit(code=1 if end.failed else 0)
 
 
-def _print_prediction(console: Console, report: PredictionReport) -> None:
-    _print_ranks(console, report.ranks, "measure")
+R = TypeVar("R", bound=StudyReport)
+
+
+def _reproduce(
+    protocol: Protocol,
+    make: Callable[[Protocol, Store], R],
+    show: Callable[[R], None],
+    *,
+    store: Path,
+    output: Path | None,
+    absent: list[str],
+    jobs: int,
+) -> tuple[R, RunProgress]:
+    """Run an experiment of the paper, print its tables, and write them and the page."""
+    template_environment()  # report a missing library now, not after hours of work
+    opened = Store(store)
+    end = run_with_progress(protocol, opened, n_jobs=jobs)
+    report = make(protocol, opened)
+    folder = output or store.with_name(f"{store.name}-tables")
+    files = report.write(folder)
+    for panel in report.table.panels:
+        _print_panel(panel, f"{panel.title}: ours [printed]")
+    show(report)
+    _print_files(files, absent)
+    _print_page(write_comparison(folder / "report.html", protocol, opened))
+    return report, end
+
+
+def _print_prediction(report: PredictionReport) -> None:
+    _print_ranks(report.ranks, "measure")
     for entry in report.agreement:
-        console.print(
+        say(
             f"{entry.method}: {entry.within} of {entry.cells} means within two of the paper's "
-            f"standard deviations, {entry.better} better, {entry.worse} worse",
-            soft_wrap=True,
+            f"standard deviations, {entry.better} better, {entry.worse} worse"
         )
-    console.print(report.settings, soft_wrap=True)
+    say(report.settings)
 
 
-@app.command()
-def unobserved(
-    *,
-    source: Annotated[
-        Path,
-        typer.Option("--from", help="The folder of the results: protocols and cells.csv."),
-    ] = Path("results/unobserved"),
-    store: Folder = Path("lemll-results/unobserved"),
-    output: Output = None,
-    collect_cells: Collect = False,
-    verify: Verify = 0,
+def _ours(
+    name: str, make: Callable[[Path], UnobservedReport | BestReport], title: str, summary: str
 ) -> None:
-    """Write the tables of our experiment on incomplete labels (lemll bench run runs it)."""
-    console = make_console()
-    template_environment()
-    _collect(console, source, store if collect_cells else None)
-    _print_ours(console, make_unobserved_report(source), output or source, "Incomplete labels")
-    raise typer.Exit(code=_verify(console, source, verify))
+    """Add the command of an experiment that is not in the paper."""
+
+    def command(
+        *,
+        source: Source = Path("results") / name,
+        store: Folder = Path("lemll-results") / name,
+        output: Output = None,
+        collect_cells: Collect = False,
+        verify: Verify = 0,
+    ) -> None:
+        _collect(source, store if collect_cells else None)
+        _print_study(make(source), output or source, title)
+        raise typer.Exit(code=_verify(source, verify))
+
+    app.command(name, help=f"{summary} (lemll bench run runs it).")(command)
 
 
-@app.command()
-def best(
-    *,
-    source: Annotated[
-        Path,
-        typer.Option("--from", help="The folder of the results: protocols and cells.csv."),
-    ] = Path("results/best"),
-    store: Folder = Path("lemll-results/best"),
-    output: Output = None,
-    collect_cells: Collect = False,
-    verify: Verify = 0,
-) -> None:
-    """Write the tables of TagPredictor beside other learners (lemll bench run runs it)."""
-    console = make_console()
-    template_environment()
-    _collect(console, source, store if collect_cells else None)
-    _print_ours(console, make_best_report(source), output or source, "The best predictor")
-    raise typer.Exit(code=_verify(console, source, verify))
+_ours(
+    "unobserved",
+    make_unobserved_report,
+    "Incomplete labels",
+    "Write the tables of our experiment on incomplete labels",
+)
+_ours(
+    "best",
+    make_best_report,
+    "The best predictor",
+    "Write the tables of TagPredictor beside other learners",
+)
 
 
 @app.command()
@@ -237,10 +235,7 @@ def enhancement(
         list[str] | None, typer.Argument(help="With --run: run only these data sets.")
     ] = None,
     *,
-    source: Annotated[
-        Path,
-        typer.Option("--from", help="The folder of the results: a protocol and cells.csv."),
-    ] = Path("results/enhancement"),
+    source: Source = Path("results/enhancement"),
     output: Output = None,
     run: Annotated[
         bool, typer.Option("--run", help="First run the cells that cells.csv lacks.")
@@ -251,14 +246,13 @@ def enhancement(
     jobs: Jobs = 1,
 ) -> None:
     """Compare all enhancers: no truth, a few rated rows, the truth in view."""
-    console = make_console()
     template_environment()
     if (datasets or methods) and not run:
         raise typer.BadParameter("data sets and methods select what runs; add --run.")
     chosen = {"datasets": datasets or (), "methods": methods or ()}
     for cell in run_enhancement(source, **chosen, n_jobs=jobs) if run else ():
-        console.print(f"done: {cell}", markup=False, soft_wrap=True)
-    _print_ours(console, make_enhancement_report(source), output or source, "Label enhancement")
+        say(f"done: {cell}")
+    _print_study(make_enhancement_report(source), output or source, "Label enhancement")
 
 
 @app.command()
@@ -283,84 +277,64 @@ def complete(
     ] = None,
 ) -> None:
     """Run the cells that the table of a folder of results lacks, and add them to it."""
-    console = make_console()
     path = store or Path("lemll-results") / folder.resolve().name
     opened = Store(path)
     labels = [name.strip() for name in methods.split(",")] if methods else []
-    command = ["lemll", "reproduce", "complete", str(folder), *(datasets or ())]
-    command += ["--methods", methods] if methods else []
-    command += ["--splits", str(splits)] if splits else []
-    command += ["--store", str(path), "--jobs", str(jobs)]
     failed = 0
-    _collect(console, folder, path)
+    _collect(folder, path)
     for protocol in read_protocols(folder):
         part = protocol.on_datasets(datasets) if datasets else protocol
         if part is None:
             continue
         end = run_with_progress(
-            console,
             part,
             opened,
-            command=shlex.join(command),
             n_jobs=jobs,
             time_limit=time_limit,
             only=lacking(folder, methods=labels, n_splits=splits),
             chosen=choices(folder),
         )
         failed += end.failed + end.timeout
-        _collect(console, folder, path)
+        _collect(folder, path)
     raise typer.Exit(code=1 if failed else 0)
 
 
-def _print_ours(
-    console: Console,
-    report: UnobservedReport | BestReport | EnhancementReport,
+def _print_study(
+    report: PredictionReport | UnobservedReport | BestReport | EnhancementReport,
     folder: Path,
     title: str,
 ) -> None:
-    """Write the tables and the page of an experiment that is not in the paper."""
+    """Write the tables and the page of committed cells."""
     files = report.write(folder)
-    console.print(report.best(), soft_wrap=True)
-    console.print(report.settings, soft_wrap=True)
-    _print_files(console, files, [])
+    if isinstance(report, PredictionReport):
+        _print_prediction(report)
+    else:
+        say(f"{report.best()}\n{report.settings}")
+    _print_files(files, [])
     page = write_table(folder / "report.html", report.table, title=title, source=report.settings)
-    _print_page(console, page)
+    _print_page(page)
 
 
-def _collect(console: Console, source: Path, store: Path | None) -> None:
+def _collect(source: Path, store: Path | None) -> None:
     """Add the cells of a store to the table of a folder, if there is a store."""
+    template_environment()
     if store is None:
         return
     if not store.is_dir():
         raise StoreError(f"there is no store {store}; give its folder with --store.")
-    console.print(f"{collect(source, Store(store))} cells are new or changed in {source}")
+    changed = collect(source, Store(store))
+    say(f"{changed} cells are new or changed in {source}")
 
 
-def _print_committed(console: Console, source: Path, folder: Path) -> None:
-    """Write the tables and the page of committed cells."""
-    template_environment()
-    report = make_cells_report(source)
-    files = report.write(folder)
-    _print_prediction(console, report)
-    _print_files(console, files, [])
-    page = write_table(
-        folder / "report.html",
-        report.table,
-        title="The paper's first experiment",
-        source=report.settings,
-    )
-    _print_page(console, page)
-
-
-def _verify(console: Console, source: Path, number: int) -> int:
+def _verify(source: Path, number: int) -> int:
     """Run random cells again; return the exit code."""
     repeated = differing = 0
     for done in repeat(source, number) if number else ():
         repeated += 1
         differing += bool(done.differences)
-        console.print(f"{repeated}. {done.key}: {'; '.join(done.differences) or 'the same'}")
+        say(f"{repeated}. {done.key}: {'; '.join(done.differences) or 'the same'}")
     if number:
-        console.print(f"{differing} of {repeated} cells differ")
+        say(f"{differing} of {repeated} cells differ")
     return 1 if differing else 0
 
 
@@ -371,30 +345,23 @@ def statistics(
     ),
 ) -> None:
     """Apply tests that the paper does not use to its printed Tables II and III."""
-    console = make_console()
     template_environment()
     table = printed_prediction()
-    shown = Table(
-        "measure", "Friedman F", "p", "Nemenyi", "Bonferroni-Dunn", "LEMLL is better than (Holm)"
-    )
+    rows = []
     for panel in table.panels:
         found = conclude(panel, table.control, ratio=0.0)
         if found is None:
             continue
         beaten = [other.method for other in found.against if other.pair.outcome == "better"]
-        shown.add_row(
-            panel.title,
-            f"{found.friedman.f:.2f}",
-            f"{found.friedman.f_pvalue:.1e}",
-            f"{found.nemenyi:.3f}",
-            f"{found.bonferroni_dunn:.3f}",
-            ", ".join(beaten),
-        )
-    console.print(shown)
+        figures = (found.nemenyi, found.bonferroni_dunn)
+        friedman = (f"{found.friedman.f:.2f}", f"{found.friedman.f_pvalue:.1e}")
+        rows.append([panel.title, *friedman, *(f"{f:.3f}" for f in figures), ", ".join(beaten)])
+    header = ("measure", "Friedman F", "p", "Nemenyi", "Bonferroni-Dunn")
+    show_table((*header, "LEMLL is better than (Holm)"), rows)
     page = write_table(
         output, table, title="Tables II and III as printed", source="the paper's printed means"
     )
-    _print_page(console, page)
+    _print_page(page)
 
 
 def _at_hand(
@@ -414,58 +381,40 @@ def _at_hand(
     return names, absent
 
 
-def _print_files(console: Console, files: list[Path], absent: list[str]) -> None:
+def _print_files(files: list[Path], absent: list[str]) -> None:
     if absent:
-        console.print(f"not available: {', '.join(absent)}")
+        say(f"not available: {', '.join(absent)}")
     names = ", ".join(file.name for file in files)
-    console.print(f"tables: {names} in {files[0].parent}", soft_wrap=True)
+    say(f"tables: {names} in {files[0].parent}")
 
 
-def _print_page(console: Console, page: Path) -> None:
-    console.print(f"open {page}", soft_wrap=True)
+def _print_page(page: Path) -> None:
+    say(f"open {page}")
 
 
-def _print_panels(console: Console, shown: ComparisonTable) -> None:
-    for panel in shown.panels:
-        table = Table("data set", *panel.methods, title=f"{panel.title}: ours [printed]")
-        for row in panel.rows():
-            table.add_row(*row)
-        console.print(table)
+def _print_panel(panel: Panel, title: str) -> None:
+    show_table(("data set", *panel.methods), panel.rows(), title)
 
 
-def _print_ranks(console: Console, blocks: list[Ranks], heading: str) -> None:
-    if not blocks:
-        return
-    ranks = Table(heading, *blocks[0].methods, title="Average ranks: ours [printed]")
-    for block in blocks:
-        pairs = zip(block.ours, block.published, strict=True)
-        ranks.add_row(block.title, *(f"{ours:.2f} [{printed:.2f}]" for ours, printed in pairs))
-    console.print(ranks)
+def _print_ranks(blocks: list[Ranks], heading: str) -> None:
+    if blocks:
+        rows = ([block.title, *block.texts] for block in blocks)
+        show_table((heading, *blocks[0].methods), rows, "Average ranks: ours [printed]")
 
 
-def _print(console: Console, report: ReconstructionReport) -> None:
-    _print_panels(console, report.table)
-    _print_ranks(console, report.ranks, "block")
-    apart = Table(
-        "data set", *report.apart.panels[0].methods, title=f"Apart: {report.apart.panels[0].title}"
-    )
-    for row in report.apart.panels[0].rows():
-        apart.add_row(*row)
-    console.print(apart)
+def _print(report: ReconstructionReport) -> None:
+    _print_ranks(report.ranks, "block")
+    _print_panel(report.apart.panels[0], f"Apart: {report.apart.panels[0].title}")
     for entry in report.agreement:
-        console.print(_sentence(entry), soft_wrap=True)
+        say(
+            f"{entry.method}: {entry.within} of {entry.cells} cells within {entry.tolerance:g} of "
+            f"the printed figure, {entry.exact} equal to it; largest difference "
+            f"{entry.largest:.3f}"
+        )
     for scale in report.calibration:
-        console.print(
+        say(
             f"LEMLL calibrated by {scale.n_rated} rated rows: better than scale 1 in "
             f"{scale.better_than_plain} of {scale.cells} cells, than uniform in "
             f"{scale.better_than_uniform}; Chebyshev {scale.chebyshev_over_best:.3f} times that of "
-            "the best scale",
-            soft_wrap=True,
+            "the best scale"
         )
-
-
-def _sentence(entry: ReconstructionAgreement) -> str:
-    return (
-        f"{entry.method}: {entry.within} of {entry.cells} cells within {entry.tolerance:g} of the "
-        f"printed figure, {entry.exact} equal to it; largest difference {entry.largest:.3f}"
-    )

@@ -6,23 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import ClassVar
 
-from lemll._files import write_texts
-from lemll.exceptions import StoreError
 from lemll.lab.published import published_field
-from lemll.lab.significance import critical_difference
 from lemll.lab.statistics import wilcoxon_holm
-from lemll.lab.studies.prediction import (
-    CELLS_FILE,
-    cells_table,
-    planned_cells,
-    read_cells,
-    read_protocols,
-)
-from lemll.lab.studies.prediction_report import seconds_lines, shared_halves
-from lemll.lab.tables import ComparisonTable, Panel
-
-__all__ = ["BestReport", "make_best_report"]
+from lemll.lab.studies.prediction import cells_table, ended_and_done, planned_cells, read_protocols
+from lemll.lab.studies.prediction_report import seconds_lines
+from lemll.lab.studies.sections import StudyReport, difference_text, section, shared_halves
+from lemll.lab.tables import ComparisonTable, Panel, markdown_table
 
 _CONTROL = "TagPredictor"
 # The same learner with thresholds for the measure. It takes part there, instead of the other.
@@ -40,7 +31,7 @@ _SMALL_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class BestReport:
+class BestReport(StudyReport):
     """The results of the comparison.
 
     Attributes
@@ -56,6 +47,8 @@ class BestReport:
     table: ComparisonTable
     settings: str
     seconds: tuple[str, ...]
+
+    titles: ClassVar = ("The best predictor", "The best predictor: test halves")
 
     def best(self) -> str:
         """Say by how many measures TagPredictor has the best average rank.
@@ -76,8 +69,9 @@ class BestReport:
             The text.
         """
         most = _compared(self.table, _SHARE)
-        lines = [self.settings, "", self.best(), "", "## Average ranks", ""]
-        lines += [*_rank_lines(self.table, most), "", *_tests(most, "")]
+        lines = [self.settings, "", self.best(), ""]
+        lines += section("## Average ranks", *_rank_lines(self.table, most))
+        lines += _tests(most, "")
         known = {(panel.metric.name, tuple(panel.methods)) for panel in most}
         more = [
             panel
@@ -85,41 +79,19 @@ class BestReport:
             if (panel.metric.name, tuple(panel.methods)) not in known
         ]
         if more:
-            lines += [
+            lines += section(
                 "## Average ranks with learners on fewer data sets",
-                "",
                 f"The learners that have at least half of the data sets of {_CONTROL}, on the data "
                 "sets and halves that all of them have. Holm's rule is applied to each table by "
                 f"itself. {_best_line(more)}",
                 "",
                 *_rank_lines(self.table, more),
-                "",
-                *_tests(more, ", on fewer data sets"),
-            ]
+            )
+            lines += _tests(more, ", on fewer data sets")
         printed = _printed_lines(self.table)
         if printed:
-            lines += ["## Beside the widest study of the field", "", *printed, ""]
-        return "\n".join([*lines, "## Time", "", *self.seconds, ""])
-
-    def write(self, folder: Path) -> list[Path]:
-        """Write the summary and the tables.
-
-        Parameters
-        ----------
-        folder : Path
-            Folder to write to; it is created if it does not exist.
-
-        Returns
-        -------
-        list of Path
-            The files: Markdown and CSV.
-        """
-        texts = {
-            "summary.md": f"# The best predictor: summary\n\n{self.summary()}",
-            "tables.md": f"# The best predictor: test halves\n\n{self.table.to_markdown()}",
-            "tables.csv": self.table.to_csv(),
-        }
-        return write_texts(folder, texts)
+            lines += section("## Beside the widest study of the field", *printed)
+        return "\n".join([*lines, *section("## Time", *self.seconds)])
 
 
 def make_best_report(folder: Path) -> BestReport:
@@ -136,14 +108,7 @@ def make_best_report(folder: Path) -> BestReport:
         Tables and summaries.
     """
     planned = planned_cells(read_protocols(folder))
-    known = set(planned)
-    cells = [cell for cell in read_cells(folder) if cell.key in known]
-    done = [cell for cell in cells if cell.status == "done"]
-    if not any(cell.key.method == _CONTROL for cell in done):
-        raise StoreError(
-            f"{folder / CELLS_FILE} has no finished cell of {_CONTROL}; run the protocols beside "
-            "it and collect the cells (--collect)."
-        )
+    cells, done = ended_and_done(folder, planned, of=_CONTROL)
     hours = sum(cell.seconds for cell in cells) / 3600
     settings = (
         f"{len(done)} of {len(planned)} planned cells are done, {len(cells) - len(done)} failed or "
@@ -208,26 +173,23 @@ def _rank_lines(table: ComparisonTable, panels: Sequence[Panel]) -> list[str]:
         for name in table.panels[0].methods
         if name not in _ALL_CONTROLS and any(name in panel.methods for panel in panels)
     ]
-    lines = [
-        f"| measure | data sets | {_CONTROL} | {' | '.join(others)} | critical difference |",
-        "|---" * (len(others) + 4) + "|",
-    ]
+    rows = []
     for panel in panels:
         ranks = dict(zip(panel.methods, panel.ranks(), strict=True))
         names = [_control_of(panel), *others]
         shown = [f"{ranks[name]:.2f}" if name in ranks else "" for name in names]
         n_sets = len(panel.ranked)
-        limit = f"{critical_difference(len(ranks), n_sets):.2f}" if n_sets > 1 else ""
-        lines.append(f"| {panel.title} | {n_sets} | {' | '.join(shown)} | {limit} |")
-    return lines
+        rows.append([panel.title, n_sets, *shown, difference_text(len(ranks), n_sets)])
+    header = ["measure", "data sets", _CONTROL, *others, "critical difference"]
+    return markdown_table(header, rows)
 
 
 def _tests(panels: Sequence[Panel], remark: str) -> list[str]:
     lines = []
     for panel in panels:
         if panel.metric.name in _TESTED:
-            lines += [f"## {panel.title}: {_CONTROL} against each learner{remark}", ""]
-            lines += [*_test_lines(panel), ""]
+            title = f"## {panel.title}: {_CONTROL} against each learner{remark}"
+            lines += section(title, *_test_lines(panel))
     return lines
 
 
@@ -238,22 +200,22 @@ def _test_lines(panel: Panel) -> list[str]:
     ]
     control = panel.methods.index(_control_of(panel))
     better = panel.metric.greater_is_better
-    lines = [
-        "Wilcoxon's signed-rank test over the data sets, adjusted by Holm's rule.",
-        "",
-        "| learner | data sets better / worse | mean difference | p (Holm) |",
-        "|---|---|---|---|",
-    ]
+    rows = []
     for test in wilcoxon_holm(means, greater_is_better=better, control=control):
         gains = [row[control] - row[test.second] for row in means]
         wins, losses = (sum(sign * gain > 0 for gain in gains) for sign in (1, -1))
-        wins, losses = (wins, losses) if better else (losses, wins)
-        mark = " *" if test.adjusted < _LEVEL else ""
-        lines.append(
-            f"| {panel.methods[test.second]} | {wins} / {losses} | {fmean(gains):+.4f} "
-            f"| {test.adjusted:.3g}{mark} |"
-        )
-    return [*lines, "", f"\\* significant at {_LEVEL:g}."]
+        counts = f"{wins} / {losses}" if better else f"{losses} / {wins}"
+        pvalue = f"{test.adjusted:.3g}{' *' if test.adjusted < _LEVEL else ''}"
+        rows.append([panel.methods[test.second], counts, f"{fmean(gains):+.4f}", pvalue])
+    return [
+        "Wilcoxon's signed-rank test over the data sets, adjusted by Holm's rule.",
+        "",
+        *markdown_table(
+            ["learner", "data sets better / worse", "mean difference", "p (Holm)"], rows
+        ),
+        "",
+        f"\\* significant at {_LEVEL:g}.",
+    ]
 
 
 def _printed_lines(table: ComparisonTable) -> list[str]:
@@ -274,20 +236,16 @@ def _printed_lines(table: ComparisonTable) -> list[str]:
             best = max(printed, key=lambda method: sign * printed[method])
             above = sum(sign * mean > sign * value for value in printed.values())
             forests = [f"{printed[m]:.3f}" if m in printed else "" for m in _STUDY_FORESTS]
-            rows.append(
-                f"| {panel.title} | {name} | {mean:.3f} | {printed[best]:.3f} ({best}) "
-                f"| {' | '.join(forests)} | {above} of {len(printed)} |"
-            )
+            shown = [f"{mean:.3f}", f"{printed[best]:.3f} ({best})", *forests]
+            rows.append([panel.title, name, *shown, f"{above} of {len(printed)}"])
     if not rows:
         return []
+    header = ["measure", "data set", f"{_CONTROL}, ours", "best printed (method)", *_STUDY_FORESTS]
     return [
         "Printed figures of the 28 methods of Bogatinovski et al. (2022). The study has one fixed "
         "training file per data set, most of them with more rows than our halves, and its "
         "implementations of the measures may treat ties differently, so the comparison is "
         "indicative.",
         "",
-        f"| measure | data set | {_CONTROL}, ours | best printed (method) "
-        f"| {' | '.join(_STUDY_FORESTS)} | printed methods that are worse |",
-        "|---" * (len(_STUDY_FORESTS) + 5) + "|",
-        *rows,
+        *markdown_table([*header, "printed methods that are worse"], rows),
     ]

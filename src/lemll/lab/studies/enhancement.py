@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import joblib
 import numpy as np
@@ -33,35 +33,6 @@ from lemll.lab.studies.prediction import CELLS_FILE, read_protocols
 from lemll.metrics.distribution import chebyshev
 from lemll.metrics.table import METRICS
 
-__all__ = [
-    "FAILED_FILE",
-    "GRIDS",
-    "NO_TRUTH",
-    "N_DRAWS",
-    "N_RATED",
-    "ORACLE_GRID",
-    "ORACLE_SCALE",
-    "OTHERS_FILE",
-    "RATED_MEAN",
-    "EnhancementKey",
-    "FailedFit",
-    "GridChoice",
-    "MeasuredRegime",
-    "best_of_grid",
-    "calibrated",
-    "enhancement_protocol",
-    "measure_fitted",
-    "published_grid",
-    "rated_regime",
-    "read_enhancement",
-    "read_failed",
-    "regimes",
-    "run_enhancement",
-    "with_truth",
-    "write_enhancement",
-    "write_failed",
-]
-
 # The settings that the oracle tries, by the registered name of a method. Their sources:
 # LEMLL: the ends of the grid of its paper, 4^-3 ... 4^3, with a looser tolerance than elsewhere;
 #     its own parameters are the middle of this grid. All 343 settings take too long.
@@ -76,11 +47,7 @@ __all__ = [
 GRIDS: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "LEMLL": {**dict.fromkeys(("alpha", "beta", "gamma"), (1 / 64, 64.0)), "tol": (1e-4,)},
     "GLLE": {"smoothness": (0.01, 0.1, 1.0, 10.0, 100.0)},
-    "LESC": {
-        "noise": ("rows",),
-        "beta": (0.01, 0.1, 1.0),
-        "smoothness": (1.0, 10.0),
-    },
+    "LESC": {"noise": ("rows",), "beta": (0.01, 0.1, 1.0), "smoothness": (1.0, 10.0)},
     "RELIAB": {"alpha": (0.3, 0.5, 0.7), "normalization": ("sum", "softmax")},
     "KM": {"kernel": ("linear", "rbf"), "normalization": ("sum", "sigmoid", "softmax")},
     "FCM": {"n_clusters": (3, 50), "normalization": ("sum", "softmax")},
@@ -249,6 +216,8 @@ RATED_MEAN = "Rated mean"
 # Rows of methods of other libraries, and the fits of them that gave no result.
 OTHERS_FILE, FAILED_FILE = "others.csv", "others_failed.csv"
 _FIXED = ("dataset", "threshold", "method", "regime")
+_MEASURES = "MEASURES"
+R = TypeVar("R")
 
 
 def regimes() -> tuple[str, ...]:
@@ -328,29 +297,32 @@ def read_enhancement(folder: Path, name: str = CELLS_FILE) -> list[MeasuredRegim
     list of MeasuredRegime
         Empty if there is no table yet.
     """
-    path = folder / name
+
+    def parsed(row: Mapping[str, str]) -> MeasuredRegime:
+        return MeasuredRegime(
+            EnhancementKey(row["dataset"], float(row["threshold"]), row["method"], row["regime"]),
+            {metric: float(row[metric]) for metric in METRICS if metric in row},
+            float(row["seconds"]),
+            row.get("setting", ""),
+        )
+
+    return _read(folder / name, (*_FIXED, _MEASURES, "seconds"), parsed)
+
+
+def _read(path: Path, header: Sequence[str], parsed: Callable[[Mapping[str, str]], R]) -> list[R]:
+    """Read the rows of a table; `MEASURES` in its header stands for one metric or several."""
     if not path.exists():
         return []
     with path.open(newline="", encoding="utf-8") as stream:
         reader = csv.DictReader(stream)
-        names = [metric for metric in reader.fieldnames or () if metric in METRICS]
-        if not names or not {*_FIXED, "seconds"} <= set(reader.fieldnames or ()):
+        names = list(reader.fieldnames or ())
+        found = {*names, *(_MEASURES for name in names if name in METRICS)}
+        if not found.issuperset(header):
             raise StoreError(
-                f"{path}: the first line must be {','.join(_FIXED)},MEASURES,seconds, "
-                f"got {','.join(reader.fieldnames or ())[:80]}."
+                f"{path}: the first line must be {','.join(header)}, got {','.join(names)[:80]}."
             )
         try:
-            return [
-                MeasuredRegime(
-                    EnhancementKey(
-                        row["dataset"], float(row["threshold"]), row["method"], row["regime"]
-                    ),
-                    {metric: float(row[metric]) for metric in names},
-                    float(row["seconds"]),
-                    row.get("setting", ""),
-                )
-                for row in reader
-            ]
+            return [parsed(row) for row in reader]
         except (TypeError, ValueError) as error:
             raise StoreError(f"{path}, line {reader.line_num}: {error}.") from error
 
@@ -391,24 +363,11 @@ def read_failed(folder: Path) -> list[FailedFit]:
     list of FailedFit
         Empty if there is no such file.
     """
-    path = folder / FAILED_FILE
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as stream:
-        first, *lines = [*csv.reader(stream)] or [[]]
-        if first != list(FailedFit._fields):
-            raise StoreError(
-                f"{path}: the first line must be {','.join(FailedFit._fields)}, "
-                f"got {','.join(first)[:80]}."
-            )
-    found = []
-    for number, line in enumerate(lines, start=2):
-        try:
-            dataset, threshold, method, reason = line
-            found.append(FailedFit(dataset, float(threshold), method, reason))
-        except ValueError as error:
-            raise StoreError(f"{path}, line {number}: {error}.") from error
-    return found
+
+    def parsed(row: Mapping[str, str]) -> FailedFit:
+        return FailedFit(row["dataset"], float(row["threshold"]), row["method"], row["reason"])
+
+    return _read(folder / FAILED_FILE, FailedFit._fields, parsed)
 
 
 def write_failed(folder: Path, fits: Iterable[FailedFit]) -> None:
@@ -444,11 +403,7 @@ def enhancement_protocol(folder: Path) -> Protocol:
 
 
 def run_enhancement(
-    folder: Path,
-    *,
-    datasets: Sequence[str] = (),
-    methods: Sequence[str] = (),
-    n_jobs: int = 1,
+    folder: Path, *, datasets: Sequence[str] = (), methods: Sequence[str] = (), n_jobs: int = 1
 ) -> Iterator[Cell]:
     """Run the cells that the table of a folder lacks; write the table after each method.
 
@@ -523,61 +478,41 @@ def _measured(
 def _measure_cell(
     protocol: Protocol, cell: Cell, enhancer: Any, shared: float, missing: Collection[str]
 ) -> Iterator[MeasuredRegime]:
-    """Fit an enhancer and measure it; the first method also yields the mean of the rated rows."""
     dataset = load_source(cell.source)[0]
     D, threshold = np.asarray(dataset.D), float(cell.setting.threshold or 0.0)
     Y = binarize_distribution(D, threshold)
+    label, metrics = cell.method.label, protocol.metrics
     start = time.process_time()
     enhancer.fit(dataset.X, Y)
     seconds = shared + time.process_time() - start
 
-    def row(method: str, regime: str, metrics: dict[str, float]) -> MeasuredRegime:
-        key = EnhancementKey(cell.source.name, threshold, method, regime)
-        return MeasuredRegime(key, metrics, seconds)
+    def key(method: str, regime: str) -> EnhancementKey:
+        return EnhancementKey(cell.source.name, threshold, method, regime)
 
-    for regime, metrics in measure_fitted(enhancer, D, protocol.metrics, missing):
-        yield row(cell.method.label, regime, metrics)
-    if cell.method.label == protocol.methods[0].label:
+    for regime, found in measure_fitted(enhancer, D, metrics, missing):
+        yield MeasuredRegime(key(label, regime), found, seconds)
+    if label == protocol.methods[0].label:
         for number in N_RATED:
-            regime = rated_regime(number)
-            yield row(RATED_MEAN, regime, _over_draws(_mean_of_rated, number, D, protocol.metrics))
+            found = _over_draws(_mean_of_rated, number, D, metrics)
+            yield MeasuredRegime(key(RATED_MEAN, rated_regime(number)), found, seconds)
     if ORACLE_GRID in missing:
-        yield _measure_grid(protocol, cell, enhancer, (dataset.X, Y, D), seconds)
-
-
-def _measure_grid(
-    protocol: Protocol,
-    cell: Cell,
-    enhancer: Any,
-    data: tuple[Features, Array, FloatArray],
-    seconds: float,
-) -> MeasuredRegime:
-    """Measure the best setting of a method's grid; without a grid, the method with the best scale.
-
-    `seconds` are those of the fit.
-    """
-    X, Y, D = data
-    grid = published_grid(cell.method.method, X)
-    start = time.process_time()
-    if grid is None:
-        recovered, setting = with_truth(enhancer, D), ""
-    else:
-        choice = best_of_grid(enhancer, grid, X, Y, D)
-        recovered, setting = choice.distribution, _shown(choice.setting)
-        seconds = time.process_time() - start
-    key = EnhancementKey(
-        cell.source.name, float(cell.setting.threshold or 0.0), cell.method.label, ORACLE_GRID
-    )
-    metrics = _measure(D, recovered, np.arange(len(D)), protocol.metrics)
-    return MeasuredRegime(key, metrics, seconds, setting)
+        grid, setting = published_grid(cell.method.method, dataset.X), ""
+        if grid is None:
+            recovered = with_truth(enhancer, D)
+        else:
+            start = time.process_time()
+            choice = best_of_grid(enhancer, grid, dataset.X, Y, D)
+            recovered, setting = choice.distribution, _shown(choice.setting)
+            seconds = time.process_time() - start
+        found = _measure(D, recovered, np.arange(len(D)), metrics)
+        yield MeasuredRegime(key(label, ORACLE_GRID), found, seconds, setting)
 
 
 def _shown(setting: Mapping[str, Any]) -> str:
-    values = {
-        name: f"{value:.6g}" if isinstance(value, float) else str(value)
+    return " ".join(
+        f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
         for name, value in setting.items()
-    }
-    return " ".join(f"{name}={value}" for name, value in values.items())
+    )
 
 
 def measure_fitted(

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import ClassVar
 
 import numpy as np
 from scipy.stats import kendalltau, rankdata
 
-from lemll._files import csv_text, write_texts
+from lemll._files import csv_text
 from lemll._types import FloatArray
 from lemll.exceptions import StoreError
 from lemll.lab.protocol import Protocol
-from lemll.lab.significance import critical_difference
 from lemll.lab.studies.enhancement import (
     GRIDS,
     N_DRAWS,
@@ -35,24 +35,9 @@ from lemll.lab.studies.enhancement import (
     regimes,
 )
 from lemll.lab.studies.prediction import CELLS_FILE
-from lemll.lab.tables import ComparisonTable
+from lemll.lab.studies.sections import StudyReport, by_dataset, difference_text, section
+from lemll.lab.tables import ComparisonTable, markdown_table
 from lemll.metrics.table import METRICS
-
-__all__ = [
-    "DEVELOPED_ON",
-    "OURS",
-    "EnhancementReport",
-    "Place",
-    "average_ranks",
-    "failed_lines",
-    "grid_lines",
-    "make_enhancement_report",
-    "mean_ranks",
-    "others_lines",
-    "ratios_of",
-    "regret_lines",
-    "values_of",
-]
 
 OURS = "Blend"
 # A method takes part in the ranks if it has at least this share of the data sets and thresholds.
@@ -81,7 +66,7 @@ def values_of(
     """
     sign = -1 if METRICS[metric].greater_is_better else 1
     return {
-        ((row.key.dataset, row.key.threshold), row.key.method): sign * row.metrics[metric]
+        (row.key[:2], row.key.method): sign * row.metrics[metric]
         for row in rows
         if row.key.regime == regime
     }
@@ -203,11 +188,10 @@ def regret_lines(rows: Sequence[MeasuredRegime]) -> list[str]:
             ratios = [v / best[place] for (place, name), v in values.items() if name == method]
             close = sum(ratio <= 1.01 for ratio in ratios)
             columns.setdefault(method, {})[regime] = f"{close} / {len(ratios)} ({max(ratios):.2f})"
-    lines = [f"| method | {' | '.join(honest)} |", "|---" * (len(honest) + 1) + "|"]
-    for method, found in columns.items():
-        shown = [found.get(regime, "") for regime in honest]
-        lines.append(f"| {method} | {' | '.join(shown)} |")
-    return lines
+    rows_shown = (
+        [method, *(found.get(regime, "") for regime in honest)] for method, found in columns.items()
+    )
+    return markdown_table(["method", *honest], rows_shown)
 
 
 def grid_lines(rows: Sequence[MeasuredRegime]) -> list[str]:
@@ -223,16 +207,11 @@ def grid_lines(rows: Sequence[MeasuredRegime]) -> list[str]:
     list of str
         A table in Markdown, with the methods for which the search changed a setting.
     """
-    lines = [
-        "| method | own parameters are best in | most frequent other setting | mean ratio of "
-        "Chebyshev to that with the best scale alone | smallest ratio | CPU seconds of a "
-        "search |",
-        "|---" * 6 + "|",
-    ]
     plain = values_of(rows, ORACLE_SCALE, "chebyshev")
+    shown = []
     for method in dict.fromkeys(row.key.method for row in rows):
         found = {
-            (row.key.dataset, row.key.threshold): row
+            row.key[:2]: row
             for row in rows
             if row.key.method == method and row.key.regime == ORACLE_GRID
         }
@@ -247,11 +226,12 @@ def grid_lines(rows: Sequence[MeasuredRegime]) -> list[str]:
         # Of settings that are chosen equally often, the first in the alphabet.
         often, count = min(others.items(), key=lambda item: (-item[1], item[0]))
         seconds = fmean(row.seconds for row in found.values())
-        lines.append(
-            f"| {method} | {len(found) - others.total()} / {len(found)} | {often} ({count}) "
-            f"| {fmean(ratios):.3f} | {min(ratios):.3f} | {seconds:.1f} |"
-        )
-    return lines
+        own = f"{len(found) - others.total()} / {len(found)}"
+        figures = [f"{fmean(ratios):.3f}", f"{min(ratios):.3f}", f"{seconds:.1f}"]
+        shown.append([method, own, f"{often} ({count})", *figures])
+    header = "method|own parameters are best in|most frequent other setting|mean ratio of "
+    header += "Chebyshev to that with the best scale alone|smallest ratio|CPU seconds of a search"
+    return markdown_table(header.split("|"), shown)
 
 
 def others_lines(
@@ -279,12 +259,7 @@ def others_lines(
     seconds = {
         (row.key[:2], row.key.method): row.seconds for row in together if row.key.regime == NO_TRUTH
     }
-    lines = [
-        "| method | beside | data sets | fits | its CPU seconds | ours | "
-        + " | ".join(f"Chebyshev, {regime}" for regime in shown)
-        + " |",
-        "|---" * (6 + len(shown)) + "|",
-    ]
+    table = []
     for method in dict.fromkeys(row.key.method for row in others):
         ours = _COUNTERPARTS.get(method, OURS)
         places = [
@@ -301,10 +276,11 @@ def others_lines(
             f"{fmean(values[r][p, ours] for p in places):.4f}"
             for r in shown
         ]
-        lines.append(
-            f"| {method} | {ours} | {len({place[0] for place in places})} | {len(places)} "
-            f"| {theirs:.2f} | {our:.2f} | {' | '.join(ratios)} |"
-        )
+        n_sets = len({place[0] for place in places})
+        seconds_text = [f"{theirs:.2f}", f"{our:.2f}"]
+        table.append([method, ours, n_sets, len(places), *seconds_text, *ratios])
+    header = "method|beside|data sets|fits|its CPU seconds|ours".split("|")
+    lines = markdown_table([*header, *(f"Chebyshev, {regime}" for regime in shown)], table)
     return [*lines, "", *_shared_rank_lines(rows, others, metrics), "", _regret_line(together)]
 
 
@@ -371,11 +347,13 @@ _BASELINES = ("Uniform", "Logical", RATED_MEAN)
 
 
 @dataclass(frozen=True, slots=True)
-class EnhancementReport:
+class EnhancementReport(StudyReport):
     """The results of the comparison.
 
     Attributes
     ----------
+    table : ComparisonTable
+        All measures with ten rated rows, one panel per measure and threshold.
     rows : tuple of MeasuredRegime
         All rows of the table, and those of other libraries.
     metrics : tuple of str
@@ -388,25 +366,14 @@ class EnhancementReport:
         Fits of these methods that gave no result.
     """
 
+    table: ComparisonTable
     rows: tuple[MeasuredRegime, ...]
     metrics: tuple[str, ...]
     settings: str
     others: tuple[MeasuredRegime, ...] = ()
     failed: tuple[FailedFit, ...] = ()
 
-    @property
-    def table(self) -> ComparisonTable:
-        """All measures with ten rated rows, one panel per measure and threshold."""
-        regime = regimes()[2]
-        kept = [row for row in self.rows if row.key.regime == regime]
-        values: dict[tuple[str, float | None, str, str], list[float]] = {
-            (metric, row.key.threshold, row.key.dataset, row.key.method): [row.metrics[metric]]
-            for metric in self.metrics
-            for row in kept
-        }
-        return ComparisonTable.from_values(
-            values, control=OURS, notes=(self.settings,), condition=regime
-        )
+    titles: ClassVar = ("Label enhancement in three regimes", "Label enhancement, ten rated rows")
 
     def best(self) -> str:
         """Name the method with the best average rank in each regime.
@@ -435,68 +402,48 @@ class EnhancementReport:
         str
             The text.
         """
-        lines = [self.settings, "", "## The best methods", "", self.best(), ""]
-        lines += ["## Average ranks", "", _RANKS_TEXT, ""]
-        for regime in regimes():
-            lines += [f"### {regime}", "", *self._rank_lines(regime), ""]
-        lines += ["## The blend beside the best other method", "", _BLEND_TEXT, ""]
-        lines += [*self._blend_lines(), ""]
-        lines += ["## How close each method comes to the best one", "", _REGRET_TEXT, ""]
-        lines += [*regret_lines(self.rows), ""]
-        lines += ["## Who beats the baselines", "", _BASELINE_TEXT, "", *self._baseline_lines(), ""]
-        lines += ["## How the order changes between regimes", "", *self._order_lines(), ""]
-        lines += ["## What the settings of the oracle add", "", _GRID_TEXT, ""]
-        lines += [*grid_lines(self.rows), ""]
+        ranks = [
+            line
+            for regime in regimes()
+            for line in section(f"### {regime}", *self._rank_lines(regime))
+        ]
+        lines = [self.settings, "", *section("## The best methods", self.best())]
+        lines += [*section("## Average ranks", _RANKS_TEXT), *ranks]
+        for title, text, table in (
+            ("The blend beside the best other method", _BLEND_TEXT, self._blend_lines()),
+            ("How close each method comes to the best one", _REGRET_TEXT, regret_lines(self.rows)),
+            ("Who beats the baselines", _BASELINE_TEXT, self._baseline_lines()),
+            ("How the order changes between regimes", "", self._order_lines()),
+            ("What the settings of the oracle add", _GRID_TEXT, grid_lines(self.rows)),
+        ):
+            lines += section(f"## {title}", *([text, ""] if text else []), *table)
         if self.others:
-            lines += ["## Beside other libraries", "", _OTHERS_TEXT, ""]
-            lines += [*others_lines(self.rows, self.others, self.metrics), ""]
+            found = others_lines(self.rows, self.others, self.metrics)
+            lines += section("## Beside other libraries", _OTHERS_TEXT, "", *found)
         if self.failed:
-            lines += [_FAILED_TEXT, "", *failed_lines(self.failed), ""]
-        lines += ["## CPU seconds of a fit", "", *self._seconds_lines(), ""]
-        return "\n".join(lines)
+            lines += section(_FAILED_TEXT, *failed_lines(self.failed))
+        return "\n".join([*lines, *section("## CPU seconds of a fit", *self._seconds_lines())])
 
-    def write(self, folder: Path) -> list[Path]:
-        """Write the summary and the tables.
-
-        Parameters
-        ----------
-        folder : Path
-            Folder to write to; it is created if it does not exist.
-
-        Returns
-        -------
-        list of Path
-            The files: Markdown, and CSV with the average ranks.
-        """
-        texts = {
-            "summary.md": f"# Label enhancement in three regimes: summary\n\n{self.summary()}",
-            "tables.md": f"# Label enhancement, ten rated rows\n\n{self.table.to_markdown()}",
-            "ranks.csv": self._ranks_csv(),
-        }
-        return write_texts(folder, texts)
+    def _more(self) -> dict[str, str]:
+        return {"ranks.csv": self._ranks_csv()}
 
     def _rank_lines(self, regime: str) -> list[str]:
         by_measure = {name: average_ranks(self.rows, regime, name) for name in self.metrics}
         methods = list(next(iter(by_measure.values()))[0])
         if not methods:
             return ["No data set is complete."]
-        lines = [
-            f"| measure | {' | '.join(methods)} | critical difference |",
-            "|---" * (len(methods) + 2) + "|",
+        rows = [
+            [
+                f"{METRICS[name].title} {METRICS[name].arrow}",
+                *(f"{found[method]:.2f}" for method in methods),
+                difference_text(len(methods), n_sets),
+            ]
+            for name, (found, n_sets) in by_measure.items()
         ]
-        for name, (found, n_sets) in by_measure.items():
-            title = f"{METRICS[name].title} {METRICS[name].arrow}"
-            shown = [f"{found[method]:.2f}" for method in methods]
-            limit = f"{critical_difference(len(methods), n_sets):.2f}" if n_sets > 1 else ""
-            lines.append(f"| {title} | {' | '.join(shown)} | {limit} |")
-        return lines
+        return markdown_table(["measure", *methods, "critical difference"], rows)
 
     def _blend_lines(self) -> list[str]:
-        lines = [
-            "| regime | data sets | first in | within 1 % of the first in | mean ratio | worst "
-            "ratio | where |",
-            "|---" * 7 + "|",
-        ]
+        rows = []
         for regime in regimes():
             for title, names in (("chosen on", True), ("others", False)):
                 ratios = {
@@ -508,15 +455,15 @@ class EnhancementReport:
                     continue
                 worst = max(ratios, key=lambda key: ratios[key])
                 values = list(ratios.values())
-                lines.append(
-                    f"| {regime} | {title} | {sum(value <= 1 for value in values)} / {len(values)} "
-                    f"| {sum(value <= 1.01 for value in values)} / {len(values)} "
-                    f"| {fmean(values):.3f} | {ratios[worst]:.3f} | {worst[0]}, {worst[1]:g} |"
-                )
-        return lines
+                counts = (sum(value <= most for value in values) for most in (1, 1.01))
+                shares = [f"{count} / {len(values)}" for count in counts]
+                figures = [f"{fmean(values):.3f}", f"{ratios[worst]:.3f}"]
+                rows.append([regime, title, *shares, *figures, f"{worst[0]}, {worst[1]:g}"])
+        header = "regime|data sets|first in|within 1 % of the first in|mean ratio|worst ratio|where"
+        return markdown_table(header.split("|"), rows)
 
     def _baseline_lines(self) -> list[str]:
-        lines = ["| regime | method | " + " | ".join(_BASELINES) + " |", "|---" * 5 + "|"]
+        rows = []
         for regime in regimes():
             values = values_of(self.rows, regime, "chebyshev")
             methods = list(dict.fromkeys(method for _, method in values))
@@ -531,8 +478,8 @@ class EnhancementReport:
                     better = sum(value < other for value, other in pairs)
                     counts.append(f"{better} / {len(pairs)}" if pairs else "")
                 if method not in _BASELINES:
-                    lines.append(f"| {regime} | {method} | {' | '.join(counts)} |")
-        return lines
+                    rows.append([regime, method, *counts])
+        return markdown_table(["regime", "method", *_BASELINES], rows)
 
     def _order_lines(self) -> list[str]:
         means = {regime: mean_ranks(self.rows, regime, self.metrics) for regime in regimes()}
@@ -555,17 +502,14 @@ class EnhancementReport:
         return lines
 
     def _seconds_lines(self) -> list[str]:
-        regime = regimes()[0]
-        kept = [row for row in self.rows if row.key.regime == regime]
-        methods = list(dict.fromkeys(row.key.method for row in kept))
-        lines = [f"| data set | {' | '.join(methods)} |", "|---" * (len(methods) + 1) + "|"]
-        for dataset in dict.fromkeys(row.key.dataset for row in kept):
-            shown = []
-            for method in methods:
-                found = [r.seconds for r in kept if r.key[0] == dataset and r.key[2] == method]
-                shown.append(f"{fmean(found):.3f}" if found else "")
-            lines.append(f"| {dataset} | {' | '.join(shown)} |")
-        return lines
+        return by_dataset(
+            (
+                (row.key.dataset, row.key.method, row.seconds)
+                for row in self.rows
+                if row.key.regime == NO_TRUTH
+            ),
+            lambda seconds: f"{fmean(seconds):.3f}",
+        )
 
     def _ranks_csv(self) -> str:
         lines: list[Sequence[object]] = [["regime", "measure", "data_sets", "method", "rank"]]
@@ -597,8 +541,8 @@ _BASELINE_TEXT = (
 )
 _GRID_TEXT = (
     "Each method has the setting, of those that its authors or other publications used, that has "
-    "the smallest Chebyshev distance from the truth (`GRIDS` in `lemll/paper/enhancement_oracle.py`"
-    " lists them). No user can do this. Methods without such settings have only the best scale. On "
+    "the smallest Chebyshev distance from the truth (`GRIDS` in `lemll/lab/studies/enhancement.py` "
+    "lists them). No user can do this. Methods without such settings have only the best scale. On "
     "Movie, LESC and LEMLL have only the largest beta of their grids, because fits with a smaller "
     "one take too long."
 )
@@ -669,20 +613,24 @@ def make_enhancement_report(folder: Path) -> EnhancementReport:
     order = {name: number for number, name in enumerate([*labels, *foreign])}
     sets = {source.name: number for number, source in enumerate(protocol.datasets)}
 
-    def ordered(rows: Sequence[MeasuredRegime]) -> tuple[MeasuredRegime, ...]:
-        return tuple(
-            sorted(
-                rows,
-                key=lambda row: (sets[row.key.dataset], row.key.threshold, order[row.key.method]),
-            )
-        )
+    def place(row: MeasuredRegime) -> tuple[int, float, int]:
+        return sets[row.key.dataset], row.key.threshold, order[row.key.method]
 
-    shown = ordered(_searched_everywhere(rows, protocol))
+    shown = tuple(sorted(_searched_everywhere(rows, protocol), key=place))
+    others = sorted(others, key=place)
     failed = sorted(
         (fit for fit in read_failed(folder) if fit[:2] in known),
         key=lambda fit: (fit.method, sets[fit.dataset], fit.threshold),
     )
-    return EnhancementReport(shown, protocol.metrics, settings, ordered(others), tuple(failed))
+    regime = rated_regime(10)
+    values: dict[tuple[str, float | None, str, str], list[float]] = {
+        (metric, row.key.threshold, row.key.dataset, row.key.method): [row.metrics[metric]]
+        for metric in protocol.metrics
+        for row in shown
+        if row.key.regime == regime
+    }
+    table = ComparisonTable.from_values(values, control=OURS, notes=(settings,), condition=regime)
+    return EnhancementReport(table, shown, protocol.metrics, settings, tuple(others), tuple(failed))
 
 
 def _searched_everywhere(
@@ -693,9 +641,5 @@ def _searched_everywhere(
     found: dict[tuple[str, float], set[str]] = {}
     for row in rows:
         if row.key.regime == ORACLE_GRID:
-            found.setdefault((row.key.dataset, row.key.threshold), set()).add(row.key.method)
-    return [
-        row
-        for row in rows
-        if row.key.regime != ORACLE_GRID or wanted <= found[row.key.dataset, row.key.threshold]
-    ]
+            found.setdefault(row.key[:2], set()).add(row.key.method)
+    return [row for row in rows if row.key.regime != ORACLE_GRID or wanted <= found[row.key[:2]]]

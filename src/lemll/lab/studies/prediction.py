@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -21,28 +21,9 @@ from lemll.lab.cells import Cell, Hide, Splits, Tuning
 from lemll.lab.methods import list_methods
 from lemll.lab.protocol import Protocol
 from lemll.lab.published import paper_name, published_prediction
+from lemll.lab.studies.sections import printed_entries
 from lemll.lab.tables import ComparisonTable
 from lemll.metrics.table import METRICS
-
-__all__ = [
-    "CELLS_FILE",
-    "N_SPLITS",
-    "PAPER_METHODS",
-    "QUICK_PREDICTION",
-    "CellKey",
-    "MeasuredCell",
-    "PredictionAgreement",
-    "Significance",
-    "agreement",
-    "cells_table",
-    "paper_prediction",
-    "planned_cells",
-    "printed_prediction",
-    "read_cells",
-    "read_protocols",
-    "significances",
-    "write_cells",
-]
 
 # The columns of Tables II and III.
 PAPER_METHODS = ("LEMLL", "MLFE", "ML2", "RELIAB", "MSVR", "ML-kNN", "CLR", "ECC")
@@ -167,34 +148,20 @@ def agreement(table: ComparisonTable) -> list[PredictionAgreement]:
         One per method that the paper prints.
     """
     found = []
-    for method in dict.fromkeys(name for panel in table.panels for name in panel.methods):
-        cells, better, as_good, misses = 0, 0, 0, []
-        for panel in table.panels:
+    for method, entries in printed_entries(table):
+        better, as_good, misses = 0, 0, []
+        for panel, dataset, entry in entries:
             direction = 1 if panel.metric.greater_is_better else -1
-            for (dataset, column), entry in panel.entries.items():
-                if column != method or not entry.published or not entry.complete:
-                    continue
-                cells += 1
-                mean, std = entry.published
-                difference = round(entry.figures[0], 3) - mean
-                unit = max(std, SMALLEST_STD)
-                as_good += difference * direction >= -unit - 1e-9
-                if abs(difference) > WITHIN * unit + 1e-9:
-                    misses.append(f"{panel.metric.title} {dataset}: {difference:+.3f}")
-                    better += difference * direction > 0
-        if cells:
-            off = len(misses)
-            found.append(
-                PredictionAgreement(
-                    method=method,
-                    cells=cells,
-                    within=cells - off,
-                    better=better,
-                    worse=off - better,
-                    as_good=as_good,
-                    misses=tuple(misses),
-                )
-            )
+            mean, std = entry.published
+            difference = round(entry.figures[0], 3) - mean
+            unit = max(std, SMALLEST_STD)
+            as_good += difference * direction >= -unit - 1e-9
+            if abs(difference) > WITHIN * unit + 1e-9:
+                misses.append(f"{panel.metric.title} {dataset}: {difference:+.3f}")
+                better += difference * direction > 0
+        cells, off = len(entries), len(misses)
+        counts = (cells, cells - off, better, off - better, as_good)
+        found.append(PredictionAgreement(method, *counts, misses=tuple(misses)))
     return found
 
 
@@ -237,26 +204,13 @@ def significances(table: ComparisonTable) -> list[Significance]:
     """
     printed = {(c.metric, c.dataset, c.method): c.mark for c in published_prediction()}
     found = []
-    for method in dict.fromkeys(name for panel in table.panels for name in panel.methods):
-        marks = [
-            (entry.mark, printed[panel.metric.name, paper_name(dataset), method])
-            for panel in table.panels
-            for (dataset, column), entry in panel.entries.items()
-            if column == method and entry.published and entry.complete
-        ]
-        if method == table.control or not marks:
+    for method, entries in printed_entries(table):
+        if method == table.control:
             continue
-        ours, theirs = zip(*marks, strict=True)
-        found.append(
-            Significance(
-                method,
-                len(marks),
-                better=ours.count("•"),
-                worse=ours.count("∘"),
-                published_better=theirs.count("•"),
-                published_worse=theirs.count("∘"),
-            )
-        )
+        ours = [entry.mark for _, _, entry in entries]
+        theirs = [printed[p.metric.name, paper_name(name), method] for p, name, _ in entries]
+        counts = (marks.count(mark) for marks in (ours, theirs) for mark in "•∘")
+        found.append(Significance(method, len(entries), *counts))
     return found
 
 
@@ -369,6 +323,42 @@ def planned_cells(protocols: Iterable[Protocol]) -> list[CellKey]:
         for hidden in [rule.key for rule in protocol.hide] or [""]
     ]
     return list(dict.fromkeys(keys))
+
+
+def ended_and_done(
+    folder: Path, planned: Collection[CellKey], *, of: str = ""
+) -> tuple[list[MeasuredCell], list[MeasuredCell]]:
+    """Return the planned cells that have ended, and those of them that are done.
+
+    Parameters
+    ----------
+    folder : Path
+        A folder of results.
+    planned : collection of CellKey
+        The cells of its protocols.
+    of : str, optional
+        The label of a method that must have a finished cell.
+
+    Returns
+    -------
+    ended, done : list of MeasuredCell
+        The rows of the table.
+
+    Raises
+    ------
+    StoreError
+        If no cell is done.
+    """
+    known = set(planned)
+    ended = [cell for cell in read_cells(folder) if cell.key in known]
+    done = [cell for cell in ended if cell.status == "done"]
+    if not any(cell.key.method == of or not of for cell in done):
+        whose, what = (of, "the protocols beside it") if of else ("the protocols beside it", "them")
+        raise StoreError(
+            f"{folder / CELLS_FILE} has no finished cell of {whose}; run {what} and collect the "
+            "cells (--collect)."
+        )
+    return ended, done
 
 
 def read_cells(folder: Path) -> list[MeasuredCell]:
@@ -515,11 +505,10 @@ def cells_table(
     wanted = {}
     for (dataset, method), splits in by_entry.items():
         keys = [CellKey(dataset, method, split, hidden) for split in sorted(splits)]
-        cells_of_entry = [done.get(key) for key in keys]
-        found = list(itertools.takewhile(_is_done, cells_of_entry))
+        found = [done[key] for key in itertools.takewhile(done.__contains__, keys)]
         wanted[dataset, method] = max(len(found), min(fewest, len(splits)))
         for measure in measures:
-            kept = [cell.get(measure) for cell in found if cell is not None]
+            kept = [metrics.get(measure) for metrics in found]
             values[measure, None, dataset, method] = [value for value in kept if value is not None]
     ordered: dict[tuple[str, float | None, str, str], list[float]] = {
         (measure, None, dataset, method): values.get((measure, None, dataset, method), [])
@@ -527,17 +516,10 @@ def cells_table(
         for dataset in datasets
         for method in methods
     }
+    condition = "" if hide is None else str(hide)
     return ComparisonTable.from_values(
-        ordered,
-        control=control,
-        wanted=wanted,
-        methods=methods,
-        condition="" if hide is None else str(hide),
+        ordered, control=control, wanted=wanted, methods=methods, condition=condition
     )
-
-
-def _is_done(metrics: Mapping[str, float | None] | None) -> bool:
-    return metrics is not None
 
 
 def _in_order(names: Iterable[str], order: Sequence[str]) -> list[str]:

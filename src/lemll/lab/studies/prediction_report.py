@@ -6,41 +6,39 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import ClassVar
 
 from scipy.stats import kendalltau, spearmanr
 
-from lemll._files import write_texts
-from lemll.exceptions import StoreError
 from lemll.lab.protocol import Protocol
-from lemll.lab.significance import conclude
 from lemll.lab.store import Store
 from lemll.lab.studies.prediction import (
-    CELLS_FILE,
     PAPER_METHODS,
     MeasuredCell,
     PredictionAgreement,
     Significance,
     agreement,
     cells_table,
+    ended_and_done,
     planned_cells,
-    read_cells,
     read_protocols,
     significances,
 )
-from lemll.lab.studies.ranks import Ranks, block_ranks, rank_lines
-from lemll.lab.tables import ComparisonTable
-
-__all__ = [
-    "PredictionReport",
-    "make_cells_report",
-    "make_prediction_report",
-    "seconds_lines",
-    "shared_halves",
-]
+from lemll.lab.studies.sections import (
+    Ranks,
+    StudyReport,
+    block_ranks,
+    by_dataset,
+    difference_text,
+    rank_lines,
+    section,
+    shared_halves,
+)
+from lemll.lab.tables import ComparisonTable, markdown_table
 
 
 @dataclass(frozen=True, slots=True)
-class PredictionReport:
+class PredictionReport(StudyReport):
     """The results of a finished prediction.
 
     Attributes
@@ -66,6 +64,8 @@ class PredictionReport:
     settings: str
     seconds: tuple[str, ...] = ()
 
+    titles: ClassVar = ("Prediction", "Tables II and III: ours [printed]")
+
     def summary(self) -> str:
         """Write settings, agreement, ranks and significance in Markdown.
 
@@ -74,52 +74,29 @@ class PredictionReport:
         str
             It names the cells that differ by more than two standard deviations.
         """
-        return "\n".join(
-            [
-                self.settings,
-                "",
+        correlations = (f"- {block.title}: {_correlation(block)}" for block in self.ranks)
+        lines = [
+            *section(
                 "## Means within two of the paper's standard deviations of the printed ones",
-                "",
                 *_agreement_lines(self.agreement),
-                "",
+            ),
+            *section(
                 "## Average ranks: ours [from the printed figures], the same data sets",
-                "",
                 *rank_lines(self.ranks, heading="measure"),
                 "",
-                *(f"- {block.title}: {_correlation(block)}" for block in self.ranks),
-                "",
-                "## Average ranks of all methods",
-                "",
-                *_all_ranks(self.table),
-                "",
+                *correlations,
+            ),
+            *section("## Average ranks of all methods", *_all_ranks(self.table)),
+            *section(
                 f"## Where {self.table.control} is significantly better / worse, ours [printed]",
-                "",
                 *_significance_lines(self.significances),
-                "",
-                *(["## Time", "", *self.seconds, ""] if self.seconds else []),
-            ]
-        )
+            ),
+            *(section("## Time", *self.seconds) if self.seconds else []),
+        ]
+        return "\n".join([self.settings, "", *lines])
 
-    def write(self, folder: Path) -> list[Path]:
-        """Write all tables.
-
-        Parameters
-        ----------
-        folder : Path
-            Folder to write to; it is created if it does not exist.
-
-        Returns
-        -------
-        list of Path
-            The files: Markdown, LaTeX and CSV.
-        """
-        texts = {
-            "summary.md": f"# Prediction: summary\n\n{self.summary()}",
-            "tables.md": f"# Tables II and III: ours [printed]\n\n{self.table.to_markdown()}",
-            "tables.tex": self.table.to_latex(),
-            "tables.csv": self.table.to_csv(),
-        }
-        return write_texts(folder, texts)
+    def _more(self) -> dict[str, str]:
+        return {"tables.tex": self.table.to_latex(), "tables.csv": self.table.to_csv()}
 
 
 def _correlation(block: Ranks) -> str:
@@ -163,57 +140,20 @@ def _rank_table(table: ComparisonTable, methods: Sequence[str], sets: set[str]) 
     if not sets or len(methods) < 2:
         return ["No data set is complete for all methods."]
     shared = shared_halves(table, methods, sets)
-    lines = [
+    rows = (
+        [
+            panel.title,
+            *(f"{rank:.2f}" for rank in panel.ranks()),
+            difference_text(len(methods), len(panel.ranked)),
+        ]
+        for panel in shared.panels
+    )
+    return [
         f"Data sets on which these methods are complete: {', '.join(shared.panels[0].datasets)}. "
         "The ranks of a data set come from the halves that all of them have.",
         "",
-        f"| measure | {' | '.join(methods)} | critical difference |",
-        "|---" * (len(methods) + 2) + "|",
+        *markdown_table(["measure", *methods, "critical difference"], rows),
     ]
-    for panel in shared.panels:
-        found = conclude(panel, shared.control, ratio=1.0)
-        limit = "" if found is None else f"{found.nemenyi:.2f}"
-        ranks = " | ".join(f"{rank:.2f}" for rank in panel.ranks())
-        lines.append(f"| {panel.title} | {ranks} | {limit} |")
-    return lines
-
-
-def shared_halves(
-    table: ComparisonTable, methods: Sequence[str], sets: set[str]
-) -> ComparisonTable:
-    """Keep some methods and data sets, and of each data set the halves that all methods have.
-
-    Parameters
-    ----------
-    table : ComparisonTable
-        All panels must have the same condition.
-    methods : sequence of str
-        The methods to keep.
-    sets : set of str
-        The data sets to keep.
-
-    Returns
-    -------
-    ComparisonTable
-        The smaller table.
-    """
-    values = {}
-    wanted = {}
-    for panel in table.panels:
-        for dataset in (name for name in panel.datasets if name in sets):
-            entries = [panel.entries[dataset, method] for method in methods]
-            halves = min(len(entry.values) for entry in entries)
-            for method, entry in zip(methods, entries, strict=True):
-                values[panel.metric.name, panel.threshold, dataset, method] = entry.values[:halves]
-                wanted[dataset, method] = halves
-    control = table.control if table.control in methods else methods[0]
-    return ComparisonTable.from_values(
-        values,
-        control=control,
-        wanted=wanted,
-        methods=methods,
-        condition=table.panels[0].condition if table.panels else "",
-    )
 
 
 def make_cells_report(folder: Path) -> PredictionReport:
@@ -231,14 +171,7 @@ def make_cells_report(folder: Path) -> PredictionReport:
     """
     protocols = read_protocols(folder)
     planned = planned_cells(protocols)
-    known = set(planned)
-    cells = [cell for cell in read_cells(folder) if cell.key in known]
-    done = [cell for cell in cells if cell.status == "done"]
-    if not done:
-        raise StoreError(
-            f"{folder / CELLS_FILE} has no finished cell of the protocols beside it; run them and "
-            "collect the cells (--collect)."
-        )
+    cells, done = ended_and_done(folder, planned)
     hours = sum(cell.seconds for cell in cells) / 3600
     settings = (
         f"{len(done)} of {len(planned)} planned cells are done; they took {hours:.1f} hours on one "
@@ -264,14 +197,10 @@ def seconds_lines(cells: Sequence[MeasuredCell]) -> list[str]:
     list of str
         A Markdown table.
     """
-    methods = list(dict.fromkeys(cell.key.method for cell in cells))
-    lines = [f"| data set | {' | '.join(methods)} |", "|---" * (len(methods) + 1) + "|"]
-    for dataset in dict.fromkeys(cell.key.dataset for cell in cells):
-        row = []
-        for method in methods:
-            seconds = [cell.seconds for cell in cells if cell.key[:2] == (dataset, method)]
-            row.append(f"{fmean(seconds):.1f} ({len(seconds)})" if seconds else "")
-        lines.append(f"| {dataset} | {' | '.join(row)} |")
+    lines = by_dataset(
+        ((cell.key.dataset, cell.key.method, cell.seconds) for cell in cells),
+        lambda seconds: f"{fmean(seconds):.1f} ({len(seconds)})",
+    )
     note = (
         "Mean seconds of a cell, with its tuning (number of cells done). Variants of a method on "
         "the same rows may share what does not depend on the variant; the first one takes the time."
@@ -329,22 +258,22 @@ def _of_the_paper(table: ComparisonTable) -> ComparisonTable:
 
 
 def _agreement_lines(found: Sequence[PredictionAgreement]) -> list[str]:
-    lines = [
-        "| method | means | within two | better | worse | as good as printed, within one |",
-        "|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {a.method} | {a.cells} | {a.within} | {a.better} | {a.worse} | {a.as_good} |"
-        for a in found
-    ]
+    lines = markdown_table(
+        ["method", "means", "within two", "better", "worse", "as good as printed, within one"],
+        ([a.method, a.cells, a.within, a.better, a.worse, a.as_good] for a in found),
+    )
     misses = [f"- {a.method}: {'; '.join(a.misses)}" for a in found if a.misses]
     return [*lines, "", "More than two standard deviations away:", "", *(misses or ["- none"])]
 
 
 def _significance_lines(found: Sequence[Significance]) -> list[str]:
-    lines = ["| method | comparisons | better | worse |", "|---|---|---|---|"]
-    return lines + [
-        f"| {s.method} | {s.cells} | {s.better} [{s.published_better}] "
-        f"| {s.worse} [{s.published_worse}] |"
+    rows = (
+        [
+            s.method,
+            s.cells,
+            f"{s.better} [{s.published_better}]",
+            f"{s.worse} [{s.published_worse}]",
+        ]
         for s in found
-    ]
+    )
+    return markdown_table(["method", "comparisons", "better", "worse"], rows)

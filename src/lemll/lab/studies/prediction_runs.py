@@ -26,8 +26,6 @@ from lemll.lab.studies.prediction import (
     write_cells,
 )
 
-__all__ = ["Lacking", "Repetition", "choices", "collect", "lacking", "repeat"]
-
 # Another machine adds in another order, and a solver then stops at another point within its
 # tolerance. This may exchange two labels with nearly equal scores.
 _TOLERANCE = 5e-4

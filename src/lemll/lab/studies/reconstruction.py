@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
+from typing import ClassVar, NamedTuple
 
-from lemll._files import write_texts
-from lemll._types import SettingsView
+import numpy as np
+
+from lemll._types import FloatArray, MatrixLike, SettingsView
 from lemll.datasets.registry import list_datasets
-from lemll.lab.cells import THRESHOLDS
+from lemll.enhancers.calibrate import choose_scale
+from lemll.fitting.scaling import Normalization, normalize
+from lemll.lab.cells import THRESHOLDS, load_source
 from lemll.lab.protocol import Protocol
 from lemll.lab.store import Store
-from lemll.lab.studies.calibration import (
-    CalibratedCell,
-    CalibrationSummary,
-    calibrated_cells,
-    summarise_calibration,
+from lemll.lab.studies.sections import (
+    Ranks,
+    StudyReport,
+    block_ranks,
+    printed_entries,
+    rank_lines,
+    section,
 )
-from lemll.lab.studies.ranks import Ranks, block_ranks, rank_lines
-from lemll.lab.tables import ComparisonTable
+from lemll.lab.tables import ComparisonTable, markdown_table
 from lemll.metrics.table import METRICS
-
-__all__ = [
-    "BASELINES",
-    "PAPER_METHODS",
-    "QUICK_RECONSTRUCTION",
-    "THRESHOLDS",
-    "Ranks",
-    "ReconstructionAgreement",
-    "ReconstructionReport",
-    "agreement",
-    "block_ranks",
-    "make_reconstruction_report",
-    "paper_reconstruction",
-    "reconstruction_table",
-]
 
 # The columns of Tables VI to VIII, and the methods that we print in separate tables.
 PAPER_METHODS = ("FCM", "KM", "RELIAB", "ML2", "MLFE", "LEMLL")
@@ -139,32 +128,22 @@ def agreement(table: ComparisonTable) -> list[ReconstructionAgreement]:
         One per method that the paper prints.
     """
     found = []
-    for method in dict.fromkeys(name for panel in table.panels for name in panel.methods):
+    for method, entries in printed_entries(table):
         differences = {
             f"{panel.metric.title} {panel.threshold:g} {dataset}": round(entry.figures[0], 3)
             - entry.published[0]
-            for panel in table.panels
-            for (dataset, column), entry in panel.entries.items()
-            if column == method and entry.published and entry.complete
+            for panel, dataset, entry in entries
         }
-        if not differences:
-            continue
         tolerance = TOLERANCES[method]
-        off = {cell: abs(difference) for cell, difference in differences.items()}
-        misses = [
-            f"{cell}: {differences[cell]:+.3f}" for cell in off if off[cell] > tolerance + 1e-9
-        ]
-        found.append(
-            ReconstructionAgreement(
-                method,
-                cells=len(off),
-                exact=sum(difference < 5e-4 for difference in off.values()),
-                within=len(off) - len(misses),
-                tolerance=tolerance,
-                largest=max(off.values()),
-                misses=tuple(misses),
-            )
+        off = [abs(difference) for difference in differences.values()]
+        misses = tuple(
+            f"{cell}: {difference:+.3f}"
+            for cell, difference in differences.items()
+            if abs(difference) > tolerance + 1e-9
         )
+        exact = sum(difference < 5e-4 for difference in off)
+        counts = (len(off), exact, len(off) - len(misses))
+        found.append(ReconstructionAgreement(method, *counts, tolerance, max(off), misses))
     return found
 
 
@@ -197,12 +176,167 @@ def reconstruction_table(protocol: Protocol, store: Store) -> ComparisonTable:
     )
 
 
+# 0/1 labels do not determine the scale of a recovered distribution. Here some rows are drawn at
+# random and treated as rated. They fix the scale, and the error is measured on all other rows.
+
+# The best of these scales for all rows is the reference for the calibrated scale.
+SCALES = 2.0 ** np.linspace(-6, 6, 97)
+
+
+@dataclass(frozen=True, slots=True)
+class CalibratedCell:
+    """One measure of one recovered distribution, on the rows that were not rated.
+
+    Attributes
+    ----------
+    measure, dataset : str
+        Names of the measure and of the data set.
+    threshold : float
+        Threshold at which the distribution was binarised.
+    calibrated, plain, uniform : float
+        The measure with the calibrated scale, with scale 1, and for the uniform distribution;
+        means over the seeds.
+    best : float
+        The measure with the scale that minimises the mean Chebyshev distance over all rows.
+    """
+
+    measure: str
+    threshold: float
+    dataset: str
+    calibrated: float
+    plain: float
+    uniform: float
+    best: float
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationSummary:
+    """The effect of calibration by `n_rated` rows over all cells.
+
+    Attributes
+    ----------
+    n_rated, cells : int
+        Number of rated rows, and number of compared cells.
+    better_than_plain, better_than_uniform : int
+        Number of cells in which the calibrated scale is better than scale 1, and better than the
+        uniform distribution.
+    chebyshev_over_best : float
+        Mean Chebyshev distance, divided by that of the best scale per data set and threshold.
+    """
+
+    n_rated: int
+    cells: int
+    better_than_plain: int
+    better_than_uniform: int
+    chebyshev_over_best: float
+
+
+def calibrated_cells(
+    protocol: Protocol, store: Store, *, n_rated: int = 10, seeds: Sequence[int] = range(5)
+) -> Iterator[CalibratedCell]:
+    """Calibrate the distributions of LEMLL, from its stored numerical labels.
+
+    Parameters
+    ----------
+    protocol : Protocol
+        A reconstruction with LEMLL among its methods.
+    store : Store
+        The store with its results.
+    n_rated : int, default=10
+        Number of rows whose distribution is treated as known.
+    seeds : sequence of int, default=range(5)
+        Each seed draws other rows.
+
+    Yields
+    ------
+    CalibratedCell
+        One per finished cell of LEMLL and metric of the protocol.
+    """
+    for cell in protocol.cells():
+        record = store.finished(cell) if cell.method.method == "LEMLL" else None
+        if record is None or record.status != "done":
+            continue
+        D = load_source(cell.source)[0].D
+        U = store.arrays(record)["numerical_labels"]
+        normalization = cell.parameters["normalization"]
+        chebyshev = [
+            METRICS["chebyshev"](D, normalize(U, normalization, scale=scale)) for scale in SCALES
+        ]
+        best = float(SCALES[int(np.argmin(chebyshev))])
+        trials = [
+            _measure(_Trial(D, U, normalization, best), n_rated, seed, protocol.metrics)
+            for seed in seeds
+        ]
+        found = np.array(trials).mean(axis=0)
+        for measure, values in zip(protocol.metrics, found, strict=True):
+            threshold = float(cell.setting.threshold or 0.0)
+            yield CalibratedCell(measure, threshold, cell.source.name, *map(float, values))
+
+
+class _Trial(NamedTuple):
+    """The true distribution, the numerical labels, their normalization and best scale."""
+
+    D: MatrixLike
+    U: FloatArray
+    normalization: Normalization
+    best: float
+
+
+def _measure(trial: _Trial, n_rated: int, seed: int, metrics: Sequence[str]) -> FloatArray:
+    """Measure the rows that are not rated: calibrated, plain, uniform and at the best scale."""
+    D, U, normalization, best = trial
+    rated = np.random.RandomState(seed).choice(len(D), n_rated, replace=False)
+    others = np.setdiff1d(np.arange(len(D)), rated)
+    # The number of bootstrap samples affects only the interval, not the scale itself.
+    chosen = choose_scale(U[rated], D[rated], normalization, n_bootstrap=1, random_state=seed)
+    candidates = [
+        normalize(U[others], normalization, scale=scale) for scale in (chosen.scale, 1.0, best)
+    ]
+    candidates.insert(2, np.full_like(candidates[0], 1 / U.shape[1]))
+    return np.array(
+        [[METRICS[name](D[others], candidate) for candidate in candidates] for name in metrics]
+    )
+
+
+def summarise_calibration(cells: Sequence[CalibratedCell], n_rated: int) -> CalibrationSummary:
+    """Count the cells in which the calibrated scale is better.
+
+    Parameters
+    ----------
+    cells : sequence of CalibratedCell
+        The results of `calibrated_cells`.
+    n_rated : int
+        Number of rated rows.
+
+    Returns
+    -------
+    CalibrationSummary
+        The summary over all cells.
+    """
+
+    def better(cell: CalibratedCell, other: float) -> bool:
+        if METRICS[cell.measure].greater_is_better:
+            return cell.calibrated > other
+        return cell.calibrated < other
+
+    chebyshev = [cell for cell in cells if cell.measure == "chebyshev"]
+    return CalibrationSummary(
+        n_rated=n_rated,
+        cells=len(cells),
+        better_than_plain=sum(better(cell, cell.plain) for cell in cells),
+        better_than_uniform=sum(better(cell, cell.uniform) for cell in cells),
+        chebyshev_over_best=float(
+            np.mean([c.calibrated for c in chebyshev]) / np.mean([c.best for c in chebyshev])
+        ),
+    )
+
+
 _N_RATED = (5, 10, 20)
 _CALIBRATED = "LEMLL, 10 rows rated"
 
 
 @dataclass(frozen=True, slots=True)
-class ReconstructionReport:
+class ReconstructionReport(StudyReport):
     """The results of a finished reconstruction.
 
     Attributes
@@ -226,6 +360,8 @@ class ReconstructionReport:
     ranks: list[Ranks]
     calibration: list[CalibrationSummary]
 
+    titles: ClassVar = ("Reconstruction", "Tables VI to VIII: ours [printed]")
+
     def summary(self) -> str:
         """Write agreement, ranks and calibration in Markdown.
 
@@ -234,45 +370,29 @@ class ReconstructionReport:
         str
             It names the cells that are not reproduced.
         """
-        return "\n".join(
-            [
+        lines = [
+            *section(
                 "## Agreement with the printed figures, rounded to three decimals",
-                "",
                 *_agreement_lines(self.agreement),
-                "",
+            ),
+            *section(
                 "## Average ranks by block: ours [from the printed figures], the same data sets",
-                "",
                 *rank_lines(self.ranks, heading="block"),
-                "",
+            ),
+            *section(
                 "## The scale of LEMLL's distributions, calibrated by rated rows",
-                "",
                 *_calibration_lines(self.calibration),
-                "",
-            ]
-        )
+            ),
+        ]
+        return "\n".join(lines)
 
-    def write(self, folder: Path) -> list[Path]:
-        """Write all tables.
-
-        Parameters
-        ----------
-        folder : Path
-            Folder to write to; it is created if it does not exist.
-
-        Returns
-        -------
-        list of Path
-            The files: Markdown, LaTeX and CSV.
-        """
-        texts = {
-            "summary.md": f"# Reconstruction: summary\n\n{self.summary()}",
-            "tables.md": f"# Tables VI to VIII: ours [printed]\n\n{self.table.to_markdown()}",
+    def _more(self) -> dict[str, str]:
+        return {
             "tables.tex": self.table.to_latex(),
             "tables.csv": self.table.to_csv(),
             "baselines.md": f"# What the paper does not print\n\n{self.apart.to_markdown()}",
             "baselines.csv": self.apart.to_csv(),
         }
-        return write_texts(folder, texts)
 
 
 def make_reconstruction_report(protocol: Protocol, store: Store) -> ReconstructionReport:
@@ -321,24 +441,29 @@ def _apart(
 
 
 def _agreement_lines(found: Sequence[ReconstructionAgreement]) -> list[str]:
-    lines = ["| method | cells | equal | within | tolerance | largest difference |"]
-    lines.append("|---|---|---|---|---|---|")
-    lines += [
-        f"| {a.method} | {a.cells} | {a.exact} | {a.within} | {a.tolerance:g} | {a.largest:.3f} |"
-        for a in found
-    ]
+    lines = markdown_table(
+        ["method", "cells", "equal", "within", "tolerance", "largest difference"],
+        (
+            [a.method, a.cells, a.exact, a.within, f"{a.tolerance:g}", f"{a.largest:.3f}"]
+            for a in found
+        ),
+    )
     misses = [f"- {a.method}: {'; '.join(a.misses)}" for a in found if a.misses]
     return [*lines, "", "Not reproduced:", "", *(misses or ["- none"])]
 
 
 def _calibration_lines(found: Sequence[CalibrationSummary]) -> list[str]:
-    lines = [
-        "| rated rows | cells | better than scale 1 | better than uniform "
-        "| mean Chebyshev over that of the best scale |",
-        "|---|---|---|---|---|",
-    ]
-    return lines + [
-        f"| {c.n_rated} | {c.cells} | {c.better_than_plain} | {c.better_than_uniform} "
-        f"| {c.chebyshev_over_best:.3f} |"
-        for c in found
-    ]
+    header = "rated rows|cells|better than scale 1|better than uniform"
+    return markdown_table(
+        [*header.split("|"), "mean Chebyshev over that of the best scale"],
+        (
+            [
+                c.n_rated,
+                c.cells,
+                c.better_than_plain,
+                c.better_than_uniform,
+                f"{c.chebyshev_over_best:.3f}",
+            ]
+            for c in found
+        ),
+    )

@@ -11,25 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import ClassVar
 
-from lemll._files import write_texts
 from lemll.exceptions import StoreError
 from lemll.lab.methods import MethodSpec
 from lemll.lab.protocol import Protocol
-from lemll.lab.significance import critical_difference
 from lemll.lab.statistics import wilcoxon_holm
-from lemll.lab.studies.prediction import (
-    CELLS_FILE,
-    cells_table,
-    planned_cells,
-    read_cells,
-    read_protocols,
-)
-from lemll.lab.studies.prediction_report import shared_halves
-from lemll.lab.tables import ComparisonTable, Panel
+from lemll.lab.studies.prediction import cells_table, ended_and_done, planned_cells, read_protocols
+from lemll.lab.studies.sections import StudyReport, difference_text, section, shared_halves
+from lemll.lab.tables import ComparisonTable, Panel, markdown_table
 from lemll.models.pairwise import holm
-
-__all__ = ["Gain", "UnobservedReport", "make_unobserved_report"]
 
 _MEASURE = "average_precision"
 # The average precision judges the order of the labels of a row, the Hamming loss which of them are
@@ -67,11 +58,13 @@ class Gain:
 
 
 @dataclass(frozen=True, slots=True)
-class UnobservedReport:
+class UnobservedReport(StudyReport):
     """The results of the experiment on incomplete labels.
 
     Attributes
     ----------
+    table : ComparisonTable
+        The average precision of all contestants, with one panel per rule.
     tables : tuple of ComparisonTable
         All contestants, one table per rule that hides labels.
     gains : mapping of str to tuple of tuple of Gain
@@ -80,15 +73,12 @@ class UnobservedReport:
         What was planned and what is done.
     """
 
+    table: ComparisonTable
     tables: tuple[ComparisonTable, ...]
     gains: Mapping[str, tuple[tuple[Gain, ...], ...]]
     settings: str
 
-    @property
-    def table(self) -> ComparisonTable:
-        """The average precision of all contestants, with one panel per rule."""
-        panels = tuple(_precision(table) for table in self.tables)
-        return ComparisonTable(panels, self.tables[0].control)
+    titles: ClassVar = ("Incomplete labels", "Incomplete labels: test halves")
 
     def best(self) -> str:
         """Name the contestants with the best average ranks.
@@ -122,10 +112,9 @@ class UnobservedReport:
         str
             The text.
         """
-        lines = [self.settings, "", "## The best contestants", "", self.best(), ""]
-        lines += [
+        lines = [self.settings, "", *section("## The best contestants", self.best())]
+        lines += section(
             "## What known labels gain over hidden labels read as 0",
-            "",
             "A gain is positive if the learner on the known labels is better than the same learner "
             "with hidden labels read as 0. If labels are hidden at random, reading them as 0 "
             "makes all labels of a row less probable by the same factor. So the order of the "
@@ -136,39 +125,18 @@ class UnobservedReport:
             "Wilcoxon's signed-rank test is adjusted by Holm's rule for the learners of a "
             "condition. The last column takes each half of each data set as a unit; these are not "
             "independent, so its values are too small.",
-            "",
-        ]
+        )
         for measure, of_tables in self.gains.items():
             metric = _panel(self.tables[0], measure).metric
             title = f"{metric.title} {metric.arrow}"
             for table, gains in zip(self.tables, of_tables, strict=True):
-                lines += [f"### {title}: {_condition(table)}", "", *_gain_lines(gains), ""]
-        lines += ["## Average ranks by average precision", "", *_rank_lines(self.tables), ""]
+                lines += section(f"### {title}: {_condition(table)}", *_gain_lines(gains))
+        lines += section("## Average ranks by average precision", *_rank_lines(self.tables))
         return "\n".join(lines)
 
-    def write(self, folder: Path) -> list[Path]:
-        """Write the summary and the tables.
-
-        Parameters
-        ----------
-        folder : Path
-            Folder to write to; it is created if it does not exist.
-
-        Returns
-        -------
-        list of Path
-            The files: Markdown, and CSV with all measures.
-        """
-        texts = {
-            "summary.md": f"# Incomplete labels: summary\n\n{self.summary()}",
-            "tables.md": f"# Incomplete labels: test halves\n\n{self.table.to_markdown()}",
-            "tables.csv": self._all_measures().to_csv(),
-        }
-        return write_texts(folder, texts)
-
-    def _all_measures(self) -> ComparisonTable:
+    def _more(self) -> dict[str, str]:
         panels = tuple(panel for table in self.tables for panel in table.panels)
-        return ComparisonTable(panels, self.tables[0].control)
+        return {"tables.csv": ComparisonTable(panels, self.tables[0].control).to_csv()}
 
 
 def make_unobserved_report(folder: Path) -> UnobservedReport:
@@ -189,14 +157,8 @@ def make_unobserved_report(folder: Path) -> UnobservedReport:
     if not rules:
         raise StoreError(f"no protocol in {folder} hides labels; add [hide] to one of them.")
     planned = [key for key in planned_cells(protocols) if key.hidden]
-    known = set(planned)
-    cells = [cell for cell in read_cells(folder) if cell.key in known]
-    done = [cell for cell in cells if cell.status == "done"]
-    if not done:
-        raise StoreError(
-            f"{folder / CELLS_FILE} has no finished cell of the protocols beside it; run them and "
-            "collect the cells (--collect)."
-        )
+    n_planned = len(planned)
+    cells, done = ended_and_done(folder, planned)
     # A learner that has not been run at all would leave no data set for the ranks of the others.
     contestants = {cell.key.method for cell in done}
     absent = [key.method for key in planned if key.method not in contestants]
@@ -208,7 +170,7 @@ def make_unobserved_report(folder: Path) -> UnobservedReport:
     pairs = _pairs(protocols, contestants)
     hours = sum(cell.seconds for cell in cells) / 3600
     settings = (
-        f"{len(done)} of {len(known)} planned cells are done, {len(cells) - len(done)} failed or "
+        f"{len(done)} of {n_planned} planned cells are done, {len(cells) - len(done)} failed or "
         f"took too long; they took {hours:.1f} hours on one thread each, on a loaded machine. A "
         "mean is shown from one half on. Comparisons use the halves that all compared variants "
         "have. Every contestant was tuned in the same folds of the training half, by the average "
@@ -226,7 +188,8 @@ def make_unobserved_report(folder: Path) -> UnobservedReport:
         measure: tuple(tuple(_gains(_panel(table, measure), pairs)) for table in tables)
         for measure in _GAIN_MEASURES
     }
-    return UnobservedReport(tables, gains, settings)
+    precision = ComparisonTable(tuple(map(_precision, tables)), tables[0].control)
+    return UnobservedReport(precision, tables, gains, settings)
 
 
 def _control(protocols: Sequence[Protocol], contestants: set[str]) -> str:
@@ -298,20 +261,15 @@ def _pvalue(differences: Iterable[float]) -> float:
 def _gain_lines(gains: Sequence[Gain]) -> list[str]:
     if not gains:
         return ["No learner has both variants on any data set."]
-    lines = [
-        "| learner | data sets | better / worse | mean gain | smallest | largest | p (Holm) "
-        "| halves | p (Holm), halves as units |",
-        "|---" * 9 + "|",
-    ]
+    rows = []
     for gain in gains:
-        better = sum(mean > 0 for mean in gain.means)
-        worse = sum(mean < 0 for mean in gain.means)
-        mark = " *" if gain.adjusted < _LEVEL else ""
-        lines.append(
-            f"| {gain.learner} | {len(gain.means)} | {better} / {worse} | {fmean(gain.means):+.3f} "
-            f"| {min(gain.means):+.3f} | {max(gain.means):+.3f} | {gain.adjusted:.3g}{mark} "
-            f"| {gain.halves} | {gain.adjusted_halves:.2g} |"
-        )
+        better, worse = (sum(sign * mean > 0 for mean in gain.means) for sign in (1, -1))
+        means = [f"{mean:+.3f}" for mean in (fmean(gain.means), min(gain.means), max(gain.means))]
+        pvalue = f"{gain.adjusted:.3g}{' *' if gain.adjusted < _LEVEL else ''}"
+        halves = [gain.halves, f"{gain.adjusted_halves:.2g}"]
+        rows.append([gain.learner, len(gain.means), f"{better} / {worse}", *means, pvalue, *halves])
+    header = "learner|data sets|better / worse|mean gain|smallest|largest|p (Holm)|halves"
+    lines = markdown_table([*header.split("|"), "p (Holm), halves as units"], rows)
     return [*lines, "", f"\\* significant at {_LEVEL:g}."]
 
 
@@ -324,17 +282,13 @@ def _shared(table: ComparisonTable) -> ComparisonTable:
 
 def _rank_lines(tables: Sequence[ComparisonTable]) -> list[str]:
     methods = tables[0].panels[0].methods
-    lines = [
-        f"| condition | data sets | {' | '.join(methods)} | critical difference |",
-        "|---" * (len(methods) + 3) + "|",
-    ]
+    rows = []
     for table in tables:
         panel = _precision(_shared(table))
         sets = len(panel.ranked)
         ranks = [f"{rank:.2f}" for rank in panel.ranks()] or [""] * len(methods)
-        limit = f"{critical_difference(len(methods), sets):.2f}" if sets > 1 else ""
-        lines.append(f"| {_condition(table)} | {sets} | {' | '.join(ranks)} | {limit} |")
-    return lines
+        rows.append([_condition(table), sets, *ranks, difference_text(len(methods), sets)])
+    return markdown_table(["condition", "data sets", *methods, "critical difference"], rows)
 
 
 def _winners(ranks: Mapping[str, float]) -> str:
