@@ -19,10 +19,10 @@ OUTSIDE = ("rivals", "lab")
 DOORS = ("dask", "model_selection", "plots")
 # The largest allowed value of each figure.
 LIMITS: dict[str, float] = {
-    "code lines of src": 33_000,
-    "code lines of the product": 21_200,
+    "code lines of src": 31_700,
+    "code lines of the product": 20_700,
     "files of src": 185,
-    "imports and __all__, per cent of code": 12.6,
+    "imports and __all__, per cent of code": 11.5,
     "public names of the product": 160,
     "commands of the product": 11,
     "options of the product": 110,
@@ -32,10 +32,10 @@ LIMITS: dict[str, float] = {
     "modules on the way of LEMLL().fit": 17,
     "modules on the way of TagPredictor().fit": 32,
     "modules on the way of lemll fit": 51,
-    "modules on the way of lemll audit": 45,
+    "modules on the way of lemll audit": 43,
     "files that name MLkNN": 8,
-    "Any in src": 450,
-    "code lines of tests": 25_100,
+    "Any in src": 440,
+    "code lines of tests": 25_000,
 }
 _WALK = """
 import os, sys, tempfile, threading, warnings

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from scipy.special import expit
@@ -27,6 +27,8 @@ __all__ = [
     "ThresholdDisplay",
 ]
 
+# matplotlib is imported when something is drawn.
+Axes: TypeAlias = Any
 _BLUE, _ORANGE, _GREY = "#2a6db0", "#d8701c", "#8a8f98"
 _FIGURES = ("precision", "recall", "f1")
 # Colours tell this number of labels apart.
@@ -37,10 +39,10 @@ _MOST_COLOURS = 9
 class _Display:
     """What all displays have: axes and a figure, once they are drawn."""
 
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
+    ax_: Axes = field(default=None, init=False, repr=False)
+    figure_: Axes = field(default=None, init=False, repr=False)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Axes = None) -> Self:
         """Draw.
 
         Parameters
@@ -59,7 +61,7 @@ class _Display:
         self._draw(ax)
         return self
 
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, ax: Axes) -> None:
         raise NotImplementedError
 
 
@@ -123,7 +125,13 @@ class ReliabilityDisplay(_Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Estimator, X: MatrixLike, y: MatrixLike, *, n_bins: int = 10, ax: Any = None
+        cls,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: MatrixLike,
+        *,
+        n_bins: int = 10,
+        ax: Axes = None,
     ) -> Self:
         """Draw the probabilities of an estimator for rows that it has not seen.
 
@@ -152,7 +160,7 @@ class ReliabilityDisplay(_Display):
 
     @classmethod
     def from_predictions(
-        cls, y_true: MatrixLike, y_proba: MatrixLike, *, n_bins: int = 10, ax: Any = None
+        cls, y_true: MatrixLike, y_proba: MatrixLike, *, n_bins: int = 10, ax: Axes = None
     ) -> Self:
         """Draw given probabilities.
 
@@ -183,7 +191,7 @@ class ReliabilityDisplay(_Display):
             probability=means[0], share=means[1], cells=counts[held], error=float(error)
         ).plot(ax)
 
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, ax: Axes) -> None:
         ax.plot([0, 1], [0, 1], color=_GREY, linewidth=1, linestyle="--")
         ax.plot(self.probability, self.share, color=_BLUE)
         sizes = 12 + 120 * self.cells / self.cells.max()
@@ -229,7 +237,7 @@ class ThresholdDisplay(_Display):
         y: MatrixLike,
         *,
         label: str | int,
-        ax: Any = None,
+        ax: Axes = None,
     ) -> Self:
         """Draw the scores of an estimator for rows that it has not seen, and its threshold.
 
@@ -275,7 +283,7 @@ class ThresholdDisplay(_Display):
         label_names: Sequence[str] | None = None,
         chosen: float | None = None,
         scale: str = "probability",
-        ax: Any = None,
+        ax: Axes = None,
     ) -> Self:
         """Draw given scores.
 
@@ -323,7 +331,7 @@ class ThresholdDisplay(_Display):
             scale=scale,
         ).plot(ax)
 
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, ax: Axes) -> None:
         lines = {"precision": _BLUE, "recall": _ORANGE, "f1": "black"}
         for name, colour in lines.items():
             ax.step(self.thresholds, getattr(self, name), color=colour, label=name, where="post")
@@ -363,7 +371,7 @@ class LabelFiguresDisplay(_Display):
         *,
         measure: str = "f1",
         most: int = 30,
-        ax: Any = None,
+        ax: Axes = None,
     ) -> Self:
         """Draw the figures of an estimator on rows that it has not seen.
 
@@ -401,7 +409,7 @@ class LabelFiguresDisplay(_Display):
         label_names: Sequence[str] | None = None,
         measure: str = "f1",
         most: int = 30,
-        ax: Any = None,
+        ax: Axes = None,
     ) -> Self:
         """Draw the figures of given predictions.
 
@@ -436,7 +444,7 @@ class LabelFiguresDisplay(_Display):
             measure=measure,
         ).plot(ax)
 
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, ax: Axes) -> None:
         places = np.arange(len(self.values))
         ax.barh(places, np.nan_to_num(self.values), color=_BLUE)
         pairs = zip(self.label_names, self.relevant, strict=True)
@@ -470,7 +478,7 @@ class DegreesDisplay(_Display):
         X: MatrixLike = None,
         *,
         rows: Sequence[int] = range(10),
-        ax: Any = None,
+        ax: Axes = None,
     ) -> Self:
         """Draw the label distribution of training rows, or of other rows.
 
@@ -508,7 +516,7 @@ class DegreesDisplay(_Display):
         *,
         label_names: Sequence[str] | None = None,
         rows: Sequence[int] = range(10),
-        ax: Any = None,
+        ax: Axes = None,
     ) -> Self:
         """Draw given degrees.
 
@@ -539,7 +547,7 @@ class DegreesDisplay(_Display):
             degrees=D[:, shown], label_names=tuple(names[j] for j in shown), rows=chosen
         ).plot(ax)
 
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, ax: Axes) -> None:
         places, left = np.arange(len(self.rows)), np.zeros(len(self.rows))
         for j, name in enumerate(self.label_names):
             ax.barh(places, self.degrees[:, j], left=left, label=name, color=f"C{j}")
@@ -571,7 +579,7 @@ class AuditDisplay(_Display):
     wrong: BoolArray
 
     @classmethod
-    def from_issues(cls, issues: Any, *, most: int = 20, ax: Any = None) -> Self:
+    def from_issues(cls, issues: Any, *, most: int = 20, ax: Axes = None) -> Self:
         """Draw the frame of `lemll.audit.find_tag_issues`.
 
         Parameters
@@ -600,7 +608,7 @@ class AuditDisplay(_Display):
 
     @classmethod
     def from_predictions(
-        cls, y_true: MatrixLike, y_proba: MatrixLike, *, most: int = 20, ax: Any = None
+        cls, y_true: MatrixLike, y_proba: MatrixLike, *, most: int = 20, ax: Axes = None
     ) -> Self:
         """Draw the audit of given tags by out-of-fold probabilities of any model.
 
@@ -626,7 +634,7 @@ class AuditDisplay(_Display):
             find_tag_issues(None, y_true, pred_probs=y_proba, limit=most), most=most, ax=ax
         )
 
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, ax: Axes) -> None:
         places = np.arange(len(self.scores))
         for kind, colour, title in (
             (True, _ORANGE, "looks wrong"),
@@ -653,7 +661,7 @@ class ContributionsDisplay(_Display):
     contributions: Mapping[str, float]
 
     @classmethod
-    def from_estimator(cls, estimator: Estimator, *, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: Estimator, *, ax: Axes = None) -> Self:
         """Draw the members of a fitted TagPredictor.
 
         Parameters
@@ -674,7 +682,7 @@ class ContributionsDisplay(_Display):
             )
         return cls(contributions=dict(estimator.contributions_)).plot(ax)
 
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, ax: Axes) -> None:
         ordered = sorted(self.contributions.items(), key=lambda item: -item[1])
         bars = ax.barh([name for name, _ in ordered], [100 * share for _, share in ordered])
         ax.bar_label(bars, fmt="%.0f %%", padding=3)

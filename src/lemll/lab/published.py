@@ -94,9 +94,8 @@ _MEASURES = {"chebyshev": "chebyshev", "kl": "kl_divergence_pred_true", "cosine"
 _MARKS = {"worse": "•", "better": "∘", "": ""}
 
 
-# The paper's figures on the subsets of RCV1 are those of tf-idf features
-# (docs/explanation/findings.md). The
-# files that are usually shared under its names hold 0/1 features.
+# The paper's figures on the subsets of RCV1 are those of tf-idf features, says
+# docs/explanation/findings.md. The files that are usually shared hold 0/1 features.
 _SAME_AS = {"rcv1-s1-tfidf944": "rcv1-s1", "rcv1-s2-tfidf944": "rcv1-s2"}
 
 

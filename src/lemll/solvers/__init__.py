@@ -39,7 +39,7 @@ from lemll.solvers.distributed import BlocksLostError, RowBlock, solve_blocks
 from lemll.solvers.interface import LemllSolution
 from lemll.solvers.joint import kernel_bytes, solve_joint, solver_bytes
 from lemll.solvers.log_linear import solve_log_linear
-from lemll.solvers.logistic import LogisticSolution, solve_logistic
+from lemll.solvers.logistic import solve_logistic
 from lemll.solvers.msvr import solve_msvr, solve_msvr_path
 from lemll.solvers.msvr_search import MsvrSolution
 from lemll.solvers.path import GridPoint, LogicalPath, solve_path
@@ -49,7 +49,6 @@ __all__ = [
     "GridPoint",
     "LemllSolution",
     "LogicalPath",
-    "LogisticSolution",
     "MsvrSolution",
     "RowBlock",
     "kernel_bytes",
