@@ -3,7 +3,6 @@
 from lemll.enhancers.base import BaseEnhancer
 from lemll.enhancers.baselines import LogicalEnhancer, UniformEnhancer
 from lemll.enhancers.blend import BlendEnhancer
-from lemll.enhancers.calibrate import choose_scale
 from lemll.enhancers.label_graph import LabelGraphEnhancer
 from lemll.enhancers.lemll import LEMLLEnhancer
 from lemll.fitting.scaling import normalize
@@ -19,6 +18,5 @@ __all__ = [
     "LabelGraphEnhancer",
     "LogicalEnhancer",
     "UniformEnhancer",
-    "choose_scale",
     "normalize",
 ]

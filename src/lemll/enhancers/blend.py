@@ -4,21 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from lemll._types import Features, FloatArray, LabelArray
+from lemll._types import Features, FloatArray, LabelArray, RandomState
 from lemll._validation import check_number, check_whole
 from lemll.enhancers.base import BaseEnhancer
-from lemll.enhancers.calibrate import unit_source
+from lemll.enhancers.calibrate import check_rated_rows, unit_source
 from lemll.enhancers.lemll import LEMLLEnhancer
-from lemll.enhancers.sources import graph_source, label_sources, principal_rows, smooth_by_energy
+from lemll.enhancers.order import (
+    EVIDENCE,
+    Comparison,
+    Evidence,
+    RankedLabel,
+    check_pairs,
+    collect_evidence,
+    estimate_order,
+    fit_order,
+    in_order,
+    next_pairs,
+    ranked_labels,
+    rated_pairs,
+    usual_order,
+)
+from lemll.enhancers.sources import label_sources, principal_rows, smooth_by_energy
 from lemll.fitting.scaling import Normalization
 
 # Larger decompositions of the features take minutes.
 _LARGEST_DECOMPOSITION = 5e10
 _SMOOTHNESS, _ENERGY = 1.0, 0.8
+# How far a difference of 1 in the log-odds of the order spreads given labels without rated rows, as
+# a share of `prior_scale`.
+_SPREAD = 0.3
 
 
 class _Made(NamedTuple):
@@ -30,37 +49,43 @@ class _Made(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class BlendEnhancer(BaseEnhancer):
-    r"""Decide by rated rows how much to trust the labels' graph, the rows and the features.
+    r"""Order the labels of each row, and learn from rated rows or comparisons how much they matter.
 
-    Sources :math:`z_m` give numbers to the labels of each row:
+    **The order of the given labels** follows the model of Bradley and Terry: label j matters more
+    than label k in row i with the probability
+    :math:`\sigma(\sum_mw_m(e_{mij}-e_{mik})+b_j-b_k)`. The evidence :math:`e_m` is
 
-    - "label graph": the logarithm of the labels after propagation over the graph of the labels
-      (`LabelGraphEnhancer`); "label graph by size": the same, more in rows with many labels;
-    - "far label graph": propagation that goes farther, over a graph in which labels of similar rows
-      are neighbours too; "smooth label graph": such a propagation, made smooth by the features;
-    - "logical labels", and "labels and frequencies": the labels alone, and together with the
-      frequencies of the labels;
-    - "LEMLL": the numerical labels of `LEMLLEnhancer` on scaled features;
-    - "smooth labels": the labels made smooth by the features (`LESCEnhancer`).
+    - "other labels": the log-odds of the label, given the other labels of the row;
+    - "features": its log-odds, given the features, by a kernel ridge regression;
+    - "short lists": the logarithm of its mean share in the rows that have it: a label that stands
+      in short lists matters more;
+    - "label graph" (for the labels that a row has not): the labels after propagation over their
+      graph (`LabelGraphEnhancer`).
 
-    Their weights need not sum to 1, and a negative one corrects the others. The distribution of row
-    i is
+    Without comparisons the weights are fixed. `calibrate` changes weights and biases by comparisons
+    ("which of these two labels matters more in this row?") and by rated rows.
+
+    **The distribution** without rated rows is nearly flat, because logical labels do not determine
+    how steep it is: the label graph with the small weight `prior_scale`, in which the given labels
+    are spread by their order. With rated rows, sources :math:`z_m` have weights: the label graph,
+    the same by the number of labels of the row, without a pseudo count, and farther or smoother
+    over similar rows, the logical labels, alone or with the frequencies of the labels or smooth
+    over similar rows, and LEMLL. The distribution of row i is
 
     .. math:: \mathrm{softmax}\Bigl(\sum_m w_mz_{m,i}+b\Bigr).
 
-    Without rated rows, only the label graph counts, with the small weight `prior_scale`, because
-    logical labels do not determine how steep a distribution is. `calibrate` finds w and b. With
-    :math:`d_i` the rated distributions and :math:`p_i(w,b)` those of the model, it minimises
+    With :math:`d_i` the rated distributions and :math:`p_i(w,b)` those of the model, `calibrate`
+    minimises
 
     .. math:: -\sum_{ij}d_{ij}\log p_{ij}(w,b)+\tfrac{\rho}{2}\|w-w_0\|^2
         +\tfrac{\sigma}{2}\|b\|^2
 
-    for up to 12 models, from one weight of one source or of the mean of the sources to all weights
-    and biases, each convex and certified. The result is their mean. A model counts by how
-    consistently it is worse than the best one on rated rows that were left out: like
-    :math:`\exp(-t^2/4)`, with t the statistic of the paired t-test of losses, which are the
-    Kullback-Leibler divergence and the squared error in equal parts. Biases alone count only if no
-    other model is better.
+    for up to 12 models, from one weight of one source to all weights and biases, each convex and
+    certified, except for two that have only a scale, with the least squared error. The result is
+    their mean. A model counts by how consistently it is worse than the best one on rated rows that
+    were left out, by all six distances of distributions: like :math:`\exp(-t^2/4)`, with t the
+    statistic of the paired t-test. Last, the degrees of the given labels of each row are exchanged
+    so that they have their order.
 
     Parameters
     ----------
@@ -70,7 +95,7 @@ class BlendEnhancer(BaseEnhancer):
         The weight of the label graph without rated rows, > 0: the standard deviation of the
         logarithms of the degrees. `calibrate` pulls the first weight of each model to it.
     normalization : {"softmax", "sigmoid", "sum"}, default="softmax"
-        How the numerical labels become a distribution, before `calibrate`. The numerical labels
+        How the numerical labels become a distribution, before rows are rated. The numerical labels
         are logarithms of degrees, so "softmax" is right; "sum" sets the negative ones to 0.
     scale : float, default=1.0
         The numerical labels are multiplied by this before they are normalised, > 0.
@@ -78,11 +103,17 @@ class BlendEnhancer(BaseEnhancer):
     Attributes
     ----------
     numerical_labels_ : ndarray of shape (n_samples, n_labels)
-        `prior_scale` times the source "label graph".
+        `prior_scale` times the source "label graph", with the given labels in their order.
     label_distribution_ : ndarray of shape (n_samples, n_labels)
         The label distribution: non-negative, each row sums to one.
+    evidence_ : Evidence
+        The evidence for the order.
+    order_ : OrderModel
+        The weights of the evidence.
+    order_estimate_ : OrderEstimate
+        How well the order of the given labels is known.
     blend_ : RatedBlend or None
-        What `calibrate` found: weights, biases, the errors of rated rows that were left out, and
+        What rated rows decided: weights, biases, the errors of rated rows that were left out, and
         the certificate. None before that.
     sources_ : dict of str to ndarray of shape (n_samples, n_labels)
         The sources. Each has the mean square 1, except "label graph by size" and sources that are
@@ -136,13 +167,127 @@ class BlendEnhancer(BaseEnhancer):
     ) -> FloatArray:
         prior_scale = check_number("prior_scale", self.prior_scale, above=0)
         check_whole("n_neighbors", self.n_neighbors, least=1)
-        # The other sources count only with rated rows, and take minutes for many rows. The caller
-        # may change his features before he rates rows.
+        # The sources count only with rated rows, and take minutes for many rows. The caller may
+        # change his features before he rates rows.
         self._rows = X.copy()
         self._made: _Made | None = None
-        return prior_scale * graph_source(Y, weight)
+        self.evidence_ = collect_evidence(X, Y, weight)
+        self.order_ = usual_order(Y.shape[1])
+        self._compared: list[Comparison] = []
+        self.order_estimate_ = estimate_order(self.evidence_, self.order_)
+        return prior_scale * self._unrated()
 
     _partial_labels = _numerical_labels
+
+    def _unrated(self) -> FloatArray:
+        """Return the label graph, with the given labels of each row spread by their order."""
+        graph, given = (
+            self.evidence_.values[:, :, EVIDENCE.index("label graph")],
+            self.evidence_.given,
+        )
+        values = self.order_.values(self.evidence_)
+        count = np.maximum(given.sum(axis=1, keepdims=True), 1)
+        level, middle = (
+            np.where(given, part, 0).sum(axis=1, keepdims=True) / count for part in (graph, values)
+        )
+        return np.where(given, level + _SPREAD * (values - middle), graph)
+
+    def calibrate(
+        self,
+        rows: Features = None,
+        distributions: Any = None,
+        *,
+        pairs: Any = None,
+        method: Literal["auto", "scale", "sources"] = "auto",
+        n_bootstrap: int = 200,
+        random_state: RandomState = None,
+    ) -> Self:
+        """Learn from rated rows, from comparisons of two labels of a row, or from both.
+
+        Parameters
+        ----------
+        rows, distributions : array-like, optional
+            Rated rows and their distributions, as in `BaseEnhancer.calibrate`.
+        pairs : iterable or frame, optional
+            Comparisons: triples of a row, the label that matters more there, and the one that
+            matters less. Rows are numbers from 0, or names in the index of the frame that was given
+            to `fit`; labels are names or numbers. A frame has the columns "row", "more" and "less".
+            Both labels must be given in the row, or neither.
+        method, n_bootstrap, random_state
+            As in `BaseEnhancer.calibrate`.
+
+        Returns
+        -------
+        self
+            The enhancer with the new `order_`, `order_estimate_` and `label_distribution_`. Without
+            rated rows the comparisons change only the order, not how steep the distribution is.
+        """
+        check_is_fitted(self)
+        if rows is None and pairs is None:
+            raise ValueError(
+                "calibrate needs rated rows (rows and distributions) or comparisons (pairs), got "
+                "neither; next_pairs(10) says which comparisons tell most."
+            )
+        given, names = self.evidence_.given, list(self.label_names_)
+        found = [] if pairs is None else check_pairs(pairs, given, names, self._row_names)
+        weights = np.ones(len(found))
+        if rows is not None:
+            index, known = check_rated_rows(rows, distributions, len(given), names, self._row_names)
+            told, shares = rated_pairs(self.evidence_, index, known)
+            found, weights = [*found, *told], np.concatenate([weights, shares])
+        self._compared = found
+        self.order_ = fit_order(self.evidence_, found, weights)
+        self.order_estimate_ = estimate_order(self.evidence_, self.order_, found, weights)
+        self.numerical_labels_ = self._prior_scale() * self._unrated()
+        if rows is None:
+            self.blend_ = None
+            self.label_distribution_ = self.distribution(self.numerical_labels_)
+            return self
+        super().calibrate(
+            rows, distributions, method=method, n_bootstrap=n_bootstrap, random_state=random_state
+        )
+        degrees = in_order(self.label_distribution_, self.order_.values(self.evidence_), given)
+        degrees[index] = known
+        self.label_distribution_ = degrees
+        return self
+
+    def next_pairs(self, n_pairs: int = 10) -> list[tuple[int, Any, Any]]:
+        """Choose the comparisons whose answers would tell most about the order.
+
+        Parameters
+        ----------
+        n_pairs : int, default=10
+            How many.
+
+        Returns
+        -------
+        list of tuple
+            The number of a row, and the names of two labels that it has. Fewer than `n_pairs` if
+            few rows have two labels. No row of an earlier comparison is asked again.
+        """
+        check_is_fitted(self)
+        n_pairs = check_whole("n_pairs", n_pairs, least=1)
+        chosen = next_pairs(self.evidence_, self.order_, n_pairs, self._compared)
+        names = self.label_names_
+        return [(row, names[first], names[second]) for row, first, second in chosen]
+
+    def ranked_labels(self, row: int) -> list[RankedLabel]:
+        """Return the given labels of a training row, the most important one first.
+
+        Parameters
+        ----------
+        row : int
+            Number of the row.
+
+        Returns
+        -------
+        list of RankedLabel
+            Number of each label, the probability that it matters most among the given ones, and
+            whether its order to the next one is sure or a toss-up.
+        """
+        check_is_fitted(self)
+        one = Evidence(self.evidence_.values[[row]], self.evidence_.given[[row]])
+        return ranked_labels(self.order_.values(one)[0], one.given[0])
 
     @property
     def sources_(self) -> dict[str, FloatArray]:

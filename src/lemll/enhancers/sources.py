@@ -213,7 +213,9 @@ def label_sources(
     Returns
     -------
     dict of str to ndarray of shape (n_samples, n_labels)
-        "label graph" is the logarithm of the propagated labels. "label graph by size" is the same,
+        "label graph" is the logarithm of the propagated labels. "plain label graph" is the same
+        without the pseudo count, which hides the neighbours of ordered labels. "label graph by
+        size" is the label graph,
         times the logarithm of the number of relevant labels of the row, centred: the degrees of a
         row with many relevant labels are flatter. "far label graph" propagates farther, with
         `smooth` over a graph that also connects the labels of similar rows. "logical labels" are
@@ -231,6 +233,7 @@ def label_sources(
     found = {
         "label graph": near,
         "label graph by size": near * (size - size.mean()),
+        "plain label graph": _log_source(propagate_labels(Y, weight, _NEAR).scores),
         "far label graph": _propagated(Y, weight, _FAR, smooth),
         "logical labels": unit_source(labels),
         "labels and frequencies": _log_source((labels + labels.mean(axis=0)) / 2),

@@ -2,8 +2,9 @@
 
 **Multi-label**: :func:`hamming_loss` of 0/1 predictions; :func:`ranking_loss`, :func:`one_error`,
 :func:`coverage` and :func:`average_precision` of scores. **Distribution**: :func:`chebyshev`,
-:func:`clark`, :func:`canberra`, :func:`kl_divergence`, :func:`cosine`, :func:`intersection`. All of
-these are means over rows. With ``average=False`` they return one value per row. **Decisions**:
+:func:`clark`, :func:`canberra`, :func:`kl_divergence`, :func:`cosine`, :func:`intersection`, and
+:func:`pair_order` of the labels that a row has, or has not. All of these are means over rows. With
+``average=False`` they return one value per row. **Decisions**:
 :func:`micro_f1`, :func:`macro_f1`, :func:`example_f1`, :func:`subset_accuracy`,
 :func:`micro_precision`, :func:`macro_precision`, :func:`micro_recall` and :func:`macro_recall` of
 0/1 predictions; :func:`label_figures` gives precision, recall and F1 of each label. **Scores**:
@@ -79,6 +80,7 @@ from lemll.metrics.distribution import (
     cosine,
     intersection,
     kl_divergence,
+    pair_order,
 )
 from lemll.metrics.multilabel import (
     average_precision,
@@ -120,6 +122,7 @@ __all__ = [
     "micro_precision",
     "micro_recall",
     "one_error",
+    "pair_order",
     "precision_at_k",
     "ranking_loss",
     "scorer_names",

@@ -13,12 +13,14 @@ References
 from __future__ import annotations
 
 import math
-from typing import Literal, overload
+from typing import Literal, TypeAlias, overload
 
 import numpy as np
 
 from lemll._types import FloatArray, MatrixLike
 from lemll._validation import check_distribution
+
+Part: TypeAlias = Literal["given", "others"]
 
 MACHINE_EPSILON = float(np.finfo(np.float64).eps)
 
@@ -242,6 +244,87 @@ def intersection(true: MatrixLike, pred: MatrixLike, *, average: bool = True) ->
     """
     t, p = _check_pair(true, pred)
     return _mean(np.minimum(t, p).sum(axis=1), average)
+
+
+@overload
+def pair_order(
+    true: MatrixLike, pred: MatrixLike, Y: MatrixLike, *,
+    part: Part = ..., average: Literal[True] = ...,
+) -> float: ...  # fmt: skip
+@overload
+def pair_order(
+    true: MatrixLike, pred: MatrixLike, Y: MatrixLike, *,
+    part: Part = ..., average: Literal[False],
+) -> FloatArray: ...  # fmt: skip
+def pair_order(
+    true: MatrixLike,
+    pred: MatrixLike,
+    Y: MatrixLike,
+    *,
+    part: Part = "given",
+    average: bool = True,
+) -> float | FloatArray:
+    """Share of pairs of labels in the right order; higher is better, chance is 0.5.
+
+    Only pairs of two labels that the row has count, or of two that it has not, because every
+    enhancer puts the first before the second. The measure needs no scale and no normalisation.
+
+    Parameters
+    ----------
+    true : array-like of shape (n_samples, n_labels)
+        True degrees, or any numbers in their order. A pair with equal degrees does not count.
+    pred : array-like of shape (n_samples, n_labels)
+        Recovered degrees, or any numbers whose order matters. A tie counts one half.
+    Y : array-like of shape (n_samples, n_labels)
+        Logical labels: above 0 where given, NaN where unknown. Unknown labels do not count.
+    part : {"given", "others"}, default="given"
+        The pairs of which labels are counted.
+    average : bool, default=True
+        Return the mean over the rows that have such a pair, or the value of every row, which is NaN
+        where there is none.
+
+    Returns
+    -------
+    float, or ndarray of shape (n_samples,)
+        In [0, 1].
+
+    Examples
+    --------
+    >>> from lemll.metrics import pair_order
+    >>> pair_order([[0.5, 0.3, 0.2]], [[0.4, 0.5, 0.1]], [[1, 1, 0]])
+    0.0
+    >>> pair_order([[0.5, 0.3, 0.1, 0.1]], [[0.4, 0.3, 0.2, 0.1]], [[1, 1, 1, 0]])
+    1.0
+    """
+    if part not in ("given", "others"):
+        raise ValueError(f"part must be 'given' or 'others', got {part!r}.")
+    t, p, labels = (np.asarray(matrix, dtype=np.float64) for matrix in (true, pred, Y))
+    for name, matrix in (("pred", p), ("Y", labels)):
+        if matrix.shape != t.shape or t.ndim != 2:
+            raise ValueError(
+                f"{name} must have the shape of true, {t.shape}, a matrix of one row per sample, "
+                f"got {matrix.shape}."
+            )
+    if not (np.isfinite(t).all() and np.isfinite(p).all()):
+        raise ValueError("true and pred must hold finite numbers, got NaN or infinity.")
+    # NaN is neither above 0 nor not.
+    counted = labels > 0 if part == "given" else labels <= 0
+    right, pairs = np.zeros(len(t)), np.zeros(len(t))
+    for first in range(t.shape[1] - 1):
+        order = np.sign(t[:, first, None] - t[:, first + 1 :])
+        both = counted[:, first, None] & counted[:, first + 1 :] & (order != 0)
+        found = np.sign(p[:, first, None] - p[:, first + 1 :])
+        right += np.where(both, (1 + order * found) / 2, 0).sum(axis=1)
+        pairs += both.sum(axis=1)
+    share = np.divide(right, pairs, out=np.full(len(t), np.nan), where=pairs > 0)
+    if not average:
+        return np.asarray(share)
+    if not pairs.any():
+        raise ValueError(
+            f"no row has two {'given' if part == 'given' else 'other'} labels with different true "
+            "degrees, so there is no order to measure."
+        )
+    return float(np.nanmean(share))
 
 
 def _check_pair(true: MatrixLike, pred: MatrixLike) -> tuple[FloatArray, FloatArray]:

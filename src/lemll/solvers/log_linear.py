@@ -49,6 +49,7 @@ def solve_log_linear(
     ridge: FloatArray,
     centre: FloatArray,
     *,
+    weight: FloatArray | None = None,
     tol: float = 1e-9,
     max_iter: int = 100,
 ) -> LogLinearSolution:
@@ -56,7 +57,7 @@ def solve_log_linear(
 
     With :math:`p_i(t)=\mathrm{softmax}(G_it)`, the coefficients minimise
 
-    .. math:: -\sum_{ij}d_{ij}\log p_{ij}(t)+\tfrac12\sum_k r_k(t_k-c_k)^2 .
+    .. math:: -\sum_iv_i\sum_jd_{ij}\log p_{ij}(t)+\tfrac12\sum_k r_k(t_k-c_k)^2 .
 
     Parameters
     ----------
@@ -68,6 +69,8 @@ def solve_log_linear(
         The weights r, > 0.
     centre : ndarray of shape (n_coefficients,)
         The values c to which the coefficients are pulled.
+    weight : ndarray of shape (n_rows,), optional
+        The weights v of the rows, not negative. By default 1.
     tol : float, default=1e-9
         Stop when the certified relative gap is at most this.
     max_iter : int, default=100
@@ -83,6 +86,8 @@ def solve_log_linear(
     curvature = float(ridge.min())
 
     flat = G.reshape(-1, G.shape[2])
+    v = np.ones(len(D)) if weight is None else weight
+    D = v[:, None] * D
 
     def logits(t: FloatArray) -> FloatArray:
         e = (flat @ t).reshape(D.shape)
@@ -90,7 +95,7 @@ def solve_log_linear(
 
     def objective(t: FloatArray) -> float:
         e = logits(t)
-        loss = np.log(np.exp(e).sum(axis=1)).sum() - (D * e).sum()
+        loss = v @ np.log(np.exp(e).sum(axis=1)) - (D * e).sum()
         return float(loss + ridge @ (t - centre) ** 2 / 2)
 
     t = centre.astype(np.float64)
@@ -100,7 +105,7 @@ def solve_log_linear(
     for n_iter in range(max_iter + 1):
         p = np.exp(logits(t))
         p /= p.sum(axis=1, keepdims=True)
-        gradient = (p - D).ravel() @ flat + ridge * (t - centre)
+        gradient = (v[:, None] * p - D).ravel() @ flat + ridge * (t - centre)
         gap = float(gradient @ gradient) / (2 * curvature) / max(abs(value), np.finfo(float).tiny)
         if gap <= tol:
             status = "converged"
@@ -110,7 +115,8 @@ def solve_log_linear(
         # The covariance of the columns of G under p, summed over the rows.
         weighted = p[:, :, None] * G
         mean = weighted.sum(axis=1)
-        hessian = weighted.reshape(flat.shape).T @ flat - mean.T @ mean
+        weighted *= v[:, None, None]
+        hessian = weighted.reshape(flat.shape).T @ flat - mean.T @ (v[:, None] * mean)
         step = np.linalg.solve(hessian + np.diag(ridge), gradient)
         length = _step_length(objective, t, step, value, float(gradient @ step))
         if length == 0:
