@@ -385,7 +385,7 @@ def test_a_label_that_no_row_has_is_named_unless_rows_are_rated(file, tmp_path):
         r"leave them out, or rate some rows\.",
         output,
     )
-    assert "rows with the same labels have the same degrees" in output
+    assert "the degrees differ little on purpose" in output
     (tmp_path / "rated.csv").write_text(
         "row,sky,sea,sand,dragon\n1,5,3,2,0\n2,1,1,1,0\n3,2,1,1,0\n"
     )
@@ -439,3 +439,65 @@ def test_the_dialect_of_a_file_does_not_change_degrees(file, tmp_path, method):
         common = ["enhance", source, "--labels", ",".join(NAMES), "--method", method]
         run(*common, "-o", tmp_path / out)
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def plain_order(path):
+    with path.open(newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_given_labels_are_written_in_their_order(file, tmp_path):
+    path, _, Y = file
+    output = run("enhance", path, "--labels", ",".join(NAMES), "-o", tmp_path / "d.csv")
+    assert "are right by the method's own estimate" in output
+    head, *lines = plain_order(tmp_path / "d_order.csv")
+    assert head == ["row", "rank", "label", "given", "share", "before the next"]
+    _, *degrees = plain_order(tmp_path / "d.csv")
+    for row in range(len(Y)):
+        of_row = [line for line in lines if line[0] == str(row)]
+        given = [line for line in of_row if line[3] == "1"]
+        assert {line[2] for line in given} == {n for n, y in zip(NAMES, Y[row], strict=True) if y}
+        values = [float(degrees[row][1 + NAMES.index(line[2])]) for line in given]
+        assert values == sorted(values, reverse=True)
+        if given:
+            assert sum(float(line[4]) for line in given) == pytest.approx(1, abs=0.002)
+            assert given[-1][5] == ""
+        assert {line[5] for line in given[:-1]} <= {"sure", "toss-up"}
+
+
+def test_comparisons_are_asked_kept_and_continued(file, tmp_path):
+    path, _, _ = file
+    common = ["enhance", path, "--labels", ",".join(NAMES), "-o", tmp_path / "d.csv"]
+    first = run(*common, "--compare", "3", answers="1\nboth\n2\n\n")
+    assert "expected 1, 2 or an empty line, got 'both'" in first
+    head, *answers = plain_order(tmp_path / "d_comparisons.csv")
+    assert head == ["row", "more", "less"]
+    assert len(answers) == 2
+    assert len({row for row, _, _ in answers}) == 2
+    # The input ended; the same command goes on with other rows.
+    again = run(*common, "--compare", "1", answers="1\n")
+    _, *more = plain_order(tmp_path / "d_comparisons.csv")
+    assert more[:2] == answers
+    assert len(more) == 3
+    assert "3 comparisons" in again
+    asked = run(*common, "--compared", tmp_path / "d_comparisons.csv")
+    assert "Which of the two" not in asked
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("row,more\n1,sky\n", "lacks 'less'"),
+        ("row,more,less\n1,sky,sae\n", "unknown label 'sae'; did you mean 'sea'"),
+        ("row,more,less\n999,sky,sea\n", "holds '999'"),
+        ("row,more,less\n1,sky,sky\n", "cannot be compared"),
+    ],
+)
+def test_bad_comparisons_are_named(file, tmp_path, content, message):
+    answers = tmp_path / "answers.csv"
+    answers.write_text(content)
+    common = ["enhance", file[0], "--labels", ",".join(NAMES), "-o", tmp_path / "d.csv"]
+    with pytest.raises(LemllError, match=message):
+        run(*common, "--compared", answers)
+    with pytest.raises(LemllError, match="comparisons need --method Blend"):
+        run(*common, "--compared", answers, "--method", "LEMLL")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import unicodedata
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
@@ -15,6 +15,7 @@ from rich.table import Table as RichTable
 
 from lemll._files import csv_text, safe_cell, write_output
 from lemll._types import Features, FloatArray, MatrixLike
+from lemll._validation import unknown_name
 from lemll.cli.console import make_console, safe_text
 from lemll.cli.tables import (
     Source,
@@ -29,6 +30,7 @@ from lemll.cli.tables import (
 from lemll.datasets.dataset import Dataset
 from lemll.enhancers import ENHANCERS, BaseEnhancer, BlendEnhancer
 from lemll.enhancers.base import absent_labels
+from lemll.enhancers.order import Comparison, RankedLabel, next_pairs
 from lemll.exceptions import LemllError
 from lemll.tables.columns import inspect_columns
 from lemll.tables.encoder import TableEncoder
@@ -265,7 +267,137 @@ def _answered(
     return [given.get(name, 0.0) for name in label_names]
 
 
+def read_comparisons(
+    path: Path, Y: MatrixLike, label_names: Sequence[str], rows: RowNames
+) -> list[Comparison]:
+    """Read answers to the question which of two labels matters more in a row.
+
+    Parameters
+    ----------
+    path : Path
+        A table with the columns "more" and "less", and the ids of the rows in the column of ids, or
+        their numbers, from 0, in a column "row".
+    Y : ndarray of shape (n_rows, n_labels)
+        The labels.
+    label_names : sequence of str
+        Their names.
+    rows : RowNames
+        The rows of the data.
+
+    Returns
+    -------
+    list of Comparison
+        The answers.
+    """
+    table = read_table(path, keep=[rows.title, "row", *_ANSWER])
+    given = list(table.frame.columns)
+    key = rows.title if rows.title in given else "row"
+    absent = [name for name in (key, *_ANSWER) if name not in given]
+    if absent:
+        ids = f"the ids in {rows.title!r} or " if rows.are_ids else ""
+        raise LemllError(
+            f"--compared {path} lacks {', '.join(map(repr, absent))}; it needs {ids}the row "
+            "numbers, counted from 0, in 'row', the label that matters more in 'more' and the "
+            "other one in 'less'"
+        )
+    places = _places(rows) if key == rows.title else _places(numbered_rows(len(rows.names)))
+    # lemll writes a label name that looks like a formula with an apostrophe before it.
+    numbers = {str(safe_cell(name)): number for number, name in enumerate(label_names)}
+    numbers |= {name: number for number, name in enumerate(label_names)}
+    found = []
+    for i, cell in enumerate(table.frame[key]):
+        row = _row(table, key, cell, places)
+        where = f"{table.source}, {key} {cell}"
+        two = [str(table.frame[column].iloc[i]).strip() for column in _ANSWER]
+        for column, label in zip(_ANSWER, two, strict=True):
+            if label not in numbers:
+                raise LemllError(
+                    f"{where}: column {column!r}: {unknown_name('label', label, label_names)}"
+                )
+        more, less = (numbers[label] for label in two)
+        if more == less or (Y[row, more] == 1) != (Y[row, less] == 1):
+            raise LemllError(
+                f"{where}: {two[0]!r} and {two[1]!r} cannot be compared; a comparison needs two "
+                "different labels that the row has, or two that it has not"
+            )
+        found.append(Comparison(row, more, less))
+    return found
+
+
+def ask_comparisons(
+    console: Console,
+    enhancer: BlendEnhancer,
+    label_names: Sequence[str],
+    rows: RowNames,
+    *,
+    known: Sequence[Comparison],
+    n_asked: int,
+    keep: Callable[[Sequence[Comparison]], None],
+) -> list[Comparison]:
+    """Ask which of two labels of a row matters more, the most informative question first.
+
+    Parameters
+    ----------
+    console : Console
+        Where to write.
+    enhancer : BlendEnhancer
+        The fitted enhancer, which learns from each answer.
+    label_names : sequence of str
+        The names of the labels.
+    rows : RowNames
+        The rows.
+    known : sequence of Comparison
+        Earlier answers.
+    n_asked : int
+        How many answers are wanted.
+    keep : callable
+        Gets all answers after each one, so that none is lost.
+
+    Returns
+    -------
+    list of Comparison
+        The earlier answers and the new ones.
+    """
+    console.print(
+        "Which of the two labels matters more? Type 1 or 2; an empty line skips the question; "
+        "Ctrl-C ends the questions, and the same command continues them.",
+        markup=False,
+        soft_wrap=True,
+    )
+    answers = list(known)
+    skipped: set[int] = set()
+    while len(answers) < len(known) + n_asked:
+        asked = next_pairs(enhancer.evidence_, enhancer.order_, len(skipped) + 1, answers)
+        question = next((pair for pair in asked if pair[0] not in skipped), None)
+        if question is None:
+            console.print("no other row has two labels", markup=False)
+            break
+        row, *two = question
+        first, second = (label_names[label] for label in two)
+        done = len(answers) - len(known) + 1
+        text = f"{done}/{n_asked} {rows.title} {rows.names[row]}: 1 {first}  2 {second}"
+        try:
+            answer = typer.prompt(safe_text(text), default="", show_default=False).strip()
+        except typer.Abort:
+            break
+        if answer in ("1", "2"):
+            more, less = two if answer == "1" else two[::-1]
+            answers.append(Comparison(row, more, less))
+            keep(answers)
+            enhancer.calibrate(pairs=answers)
+        elif answer:
+            console.print(f"expected 1, 2 or an empty line, got {answer!r}", markup=False)
+        else:
+            skipped.add(row)
+    return answers
+
+
 _SHOWN = 5
+# How many labels that a row has not are named as the nearest.
+_NEAREST = 3
+_ANSWER = ("more", "less")
+# With so small a share of right pairs, the order is hardly better than chance.
+_NEAR_CHANCE = 0.58
 _METHODS = {kind.__name__.removesuffix("Enhancer"): kind for kind in ENHANCERS}
 # With few rated rows, ratings at wrong rows often have an error that is lower by this share.
 _CLEARLY_LOWER = 0.25
@@ -293,6 +425,13 @@ def enhance(
             "'row', from 0."
         ),
     ] = None,
+    compared: Annotated[
+        Path | None,
+        typer.Option(
+            help="Table of comparisons: columns 'more' and 'less' with labels, and the ids (as "
+            "--id) or a column 'row', from 0."
+        ),
+    ] = None,
     *,
     rate: Annotated[
         int,
@@ -301,20 +440,78 @@ def enhance(
             help="Ask for the degrees of so many rows; they fix how steep the degrees are.",
         ),
     ] = 0,
+    compare: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Ask so many times which of two labels of a row matters more; they fix the order.",
+        ),
+    ] = 0,
     source: Source,
 ) -> None:
     """Recover how much each label matters in each row.
 
-    The default method, Blend, was the best in our comparison if some rows are rated. If none is, it
-    was better than equal degrees of all labels. Other methods have the settings of their papers.
+    It writes the degrees of all labels, and in NAME_order.csv the given labels of each row in
+    their order. The default method, Blend, had the best order in our comparison, and the best
+    degrees if some rows are rated. Other methods have the settings of their papers.
 
-    Examples: lemll enhance photos.csv --tags tags --id file --rate 10; lemll enhance emotions
+    Examples: lemll enhance photos.csv --tags tags --id file --compare 20; lemll enhance emotions
     """
     console = make_console()
     enhancer = _enhancer(method)
     check_output(output, "-o", [Path(name), *([] if rated is None else [rated])])
-    if rated is not None:
-        check_input(rated, "--rated")
+    for path, option in ((rated, "--rated"), (compared, "--compared")):
+        if path is not None:
+            check_input(path, option)
+    if (compare or compared) and not isinstance(enhancer, BlendEnhancer):
+        raise LemllError(f"comparisons need --method Blend, got --method {method}")
+    dataset, rows = _dataset(console, name, source, enhancer)
+    Y = dataset.Y
+    # Before the fit, so that a mistake in the ratings is reported without a long wait.
+    ratings = {} if rated is None else read_ratings(console, rated, dataset.label_names, rows)
+    if rate:
+        kept = _ratings_file(output, rated)
+        asked = ask_ratings(console, Y, dataset.label_names, rows, rate, rated=ratings)
+        ratings |= asked
+        if asked:
+            _keep_ratings(console, kept, rows, dataset.label_names, ratings)
+    answers_file = compared or _beside(output, "comparisons")
+    answers: list[Comparison] = []
+    if compared is not None or (compare and answers_file.exists()):
+        answers = read_comparisons(answers_file, Y, dataset.label_names, rows)
+    _fit(enhancer, dataset)
+    if isinstance(enhancer, BlendEnhancer) and (answers or compare):
+        answers = _compare(
+            console, enhancer, dataset, rows,
+            answers=answers, n_asked=compare, path=answers_file,
+        )  # fmt: skip
+    if ratings:
+        known = list(ratings), np.array(list(ratings.values()))
+        if isinstance(enhancer, BlendEnhancer):
+            enhancer.calibrate(*known, pairs=answers, random_state=0)
+        else:
+            enhancer.calibrate(*known, random_state=0)
+        text = _found(enhancer, len(ratings))
+    else:
+        text = _without_ratings(method, enhancer, dataset)
+    console.print(text, markup=False, soft_wrap=True)
+    degrees = enhancer.label_distribution_
+    write_output(output, csv_text(_lines(rows, dataset.label_names, degrees)))
+    ranked = [_ranked(enhancer, Y, row) for row in range(len(dataset))]
+    order = _beside(output, "order")
+    write_output(order, csv_text(_order_lines(rows, dataset.label_names, ranked)))
+    if isinstance(enhancer, BlendEnhancer):
+        console.print(_about_order(enhancer, rows), markup=False, soft_wrap=True)
+    _show(console, dataset, rows, ranked)
+    console.print(f"wrote {output}: {len(dataset)} rows, {len(dataset.label_names)} labels",
+                  soft_wrap=True)  # fmt: skip
+    console.print(f"wrote {order}: the labels of each row in their order", soft_wrap=True)
+
+
+def _dataset(
+    console: Console, name: str, source: Any, enhancer: BaseEnhancer
+) -> tuple[Dataset, RowNames]:
+    """Read the rows and their names from a table, or from a data set."""
     rows = None
     if is_table(name, source):
         table, spec = source.labelled(Path(name))
@@ -332,27 +529,32 @@ def enhance(
         refuse_table_options(name, source)
         dataset = load_named(name, labels=source.labels)
     rows = rows or numbered_rows(len(dataset))
-    Y = _check_labels(name, dataset, rows)
-    # Before the fit, so that a mistake in the ratings is reported without a long wait.
-    ratings = {} if rated is None else read_ratings(console, rated, dataset.label_names, rows)
-    if rate:
-        kept = _ratings_file(output, rated)
-        asked = ask_ratings(console, Y, dataset.label_names, rows, rate, rated=ratings)
-        ratings |= asked
-        if asked:
-            _keep_ratings(console, kept, rows, dataset.label_names, ratings)
-    _fit(enhancer, dataset)
-    if ratings:
-        enhancer.calibrate(list(ratings), np.array(list(ratings.values())), random_state=0)
-        text = _found(enhancer, len(ratings))
-    else:
-        text = _without_ratings(method, enhancer, dataset)
-    console.print(text, markup=False, soft_wrap=True)
-    degrees = enhancer.label_distribution_
-    write_output(output, csv_text(_lines(rows, dataset.label_names, degrees)))
-    _show(console, dataset, rows, degrees)
-    console.print(f"wrote {output}: {len(dataset)} rows, {len(dataset.label_names)} labels",
-                  soft_wrap=True)  # fmt: skip
+    _check_labels(name, dataset, rows)
+    return dataset, rows
+
+
+def _compare(
+    console: Console,
+    enhancer: BlendEnhancer,
+    dataset: Dataset,
+    rows: RowNames,
+    *,
+    answers: list[Comparison],
+    n_asked: int,
+    path: Path,
+) -> list[Comparison]:
+    """Learn from the answers in a file and ask for more, which are added to the file."""
+    names = dataset.label_names
+    if answers:
+        enhancer.calibrate(pairs=answers)
+    if n_asked:
+        answers = ask_comparisons(
+            console, enhancer, names, rows, known=answers, n_asked=n_asked,
+            keep=lambda told: _keep_comparisons(path, rows, names, told),
+        )  # fmt: skip
+        console.print(f"{path}: {len(answers)} comparisons; the same command continues",
+                      soft_wrap=True)  # fmt: skip
+    return answers
 
 
 def _enhancer(method: str) -> BaseEnhancer:
@@ -364,9 +566,21 @@ def _enhancer(method: str) -> BaseEnhancer:
     return made  # type: ignore[no-any-return]
 
 
+def _beside(output: Path, what: str) -> Path:
+    """Return the file beside the degrees that has the order, the ratings or the comparisons."""
+    return output.with_name(f"{output.stem}_{what}.csv")
+
+
+def _keep_comparisons(
+    path: Path, rows: RowNames, label_names: Sequence[str], answers: Sequence[Comparison]
+) -> None:
+    lines = [[rows.names[row], label_names[more], label_names[less]] for row, more, less in answers]
+    write_output(path, csv_text([[rows.title, *_ANSWER], *lines]))
+
+
 def _ratings_file(output: Path, rated: Path | None) -> Path:
     """Return the file for the ratings that will be typed; refuse to replace other ratings."""
-    path = output.with_name(f"{output.stem}_ratings.csv")
+    path = _beside(output, "ratings")
     if path.exists() and (rated is None or path.resolve() != rated.resolve()):
         raise LemllError(
             f"{path} has earlier ratings; pass --rated {path} to add to them, or remove the file"
@@ -403,9 +617,7 @@ def _without_ratings(method: str, enhancer: BaseEnhancer, dataset: Dataset) -> s
     text = f"{method} without rated rows: labels tell which matters more, not how much more."
     if isinstance(enhancer, BlendEnhancer):
         text += (
-            " So the degrees differ little on purpose, labels that a row lacks have a share, and "
-            "rows with the same labels have the same degrees: the features count only with rated "
-            "rows."
+            " So the degrees differ little on purpose, and labels that a row lacks have a share."
         )
     degrees = enhancer.label_distribution_.mean(axis=0)
     absent = [
@@ -473,7 +685,7 @@ def _features(console: Console, frame: Frame) -> Features:
     return TableEncoder(columns=columns).fit_transform(frame)
 
 
-def _check_labels(name: str, dataset: Dataset, rows: RowNames) -> MatrixLike:
+def _check_labels(name: str, dataset: Dataset, rows: RowNames) -> None:
     if dataset.Y is None:
         raise LemllError(f"{name} has a label distribution already; there is nothing to recover")
     if rows.title in dataset.label_names:
@@ -481,7 +693,6 @@ def _check_labels(name: str, dataset: Dataset, rows: RowNames) -> MatrixLike:
         raise LemllError(
             f"{name} has a label called {rows.title!r}, as the column of {ids}; rename it"
         )
-    return dataset.Y
 
 
 def _lines(
@@ -492,16 +703,93 @@ def _lines(
         yield [name, *(f"{degree:.6g}" for degree in degrees)]
 
 
-def _show(console: Console, dataset: Dataset, rows: RowNames, distribution: FloatArray) -> None:
-    assert dataset.Y is not None
-    table = RichTable(rows.title, "relevant labels, by degree", title="The first rows")
-    for row in range(min(_SHOWN, len(dataset))):
-        order = np.argsort(-distribution[row], kind="stable")
-        shown = [
-            f"{dataset.label_names[label]} {distribution[row, label]:.2f}"
-            for label in order
-            if dataset.Y[row, label] == 1
-        ]
-        nothing = "none" if (dataset.Y[row] == 0).all() else "none known"
-        table.add_row(rows.names[row], ", ".join(shown) or nothing)
+class _Ranked(NamedTuple):
+    """The labels of a row for people.
+
+    Attributes
+    ----------
+    given : list of RankedLabel
+        The labels that the row has, in order.
+    nearest : list of int
+        Those of the others with the largest degrees.
+    nothing : str
+        What to show if the row has no known label.
+    """
+
+    given: list[RankedLabel]
+    nearest: list[int]
+    nothing: str
+
+
+def _ranked(enhancer: BaseEnhancer, Y: MatrixLike, row: int) -> _Ranked:
+    """Return the labels of a row; shares are degrees if rows are rated."""
+    degrees, given = enhancer.label_distribution_[row], np.asarray(Y[row]) == 1
+    if isinstance(enhancer, BlendEnhancer):
+        ranked = enhancer.ranked_labels(row)
+    else:
+        labels = np.flatnonzero(given)
+        ordered = labels[np.argsort(-degrees[labels], kind="stable")]
+        ranked = [RankedLabel(int(label), 0.0, True) for label in ordered]
+    if not isinstance(enhancer, BlendEnhancer) or enhancer.blend_ is not None:
+        total = max(float(degrees[given].sum()), np.finfo(np.float64).tiny)
+        ranked = [one._replace(share=float(degrees[one.label]) / total) for one in ranked]
+    others = np.flatnonzero(np.asarray(Y[row]) == 0)
+    nearest = others[np.argsort(-degrees[others], kind="stable")][:_NEAREST]
+    nothing = "none" if len(others) == len(given) else "none known"
+    return _Ranked(ranked, nearest.tolist(), nothing)
+
+
+def _order_lines(
+    rows: RowNames, label_names: Sequence[str], ranked: Sequence[_Ranked]
+) -> Iterator[list[object]]:
+    yield [rows.title, "rank", "label", "given", "share", "before the next"]
+    for name, one in zip(rows.names, ranked, strict=True):
+        for rank, label in enumerate(one.given, 1):
+            last = rank == len(one.given)
+            sure = "" if last else "sure" if label.sure else "toss-up"
+            yield [name, rank, label_names[label.label], 1, f"{label.share:.3f}", sure]
+        for rank, number in enumerate(one.nearest, 1):
+            yield [name, rank, label_names[number], 0, "", ""]
+
+
+def _about_order(enhancer: BlendEnhancer, rows: RowNames) -> str:
+    """Say how well the order of the given labels is known, and what would help."""
+    estimate = enhancer.order_estimate_
+    if np.isnan(estimate.expected):
+        return "No row has two labels, so there is no order to find."
+    text = (
+        f"Order of the given labels: about {estimate.expected:.0%} of their pairs are right by the "
+        f"method's own estimate (chance is 50%); {estimate.sure:.0%} of the pairs are sure (>), "
+        "the others are a toss-up (~)."
+    )
+    if estimate.left_out is not None:
+        text += (
+            f" Of {estimate.n_pairs} known pairs, {estimate.left_out:.0%} were ordered right "
+            "without them."
+        )
+    if estimate.expected < _NEAR_CHANCE or (estimate.left_out or 1) < _NEAR_CHANCE:
+        asked = enhancer.next_pairs(1)
+        such = (
+            f", such as {rows.names[asked[0][0]]}: {asked[0][1]} or {asked[0][2]}?" if asked else ""
+        )
+        text += f" This is near chance; ten comparisons may help: --compare 10 asks them{such}"
+    shares = (
+        "the probability that a label matters most among those of its row"
+        if enhancer.blend_ is None
+        else "the degree of a label, divided by the sum over the labels of its row"
+    )
+    return f"{text} Shares are {shares}."
+
+
+def _show(console: Console, dataset: Dataset, rows: RowNames, ranked: Sequence[_Ranked]) -> None:
+    table = RichTable(rows.title, "its labels in order, with shares", "nearest others",
+                      title="The first rows")  # fmt: skip
+    names = dataset.label_names
+    for name, one in list(zip(rows.names, ranked, strict=True))[:_SHOWN]:
+        shown = ""
+        for place, label in enumerate(one.given):
+            after = "" if place + 1 == len(one.given) else " > " if label.sure else " ~ "
+            shown += f"{names[label.label]} {label.share:.0%}{after}"
+        nearest = ", ".join(names[label] for label in one.nearest)
+        table.add_row(name, shown or one.nothing, nearest)
     console.print(table)

@@ -173,7 +173,8 @@ def _kernel_basis(X: Features) -> tuple[FloatArray, FloatArray]:
     features = kernel @ (vectors[:, kept] / np.sqrt(sizes[kept]))
     features -= features.mean(axis=0)
     values, vectors = linalg.eigh(features.T @ features)
-    kept = values > 1e-8 * max(float(values.max()), np.finfo(np.float64).tiny)
+    # The kernel has ones on its diagonal, so this is rounding error, as with constant features.
+    kept = values > max(1e-8 * float(values.max()), 1e-10 * n_rows)
     return np.asarray(features @ (vectors[:, kept] / np.sqrt(values[kept]))), values[kept]
 
 
