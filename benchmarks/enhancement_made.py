@@ -47,6 +47,91 @@ def generated() -> Iterator[tuple[str, Any, Any]]:
         yield f"{GENERATED}, {n_labels} labels, {signal:g}", X, D / D.sum(axis=1, keepdims=True)
 
 
+def _features(seed: int, n_rows: int) -> tuple[Any, Any]:
+    rng = np.random.RandomState(seed)
+    return rng, rng.randn(n_rows, 30)
+
+
+def _signal(rng: Any, X: Any, n_labels: int) -> Any:
+    return X @ rng.randn(X.shape[1], n_labels) / np.sqrt(X.shape[1])
+
+
+def ordered(seed: int, n_rows: int, n_labels: int, width: float) -> tuple[Any, Any]:
+    """Return a bump over ordered labels, as of ages, at a place that the features give."""
+    rng, X = _features(seed, n_rows)
+    middle = (X[:, :5].sum(axis=1) / np.sqrt(5) * 0.22 + 0.45 + 0.08 * rng.randn(n_rows)) * n_labels
+    spread = width * np.exp(0.3 * rng.randn(n_rows))
+    off = (np.arange(n_labels) - middle[:, None]) / spread[:, None]
+    return X, np.exp(-0.5 * off**2) + 1e-5
+
+
+def one_peak(seed: int, n_rows: int, n_labels: int) -> tuple[Any, Any]:
+    """Return steep degrees: one label has nearly all."""
+    rng, X = _features(seed, n_rows)
+    log = _signal(rng, X, n_labels) + 0.5 * rng.randn(n_labels) + 0.7 * rng.randn(n_rows, n_labels)
+    return X, np.exp(3 * log)
+
+
+def votes(seed: int, n_rows: int, n_labels: int, n_votes: int) -> tuple[Any, Any]:
+    """Return shares of a few votes, so that most labels have the degree 0."""
+    rng, X = _features(seed, n_rows)
+    likely = np.exp(1.5 * (_signal(rng, X, n_labels) + rng.randn(n_labels)))
+    likely /= likely.sum(axis=1, keepdims=True)
+    return X, np.array([rng.multinomial(n_votes, p) for p in likely], dtype=float)
+
+
+def flat(seed: int, n_rows: int, n_labels: int, size: float) -> tuple[Any, Any]:
+    """Return degrees that differ little."""
+    rng, X = _features(seed, n_rows)
+    log = 0.6 * _signal(rng, X, n_labels) + 0.3 * rng.randn(n_labels)
+    return X, np.exp(size * (log + 0.6 * rng.randn(n_rows, n_labels)))
+
+
+def unequal(seed: int, n_rows: int, n_labels: int) -> tuple[Any, Any]:
+    """Return degrees of which some labels vary much and others hardly."""
+    rng, X = _features(seed, n_rows)
+    size = np.exp(0.8 * rng.randn(n_labels))
+    log = (_signal(rng, X, n_labels) + rng.randn(n_rows, n_labels)) * size
+    return X, np.exp(0.6 * (log + 0.6 * rng.randn(n_labels)))
+
+
+def topics(seed: int, n_rows: int, n_labels: int, n_groups: int) -> tuple[Any, Any]:
+    """Return degrees of labels in groups that occur together."""
+    rng, X = _features(seed, n_rows)
+    group = rng.randint(n_groups, size=n_labels)
+    log = 2 * _signal(rng, X, n_groups)[:, group]
+    return X, np.exp(log + 0.7 * rng.randn(n_rows, n_labels) + 0.5 * rng.randn(n_labels))
+
+
+# Made before the order of labels was developed, which used the first seeds.
+HABITS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
+    ("ordered 70, wide", ordered, (70, 6.0)),
+    ("ordered 70, narrow", ordered, (70, 2.5)),
+    ("ordered 20", ordered, (20, 2.0)),
+    ("one peak 6", one_peak, (6,)),
+    ("one peak 12", one_peak, (12,)),
+    ("one peak 40", one_peak, (40,)),
+    ("10 votes for 8", votes, (8, 10)),
+    ("11 votes for 9", votes, (9, 11)),
+    ("20 votes for 30", votes, (30, 20)),
+    ("30 votes for 100", votes, (100, 30)),
+    ("flat 5", flat, (5, 0.15)),
+    ("flat 18", flat, (18, 0.1)),
+    ("flat 60", flat, (60, 0.2)),
+    ("unequal 6", unequal, (6,)),
+    ("unequal 25", unequal, (25,)),
+    ("topics 24", topics, (24, 6)),
+    ("topics 80", topics, (80, 10)),
+)
+
+
+def habits(n_rows: int = 800, first_seed: int = 1) -> Iterator[tuple[str, Any, Any]]:
+    """Yield names, features and degrees of generated rows of many habits."""
+    for number, (name, make, options) in enumerate(HABITS):
+        X, D = make(first_seed + number, n_rows, *options)
+        yield name, X, D / D.sum(axis=1, keepdims=True)
+
+
 def made(dataset: str) -> Iterator[tuple[str, Any, Any]]:
     """Yield names, features and degrees of the rows of a data set."""
     if dataset == GENERATED:

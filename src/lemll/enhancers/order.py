@@ -41,7 +41,7 @@ _MARGIN = 0.003
 # The ridge of the correlations between labels, and the rows that a label has in addition.
 _LABEL_RIDGE, _EXTRA_ROWS = 0.1, 5.0
 # Kernel rows that stand for all rows, and the largest number of entries of their matrix.
-_LANDMARKS, _MOST_ENTRIES = 1000, 20_000_000
+_LANDMARKS, _MOST_ENTRIES = 300, 20_000_000
 _RIDGES_OF_KERNEL = 10.0 ** np.arange(-3, 4)
 # A pair is called sure from this probability on; otherwise its order is a toss-up.
 SURE = 0.65
@@ -129,7 +129,7 @@ def from_features(X: Features, labels: FloatArray) -> FloatArray:
 
     A kernel ridge regression of all labels, whose ridge has the least squared error of rows that
     were left out. The kernel is a Gaussian on standardised features, as wide as the median
-    distance; more than 1000 rows are represented by landmarks.
+    distance; more than 300 rows are represented by landmarks.
 
     Parameters
     ----------
