@@ -141,7 +141,7 @@ def _compared(enhancer: Any, D: Any, Y: Any, pairs: Any) -> tuple[float, float]:
 
 
 def sure_pairs(X: Any, D: Any, Y: Any) -> list[float]:
-    """Return the shares of right pairs (expected and true), of sure ones, and of right sure ones."""
+    """Return the shares of right pairs (expected, true), of sure ones, and of right sure ones."""
     enhancer = BlendEnhancer().fit(X, Y)
     values = enhancer.order_.values(enhancer.evidence_)
     right, sure = [], []
