@@ -14,24 +14,6 @@ from typing import Any
 
 from lemll.exceptions import DatasetFormatError
 
-__all__ = [
-    "FORMULA_SIGNS",
-    "NAME_BYTES",
-    "Budget",
-    "FileLock",
-    "check_plain",
-    "csv_text",
-    "is_locked",
-    "open_plain",
-    "read_plain",
-    "safe_cell",
-    "take_lock",
-    "without_guard",
-    "write_output",
-    "write_texts",
-    "write_whole",
-]
-
 _KINDS = (
     (stat.S_ISLNK, "a symbolic link"),
     (stat.S_ISDIR, "a directory"),

@@ -17,23 +17,6 @@ from lemll._types import Array, Features, FloatArray, LabelArray, MatrixLike, Se
 from lemll._validation import UNOBSERVED, check_logical_labels, is_sparse, read_degrees, warn_caller
 from lemll.exceptions import import_extra
 
-__all__ = [
-    "SMALLEST_WEIGHT",
-    "FrameKind",
-    "LabelCoding",
-    "check_same_order",
-    "check_same_rows",
-    "code_degrees",
-    "code_labels",
-    "is_frame",
-    "labels_for_folds",
-    "partial_labels_error",
-    "read_frame",
-    "row_index",
-    "spelling_key",
-    "weigh_cells",
-]
-
 # Characters that users put between the tags of one row.
 SEPARATORS = (";", "|", ",")
 # Estimators with the method `fit_degrees`; a test compares this with the classes.

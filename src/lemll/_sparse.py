@@ -12,8 +12,6 @@ from scipy import sparse
 from lemll._types import Array, Features, FloatArray
 from lemll._validation import is_sparse
 
-__all__ = ["SPARSE_DENSITY", "dense", "lighter", "row_hashes", "squared_lengths"]
-
 # Below this share of nonzeros, products are faster with a sparse matrix than with a dense one.
 SPARSE_DENSITY = 0.1
 

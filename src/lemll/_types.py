@@ -8,23 +8,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "Array",
-    "BoolArray",
-    "Estimator",
-    "Features",
-    "FloatArray",
-    "IndexArray",
-    "KernelLike",
-    "LabelArray",
-    "MatrixLike",
-    "RandomState",
-    "Settings",
-    "SettingsView",
-    "SparseMatrix",
-    "Thresholds",
-]
-
 Array: TypeAlias = npt.NDArray[Any]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IndexArray: TypeAlias = npt.NDArray[np.intp]

@@ -38,21 +38,6 @@ from lemll.model_selection import IterativeStratifiedKFold
 from lemll.predictors import BlendProgress, default_lemll, out_of_fold_scores
 from lemll.topology import nearest_neighbors
 
-__all__ = [
-    "COLUMNS",
-    "AuditMode",
-    "TagAudit",
-    "audit_tags",
-    "estimate_noise",
-    "find_label_issues",
-    "find_tag_issues",
-    "get_label_quality_scores",
-    "get_label_quality_scores_per_class",
-    "issue_frame",
-    "noise_frame",
-    "tag_quality",
-]
-
 AuditMode = Literal["default", "fast"]
 
 # Bound of the log-odds of a model; none is that sure.

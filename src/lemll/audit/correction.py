@@ -18,8 +18,6 @@ from lemll._validation import UNOBSERVED, check_number, warn_caller
 from lemll.audit.tags import TagMatrix, read_tags
 from lemll.exceptions import LemllError, import_extra
 
-__all__ = ["Correction", "correct", "read_decisions"]
-
 _NEEDED = ("row", "label", "given", "suggested")
 _NUMBERS = ("row", "given", "suggested")
 _DECISIONS = ("accept", "reject", "")

@@ -10,8 +10,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from lemll import __version__
 
-__all__ = ["COMMANDS", "Later", "app"]
-
 # Where each command is, and what the list of commands says of it.
 COMMANDS: dict[str, tuple[str, str]] = {
     "info": ("lemll.cli.info:info", "Show what is in a table, and which columns look like labels."),

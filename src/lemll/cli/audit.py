@@ -37,8 +37,6 @@ from lemll.tables.encoder import TableEncoder
 from lemll.tables.files import Table, is_text
 from lemll.tables.labels import LabelledTable, LabelSpec, split_table
 
-__all__ = ["apply_decisions", "audit"]
-
 
 def apply_decisions(
     decisions: Path,

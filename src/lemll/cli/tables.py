@@ -30,34 +30,6 @@ if TYPE_CHECKING:
     from lemll.tables.files import Table
     from lemll.tables.labels import LabelSpec
 
-__all__ = [
-    "LEARNERS",
-    "AsJson",
-    "Data",
-    "Model",
-    "Reading",
-    "Sep",
-    "Source",
-    "Untagged",
-    "check_input",
-    "check_output",
-    "expand",
-    "interruptible",
-    "is_registered",
-    "is_table",
-    "load_model",
-    "load_named",
-    "named_class",
-    "names_of",
-    "print_assessment",
-    "print_json",
-    "print_labels",
-    "refuse_table_options",
-    "say",
-    "say_labels",
-    "say_notes",
-]
-
 # The names of the learners of `lemll.models`; a list of options must not import them.
 LEARNERS = ("TagPredictor", "LEMLL", "MSVR", "BinaryRelevance", "MultilabelForest")
 _SHOWN_LABELS = 12

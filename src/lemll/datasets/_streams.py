@@ -21,18 +21,6 @@ from lemll._files import Budget
 from lemll._types import Array
 from lemll.exceptions import DatasetFormatError
 
-__all__ = [
-    "COMPRESSIONS",
-    "BinaryFile",
-    "LineBlocks",
-    "atomic_write",
-    "compressed_matrix",
-    "file_size",
-    "plain_suffix",
-    "read_capped",
-    "refuse_compression",
-]
-
 
 def compressed_matrix(
     make: Any,

@@ -21,19 +21,6 @@ from lemll.datasets.arff_header import Attribute, Header, unquote
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError
 
-__all__ = [
-    "BoolArray",
-    "ColumnKinds",
-    "DenseRows",
-    "RowCollector",
-    "RowParser",
-    "Rows",
-    "SparseRows",
-    "parse_coded_block",
-    "parse_dense_block",
-    "parse_sparse_block",
-]
-
 IntArray = npt.NDArray[np.int32]
 
 _PLAIN_SPARSE = b"0123456789+-.eE{}, \t\r\n"

@@ -20,8 +20,6 @@ from lemll._validation import (
 from lemll.datasets._columns import NumberedNames
 from lemll.exceptions import DatasetFormatError
 
-__all__ = ["Dataset"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dataset:

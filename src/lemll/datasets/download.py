@@ -20,8 +20,6 @@ from urllib.parse import urljoin, urlsplit
 from lemll._files import open_plain, take_lock
 from lemll.exceptions import ChecksumError, DatasetNotFoundError, DownloadError, import_extra
 
-__all__ = ["UpstreamFile", "download"]
-
 _CHUNK_BYTES = 64 * 2**10
 # Limit for one connection or one read.
 _TIMEOUT_SECONDS = 30

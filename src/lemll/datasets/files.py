@@ -14,8 +14,6 @@ from lemll.datasets.npz import read_npz, write_npz
 from lemll.datasets.svmlight import read_svmlight
 from lemll.datasets.tables import read_table, write_csv, write_parquet
 
-__all__ = ["find_reader", "looks_like_a_file", "read_dataset", "write_dataset"]
-
 _READERS: dict[str, Callable[..., Dataset]] = {
     ".arff": read_arff,
     ".csv": read_table,

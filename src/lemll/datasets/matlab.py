@@ -22,8 +22,6 @@ from lemll.datasets._streams import compressed_matrix, file_size, refuse_compres
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError
 
-__all__ = ["BrokenFileError", "read_mat", "read_mat5"]
-
 
 class BrokenFileError(Exception):
     """The bytes are not a valid MATLAB file of version 5. The message says why."""

@@ -20,8 +20,6 @@ from lemll.datasets._streams import atomic_write, compressed_matrix, file_size, 
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError
 
-__all__ = ["BrokenArchiveError", "read_members", "read_npz", "write_npz"]
-
 _BLOCK_BYTES = 2**20
 _MAX_HEADER_BYTES = 10_000
 _LENGTH_BYTES = {(1, 0): 2, (2, 0): 4}

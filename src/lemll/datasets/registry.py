@@ -23,8 +23,6 @@ from lemll.datasets.files import read_dataset
 from lemll.datasets.matlab import read_mat
 from lemll.exceptions import DatasetNotFoundError, UnknownDatasetError
 
-__all__ = ["FIGURES", "DatasetInfo", "dataset_info", "list_datasets", "load_dataset", "local_path"]
-
 # The figures in the tables of the paper, in the same order.
 FIGURES = (
     "examples",

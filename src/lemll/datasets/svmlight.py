@@ -16,8 +16,6 @@ from lemll.datasets._streams import LineBlocks
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError
 
-__all__ = ["read_svmlight"]
-
 _MAX_INDEX = 2**31 - 1
 _MAX_KNOWN_SETS = 2**10
 _SIGNED_LABELS = ("-1", "+1")

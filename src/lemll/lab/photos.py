@@ -9,8 +9,6 @@ import numpy as np
 from lemll._types import FloatArray
 from lemll.exceptions import import_extra
 
-__all__ = ["PhotoTable", "make_photos"]
-
 # What a photo can show: words of captions, and blue, green, brightness and number of edges.
 _SHOWN: dict[str, tuple[str, tuple[float, float, float, float]]] = {
     "sea": ("waves water surf blue salt boat", (0.9, 0.3, 0.6, 0.4)),

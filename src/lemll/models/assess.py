@@ -11,18 +11,6 @@ from lemll._types import Array, BoolArray, FloatArray, IndexArray, Settings
 from lemll.metrics import METRICS, calibration_error, label_auc, label_figures
 from lemll.models.intervals import difference_interval, interval, row_influences
 
-__all__ = [
-    "MEASURES",
-    "THRESHOLDS",
-    "Assessment",
-    "LabelReport",
-    "Score",
-    "assess",
-    "label_shares",
-    "plain_figures",
-    "report_labels",
-]
-
 # Probabilities above which a label could be predicted.
 THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 _BINS = 10

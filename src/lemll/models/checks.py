@@ -25,8 +25,6 @@ from lemll._types import Array
 from lemll.predictors import LEMLL, GrownForest
 from lemll.tables import Column
 
-__all__ = ["check_content"]
-
 _LEAF = -1
 # A regular expression can take forever: these are the default of scikit-learn and ours.
 _WORDS = (r"(?u)\b\w\w+\b", r"(?u)\b\w+\b")

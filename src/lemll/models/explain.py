@@ -15,8 +15,6 @@ from lemll.predictors import LEMLL
 from lemll.tables import Frame, Table, is_missing, truth_of
 from lemll.topology import reconstruction_weights
 
-__all__ = ["Explanation", "Feature", "explain_table"]
-
 _NEIGHBORS = 10
 # The gap to the optimum does not change what a reader can see.
 _TOLERANCE = 1e-3

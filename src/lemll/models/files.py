@@ -32,17 +32,6 @@ from lemll.models.checks import check_content
 from lemll.models.training import TableModel
 from lemll.models.trusted import SCHEMA, TRUSTED, canonical, check_schema
 
-__all__ = [
-    "SUFFIX",
-    "Archive",
-    "checksum_of",
-    "load",
-    "read_archive",
-    "read_metadata",
-    "save",
-    "write_archive",
-]
-
 # The content may be this many times as large as the file, and a text as large as the file.
 _EXPANSION = 100
 # The content of a small file may be this large in any case. The objects of a text can take 25

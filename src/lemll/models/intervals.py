@@ -25,8 +25,6 @@ from scipy.stats import rankdata, t
 from lemll._types import Array, BoolArray, FloatArray
 from lemll.metrics import METRICS
 
-__all__ = ["difference_interval", "interval", "row_influences"]
-
 _CONFIDENCE = 0.95
 # Measures without an upper bound. All others are between 0 and 1.
 _UNBOUNDED = ("log_loss",)

@@ -21,8 +21,6 @@ from lemll.models.training import TableModel
 from lemll.predictors import LEMLL, LEMLLCV, MSVRCV, BinaryRelevance, MSVRClassifier
 from lemll.tables import TableEncoder
 
-__all__ = ["to_onnx"]
-
 _OPSET = 17
 _LEARNERS = (LEMLL, MSVRClassifier, LEMLLCV, MSVRCV, BinaryRelevance)
 _KERNELS = ("rbf", "poly", "sigmoid", "cosine")

@@ -45,9 +45,6 @@ from lemll.tables import (
     truth_of,
 )
 
-__all__ = ["LEARNERS", "Predictions", "TableModel", "fit_rows", "fit_table", "make_learner",
-           "stratified_splits", "table_pipeline"]  # fmt: skip
-
 LEARNERS: Mapping[str, Callable[[], Estimator]] = {
     "TagPredictor": TagPredictor,
     "LEMLL": lambda: LEMLLCV(

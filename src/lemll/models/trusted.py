@@ -18,8 +18,6 @@ from scipy import sparse
 
 from lemll._types import Settings
 
-__all__ = ["LOADERS", "METHOD", "SCHEMA", "TRUSTED", "canonical", "check_schema"]
-
 _LEMLL_OBJECTS = (
     "_labels.FrameKind",
     "_labels.LabelCoding",

@@ -17,8 +17,6 @@ from lemll._validation import UNOBSERVED
 from lemll.audit import TagAudit
 from lemll.report.page import template_environment, write_html
 
-__all__ = ["AuditRows", "write_audit"]
-
 # The page holds the features of the rows that it shows, up to this number of cells.
 _MOST_CELLS = 600_000
 _MOST_COLUMNS = 30

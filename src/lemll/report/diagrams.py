@@ -8,16 +8,6 @@ from typing import NamedTuple, Protocol
 
 from lemll._types import FloatArray
 
-__all__ = [
-    "DotPlot",
-    "RankDiagram",
-    "Scatter",
-    "dot_plot",
-    "rank_diagram",
-    "time_scatter",
-    "value_dots",
-]
-
 _WIDTH = 720.0
 _LINE = 22.0
 # With more rows than this, the table is easier to read than a picture.

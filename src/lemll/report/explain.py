@@ -17,8 +17,6 @@ from lemll.models.assess import THRESHOLDS
 from lemll.report.page import template_environment, write_html
 from lemll.tables import is_missing
 
-__all__ = ["write_explanation"]
-
 # At most this number of labels, columns and characters are shown per row.
 _LABELS_OF_A_ROW, _COLUMNS_OF_A_ROW, _CHARACTERS = 12, 8, 60
 _NEIGHBORS_OF_A_ROW = 5

@@ -12,9 +12,6 @@ from lemll._files import write_output
 from lemll.exceptions import import_extra
 from lemll.report.diagrams import DotPlot, RankDiagram
 
-__all__ = ["Link", "Picture", "Section", "TableData", "template_environment", "write_html",
-           "write_page"]  # fmt: skip
-
 
 class TableData(NamedTuple):
     """A small table: names, then columns of figures; `words` lists the columns of words."""

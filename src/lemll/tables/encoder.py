@@ -33,8 +33,6 @@ from lemll.tables.columns import (
 )
 from lemll.tables.files import Frame
 
-__all__ = ["TableEncoder"]
-
 _NO_CATEGORY = "(missing)"
 _WORD = r"(?u)\b\w+\b"
 _EPOCH = datetime.datetime(1970, 1, 1)

@@ -12,8 +12,6 @@ from lemll._files import Budget
 from lemll.exceptions import DatasetFormatError, import_extra
 from lemll.tables.text import CELL_BYTES, Cells, cell_text, empty_columns
 
-__all__ = ["read_excel"]
-
 _CHUNK_BYTES = 2**18
 # XML of a sheet is about ten times larger than its packed form. A megabyte takes seconds to parse.
 _MAX_RATIO, _FLOOR_BYTES = 50, 2**20

@@ -14,8 +14,6 @@ from lemll.tables.excel import read_excel
 from lemll.tables.parquet import read_parquet
 from lemll.tables.text import Cells, as_number, is_gap, read_text, settle_decimals
 
-__all__ = ["SUFFIXES", "Frame", "Table", "is_text", "read_table"]
-
 # A frame of pandas, which has no published types.
 Frame = MatrixLike
 

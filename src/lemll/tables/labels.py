@@ -21,9 +21,6 @@ from lemll.exceptions import LemllError
 from lemll.tables.files import Frame, Table
 from lemll.tables.text import cell_text, is_gap, is_missing
 
-__all__ = ["PAIRS", "LabelSpec", "LabelledTable", "read_truth", "split_table", "split_tags",
-           "tags_alike", "truth_of"]  # fmt: skip
-
 _USUAL = (";", "|", ",", "\t", "/")
 # One column must not mix these pairs, each of which is False, True.
 PAIRS = (

@@ -22,15 +22,6 @@ from lemll.topology.neighbors import check_features, check_n_neighbors
 from lemll.topology.search import find_neighbors
 from lemll.topology.weights import check_graph, graph_of, local_weights, weights_of_grams
 
-__all__ = [
-    "NeighborGraph",
-    "ReconstructionOperator",
-    "kernel_reconstruction_weights",
-    "load_graph",
-    "neighbor_graph",
-    "save_graph",
-]
-
 
 class ReconstructionOperator:
     r"""The matrix :math:`M = (I - W)^T (I - W)` of Eq. 8, as an operator.

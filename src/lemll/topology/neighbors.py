@@ -19,18 +19,6 @@ from lemll._sparse import SPARSE_DENSITY
 from lemll._types import Features, FloatArray, IndexArray
 from lemll._validation import check_finite, is_sparse
 
-__all__ = [
-    "Block",
-    "Candidates",
-    "Rows",
-    "check_features",
-    "check_n_neighbors",
-    "nearest_among_all",
-    "nearest_neighbors",
-    "sweep",
-    "worker_threads",
-]
-
 Float32Array = npt.NDArray[np.float32]
 
 # Largest size of a temporary array, independent of the size of X.

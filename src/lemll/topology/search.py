@@ -22,8 +22,6 @@ from lemll.topology.neighbors import (
     worker_threads,
 )
 
-__all__ = ["SEARCHES", "FoundNeighbors", "find_neighbors", "neighbor_recall"]
-
 SEARCHES = ("exact", "approximate", "auto")
 # The time of the exact search grows like n^2. Up to this many rows it is not slower than the
 # approximate one on sparse texts with 500 features.

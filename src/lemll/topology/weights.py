@@ -13,17 +13,6 @@ from lemll._validation import check_finite, is_sparse
 from lemll.topology.neighbors import check_features, worker_threads
 from lemll.topology.search import find_neighbors
 
-__all__ = [
-    "check_graph",
-    "graph_of",
-    "ill_conditioned",
-    "local_grams",
-    "local_weights",
-    "reconstruction_weights",
-    "solve_for_ones",
-    "weights_of_grams",
-]
-
 # A local Gram matrix with a higher condition number does not have enough digits for a solution.
 CONDITION_LIMIT = 1e12
 # Weights of usual size, stored in float32, sum to one up to a few rounding errors of float32.
