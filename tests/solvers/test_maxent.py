@@ -10,7 +10,7 @@ from scipy.special import softmax
 
 from lemll.rivals import maxent
 from lemll.rivals.maxent import MaxentBasis, empirical_loss, solve_maxent
-from lemll.solvers.equation9 import CentredKernel
+from lemll.solvers.certificate import CentredKernel
 
 
 def random_problem(seed=0, n=50, d=4, n_labels=3):

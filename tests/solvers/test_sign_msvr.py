@@ -9,7 +9,7 @@ from scipy import sparse
 
 from lemll.rivals.sign_msvr import solve_sign_msvr
 from lemll.solvers import solve_msvr
-from lemll.solvers.equation9 import CentredKernel
+from lemll.solvers.certificate import CentredKernel
 
 
 def random_problem(seed, n=40, d=5, m=3):

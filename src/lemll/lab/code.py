@@ -217,11 +217,6 @@ _ENGINE = (
 )
 # The versions of these libraries are recorded with the result; their code is not hashed.
 _LIBRARIES = {*sys.stdlib_module_names, "joblib", "numpy", "scipy", "sklearn"}
-# Learners whose parameters are searched on a path, and the modules of these searches.
-_SEARCHES = {
-    "lemll.predictors.lemll": ("lemll.predictors.lemll_cv",),
-    "lemll.predictors.msvr": ("lemll.predictors.msvr_cv",),
-}
 
 
 @cache
@@ -269,7 +264,7 @@ def code_version(estimator: Estimator) -> str:
     for base in {base for kind in classes for base in kind.__mro__}:
         package = base.__module__.partition(".")[0]
         if package == "lemll":
-            roots |= {base.__module__, *_SEARCHES.get(base.__module__, ())}
+            roots.add(base.__module__)
         elif package not in _LIBRARIES:
             try:
                 files = own_files(Path(inspect.getsourcefile(base) or ""))

@@ -190,14 +190,7 @@ def _wants_probability(estimator: Any) -> bool:
 class CalibratedProbabilities(LabelScorer):
     """Part of classifiers with the parameter `probability`."""
 
-    probability: bool
     _calibration: Calibration | None = None
-
-    def _store(self, coding: LabelCoding, thresholds: FloatArray) -> None:
-        if not self.probability:
-            # The lines of an earlier fit must not answer for this one.
-            self._calibration = None
-        super()._store(coding, thresholds)
 
     @available_if(_wants_probability)
     def predict_proba(self, X: MatrixLike) -> FloatArray:
@@ -266,9 +259,6 @@ class DegreeClassifier(CalibratedProbabilities, MultilabelClassifier):
     @abstractmethod
     def _fit_degrees(self, X: Features, D: FloatArray, weight: FloatArray | None) -> None:
         """Learn from validated X and degrees in [0, 1]; `weight` is 0 in unknown cells."""
-
-    def _needs_unseen_scores(self) -> bool:
-        return bool(self.probability)
 
     def _learn_from_unseen(
         self, scores: FloatArray, Y: LabelArray, weight: FloatArray | None

@@ -16,8 +16,7 @@ from sklearn.preprocessing import normalize as normalize_rows
 from lemll._types import Array, Features, FloatArray, KernelLike, LabelArray, Settings, SettingsView
 from lemll._validation import available_bytes
 from lemll.exceptions import UndefinedMetricError
-from lemll.fitting.equation9 import check_fits, local_graph
-from lemll.fitting.kernels import choose_kernel
+from lemll.fitting.equation9 import check_fits, choose_kernel, local_graph
 from lemll.fitting.scaling import fit_scaling
 from lemll.metrics import METRICS, Metric, MetricScorer
 from lemll.solvers import (

@@ -38,7 +38,8 @@ from lemll._validation import (
     check_whole,
     warn_caller,
 )
-from lemll.fitting.kernels import KERNEL_SETTINGS, inverse_variance
+from lemll.fitting.equation9 import KERNEL_SETTINGS
+from lemll.fitting.kernels import inverse_variance
 from lemll.fitting.scaling import check_scale, usual_scale
 from lemll.model_selection import IterativeStratifiedKFold, equal_row_groups
 from lemll.predictors.base import partial_refusal, plain_method_names

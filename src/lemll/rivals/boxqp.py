@@ -18,7 +18,7 @@ from lemll._validation import check_finite, check_number, check_whole, is_sparse
 from lemll.enhancers.base import BaseEnhancer
 from lemll.fitting.distances import check_two_rows
 from lemll.fitting.scaling import Normalization
-from lemll.solvers.interface import Solution, Status, check_stopping
+from lemll.solvers.equation9 import Solution, Status, check_stopping
 from lemll.solvers.logistic import solve_definite
 
 # Larger systems are solved by conjugate gradients, because their factorisation would take too long.

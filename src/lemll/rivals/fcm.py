@@ -21,7 +21,7 @@ from lemll._validation import (
     warn_caller,
 )
 from lemll.enhancers.base import BaseEnhancer
-from lemll.solvers.interface import check_stopping
+from lemll.solvers.equation9 import check_stopping
 
 # A larger rise of the objective, relative to it, is not a rounding error.
 _ROUNDING = 1e-12

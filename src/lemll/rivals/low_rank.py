@@ -29,7 +29,7 @@ import numpy as np
 
 from lemll._types import FloatArray
 from lemll._validation import check_number
-from lemll.solvers.interface import Solution, check_stopping
+from lemll.solvers.equation9 import Solution, check_stopping
 
 # Over-relaxation of ADMM; the usual range is 1.5 to 1.8.
 RELAXATION = 1.6

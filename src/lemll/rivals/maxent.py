@@ -12,7 +12,7 @@ from scipy.special import log_softmax, xlogy
 
 from lemll._types import Features, FloatArray, LabelArray, MatrixLike
 from lemll._validation import check_choice, check_number, is_sparse
-from lemll.solvers.interface import Solution, Status, as_features, check_size, check_stopping
+from lemll.solvers.equation9 import Solution, Status, as_features, check_size, check_stopping
 
 Empirical = Literal["virtual", "pairwise"]
 

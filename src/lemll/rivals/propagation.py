@@ -14,7 +14,7 @@ from lemll._validation import check_magnitude, check_number, check_whole, warn_c
 from lemll.fitting.scaling import fit_scaling
 from lemll.predictors.calibrated import ProbabilityClassifier, TiesAreRelevant, log_odds
 from lemll.rivals.mlknn import nearest_training_rows, neighbour_graph
-from lemll.solvers.interface import check_stopping
+from lemll.solvers.equation9 import check_stopping
 from lemll.topology.neighbors import nearest_neighbors
 
 

@@ -17,14 +17,15 @@ import numpy as np
 
 from lemll._types import Features, FloatArray, MatrixLike
 from lemll._validation import check_number
-from lemll.solvers.certificate import exact_step, row_norms, tube_loss
-from lemll.solvers.interface import (
+from lemll.solvers.certificate import row_norms, tube_loss
+from lemll.solvers.equation9 import (
     Solution,
     Status,
     check_real,
     check_size,
     check_stopping,
     check_weights,
+    exact_step,
 )
 from lemll.solvers.msvr import check_targets
 from lemll.solvers.msvr_search import (

@@ -18,14 +18,13 @@ from lemll.solvers.certificate import (
     GapParts,
     Weights,
     best_share,
-    exact_step,
     row_norms,
     smallest_objective,
     tube_loss,
     tube_weights,
     weighed,
 )
-from lemll.solvers.interface import Callback, Status, check_stopping, check_weights
+from lemll.solvers.equation9 import Callback, Status, check_stopping, check_weights, exact_step
 from lemll.solvers.linear import CentredFeatures, Cholesky
 from lemll.solvers.search import LARGEST_FALL, LabelOperators, Search, label_step
 

@@ -20,7 +20,8 @@ from scipy.linalg.lapack import get_lapack_funcs
 
 from lemll._types import Array, Features
 from lemll._validation import is_sparse
-from lemll.solvers.equation9 import CentredKernel, LemllPoint
+from lemll.solvers.certificate import CentredKernel
+from lemll.solvers.equation9 import LemllPoint
 
 # To compute a Gram matrix, sparse features are converted to dense in blocks of this size.
 BLOCK_BYTES = 1 << 25

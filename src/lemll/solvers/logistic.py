@@ -13,7 +13,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from lemll._types import Features, FloatArray, MatrixLike
 from lemll._validation import check_number, is_sparse
-from lemll.solvers.interface import as_features, check_size, check_stopping
+from lemll.solvers.equation9 import as_features, check_size, check_stopping
 from lemll.solvers.logistic_rows import SharedFeatures, conjugate_gradients, keep_problems
 
 ARMIJO = 1e-4

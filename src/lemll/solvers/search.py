@@ -35,15 +35,21 @@ from lemll._types import Array, Features, SparseMatrix
 from lemll.solvers.certificate import (
     GapParts,
     Weights,
-    exact_step,
     row_norms,
     smallest_objective,
     tube_loss,
     tube_weights,
     weighed,
 )
-from lemll.solvers.equation9 import Data, LemllPoint, objective_value
-from lemll.solvers.interface import Callback, Progress, Status
+from lemll.solvers.equation9 import (
+    Callback,
+    Data,
+    LemllPoint,
+    Progress,
+    Status,
+    exact_step,
+    objective_value,
+)
 from lemll.solvers.linear import Model, features_for, model_for
 from lemll.topology import ReconstructionOperator
 

@@ -19,8 +19,13 @@ from lemll._types import Array, Features, FloatArray, IndexArray, SparseMatrix
 from lemll._validation import check_finite, is_sparse
 from lemll.exceptions import GraphFileError
 from lemll.topology.neighbors import check_features, check_n_neighbors
-from lemll.topology.search import find_neighbors
-from lemll.topology.weights import check_graph, graph_of, local_weights, weights_of_grams
+from lemll.topology.weights import (
+    check_graph,
+    find_neighbors,
+    graph_of,
+    local_weights,
+    weights_of_grams,
+)
 
 
 class ReconstructionOperator:
