@@ -217,6 +217,8 @@ _ENGINE = (
 )
 # The versions of these libraries are recorded with the result; their code is not hashed.
 _LIBRARIES = {*sys.stdlib_module_names, "joblib", "numpy", "scipy", "sklearn"}
+# Learners whose searches are in another module.
+_SEARCHES = {"lemll.predictors.msvr": ("lemll.predictors.msvr_cv",)}
 
 
 @cache
@@ -264,7 +266,7 @@ def code_version(estimator: Estimator) -> str:
     for base in {base for kind in classes for base in kind.__mro__}:
         package = base.__module__.partition(".")[0]
         if package == "lemll":
-            roots.add(base.__module__)
+            roots |= {base.__module__, *_SEARCHES.get(base.__module__, ())}
         elif package not in _LIBRARIES:
             try:
                 files = own_files(Path(inspect.getsourcefile(base) or ""))

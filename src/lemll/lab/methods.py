@@ -27,7 +27,8 @@ from lemll.enhancers.lemll import LEMLLEnhancer
 from lemll.predictors.binary_relevance import BinaryRelevance
 from lemll.predictors.forest import MultilabelForest
 from lemll.predictors.lemll import LEMLL, LEMLLCV
-from lemll.predictors.msvr import MSVR, MSVRCV, MSVRClassifier
+from lemll.predictors.msvr import MSVR, MSVRClassifier
+from lemll.predictors.msvr_cv import MSVRCV
 from lemll.predictors.tag_predictor import TagPredictor
 from lemll.rivals.clr import CLR
 from lemll.rivals.ecc import ECC

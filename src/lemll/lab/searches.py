@@ -20,7 +20,8 @@ from lemll.lab.methods import plain
 from lemll.metrics.scorers import get_scorer
 from lemll.metrics.table import METRICS
 from lemll.predictors.lemll import LEMLL, LEMLLCV, not_searchable
-from lemll.predictors.msvr import MSVRCV, MSVRClassifier
+from lemll.predictors.msvr import MSVRClassifier
+from lemll.predictors.msvr_cv import MSVRCV
 
 # Three enhancers of lemll use a graph.
 _MOST_GRAPHS = 3

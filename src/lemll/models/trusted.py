@@ -34,7 +34,7 @@ _LEMLL_OBJECTS = (
     "predictors.lemll.LEMLLCV",
     "predictors.msvr.MSVR",
     "predictors.msvr.MSVRClassifier",
-    "predictors.msvr.MSVRCV",
+    "predictors.msvr_cv.MSVRCV",
     "predictors.tag_predictor.TagPredictor",
     "rivals.clr.CLR",
     "rivals.clr.LinearPairs",

@@ -1,8 +1,7 @@
-"""MSVR of numerical outputs and of labels, and its search by cross-validation."""
+"""Multi-output support vector regression, and a multi-label classifier based on it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
@@ -17,7 +16,6 @@ from lemll._validation import all_or_nothing, check_number, check_whole
 from lemll.fitting.equation9 import check_fits, choose_kernel, model_outputs, store_solution
 from lemll.predictors.base import ScalesColumns, WeighsRows
 from lemll.predictors.calibrated import DegreeClassifier
-from lemll.predictors.search import PAPER_GRID, PathCV, check_axis
 from lemll.solvers import solve_msvr
 
 
@@ -319,59 +317,3 @@ def _fit_equation10(
     scale = "alpha and the features"
     store_solution(estimator, kernel, X, solution, tol=tol, scale=scale, weights=row_weight)
     estimator.objective_trace_ = solution.objective_trace
-
-
-# MSVR is Eq. (9) with an infinite beta: U is fixed at Y. Then the gamma term is a constant.
-_FIXED_LABELS = ([float("inf")], [0.0])
-
-
-@dataclass(eq=False, repr=False)
-class MSVRCV(PathCV):
-    """`MSVRClassifier` with alpha, and optionally the kernel, chosen by cross-validation.
-
-    The search is the same as in :class:`LEMLLCV`, but the labels are not enhanced. Compare the two
-    to see the effect of label enhancement. The model minimises Eq. (10).
-
-    Parameters
-    ----------
-    alphas : sequence of float, default={1/64, 1/16, 1/4, 1, 4, 16, 64}
-        Values to try.
-    estimator : MSVRClassifier, optional
-        A template of the parameters that are not searched, as in :class:`LEMLLCV`. By default
-        ``MSVRClassifier(tol=1e-10)``, with ``scale="auto"`` if `kernel` is "auto".
-    kernel, normalize_rows, scoring, cv, one_standard_error, tol_search
-        As in :class:`LEMLLCV`. With ``kernel="auto"`` it searches by halving.
-    max_seconds, n_jobs, refit, callback
-        As in :class:`LEMLLCV`.
-
-    Attributes
-    ----------
-    best_params_, best_score_, best_index_, cv_results_, n_splits_
-        As in :class:`LEMLLCV`.
-    best_estimator_ : MSVRClassifier
-        The final model. Its attributes are also available on this object.
-
-    See Also
-    --------
-    LEMLLCV : The same search with label enhancement.
-
-    Examples
-    --------
-    >>> from lemll import MSVRCV
-    >>> from lemll.datasets import load_digit_tags
-    >>> digits = load_digit_tags()
-    >>> model = MSVRCV(cv=2).fit(digits.X[:300], digits.Y[:300])
-    >>> sorted(model.best_params_)
-    ['alpha', 'kernel', 'kernel_gamma', 'normalize_rows', 'scale']
-    """
-
-    _kind = MSVRClassifier
-    _tol = 1e-10
-
-    alphas: Sequence[float] = PAPER_GRID
-
-    def _axes(self) -> list[list[float]]:
-        return [check_axis("alphas", self.alphas), *_FIXED_LABELS]
-
-    def _check_partial(self, weight: FloatArray) -> None:
-        """Accept unknown cells: Eq. (10) has a weight per cell."""
