@@ -19,7 +19,7 @@ from lemll.enhancers.base import BaseEnhancer
 from lemll.fitting.distances import check_two_rows
 from lemll.fitting.scaling import Normalization
 from lemll.solvers.equation9 import Solution, Status, check_stopping
-from lemll.solvers.logistic import solve_definite
+from lemll.solvers.linear import solve_definite
 
 # Larger systems are solved by conjugate gradients, because their factorisation would take too long.
 LARGEST_FACTOR = 4000
