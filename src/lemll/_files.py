@@ -392,7 +392,7 @@ def safe_cell(value: object) -> Any:
     return f"'{value}"
 
 
-def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
     r"""Write rows as CSV, and apply `safe_cell` to every cell.
 
     Parameters

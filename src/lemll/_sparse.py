@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -25,7 +24,7 @@ def lighter(X: Features) -> Features:
     return np.asarray(X, dtype=np.float64)
 
 
-def dense(product: Any) -> FloatArray:
+def dense(product: Features) -> FloatArray:
     """Return a product as a dense array, for dense and for sparse factors."""
     return np.asarray(product.toarray() if is_sparse(product) else product)
 

@@ -26,6 +26,11 @@ SparseMatrix: TypeAlias = Any
 Estimator: TypeAlias = Any
 # The name of a kernel, or a function of two arrays of rows.
 KernelLike: TypeAlias = str | Callable[[Any, Any], Any]
+# A frame of pandas or of another library, which this library may not have.
+Frame: TypeAlias = Any
+# Values to try, by the names of parameters.
+Grid: TypeAlias = Mapping[str, tuple[Any, ...]]
+DType: TypeAlias = np.dtype[Any]
 # Named values of mixed types: parameters, keyword arguments, content of JSON and TOML files.
 Settings: TypeAlias = dict[str, Any]
 SettingsView: TypeAlias = Mapping[str, Any]

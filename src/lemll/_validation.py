@@ -395,7 +395,7 @@ def check_number(
     return number
 
 
-def check_settings(name: str, given: Any, defaults: SettingsView) -> Settings:
+def check_settings(name: str, given: object, defaults: SettingsView) -> Settings:
     """Return the settings of a parameter that holds several, or raise a ValueError.
 
     Parameters

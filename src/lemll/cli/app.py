@@ -40,7 +40,9 @@ class Later(TyperCommand):
             found.command(name=str(self.name))(command)
         return typer.main.get_command(found)
 
-    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
+    def make_context(
+        self, info_name: str | None, args: list[str], *rest: object, **extra: object
+    ) -> Any:
         """Parse the words of the command itself."""
         return self.loaded().make_context(info_name, args, *rest, **extra)
 

@@ -19,6 +19,7 @@ import typer
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from lemll._types import MatrixLike
 from lemll.cli.console import safe_text
 from lemll.exceptions import LemllError, UnknownDatasetError
 
@@ -329,7 +330,7 @@ def _only_relevant(y: FloatArray) -> bool:
     return bool(unknown.any() and (y[~unknown] == 1).all())
 
 
-def _has_two(cells: Any) -> bool:
+def _has_two(cells: MatrixLike) -> bool:
     """Tell whether a column has two different values, as 0/1 or yes/no have."""
     try:
         return bool(cells.nunique() == 2)

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from lemll._files import Budget
-from lemll._types import Array
+from lemll._types import Array, Features
 from lemll.exceptions import DatasetFormatError
 
 
@@ -28,7 +28,7 @@ def compressed_matrix(
     indices: Array,
     starts: Array,
     shape: tuple[int, int],
-) -> Any:
+) -> Features:
     """Make a CSR or CSC array, and check that every index is inside its shape.
 
     The conversions of SciPy do not check the parts, so a wrong index would write out of bounds.

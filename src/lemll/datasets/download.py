@@ -177,10 +177,10 @@ def _session(deadline: float) -> Any:
 
     # requests is imported at run time, so the type checker does not know this class.
     class Adapter(requests.adapters.HTTPAdapter):  # type: ignore[name-defined]
-        def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+        def init_poolmanager(self, *arguments: object, **options: object) -> None:
             super().init_poolmanager(*arguments, **options | {"ssl_context": context})
 
-        def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
+        def proxy_manager_for(self, proxy: str, **options: object) -> Any:
             return super().proxy_manager_for(proxy, **options | {"ssl_context": context})
 
     session = requests.Session()
@@ -195,7 +195,7 @@ class _CappedDownloader:
         self.size = size
         self.deadline = deadline
 
-    def __call__(self, url: str, output_file: str | BinaryIO, pooch: Any) -> None:
+    def __call__(self, url: str, output_file: str | BinaryIO, pooch: object) -> None:
         del pooch  # part of the protocol
         try:
             with _session(self.deadline) as session:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from lemll.datasets._streams import plain_suffix
 from lemll.datasets.arff import read_arff, write_arff
@@ -44,7 +43,7 @@ def find_reader(path: str | Path) -> Callable[..., Dataset]:
     return reader
 
 
-def read_dataset(path: str | Path, **options: Any) -> Dataset:
+def read_dataset(path: str | Path, **options: object) -> Dataset:
     """Read a data set with the reader for its suffix.
 
     Parameters

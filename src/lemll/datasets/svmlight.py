@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from array import array
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from lemll._files import Budget
-from lemll._types import LabelArray
+from lemll._types import Features, LabelArray
 from lemll.datasets._columns import NumberedNames, to_number
 from lemll.datasets._streams import LineBlocks
 from lemll.datasets.dataset import Dataset
@@ -189,7 +188,7 @@ class _Rows:
         shape: tuple[int | None, int | None],
         first: tuple[int | None, int],
         budget: Budget,
-    ) -> tuple[Any, LabelArray]:
+    ) -> tuple[Features, LabelArray]:
         if not self.lengths:
             raise DatasetFormatError("the file has no rows", file=self.file)
         indices = np.array(self.indices, dtype=np.int64)

@@ -55,17 +55,17 @@ SOLVER_SETTINGS: SettingsView = {"label_block": None, "precision": "float64"}
 FEATURE_SETTINGS: SettingsView = {"approximation": None, "n_components": "auto", "random_state": 0}
 
 
-def graph_is_given(graph: Any) -> bool:
+def graph_is_given(graph: object) -> bool:
     """Return whether the parameter `graph` holds a graph, and not settings to build one."""
     return graph is not None and not isinstance(graph, Mapping)
 
 
-def graph_settings(graph: Any, defaults: SettingsView = GRAPH_SETTINGS) -> Settings:
+def graph_settings(graph: object, defaults: SettingsView = GRAPH_SETTINGS) -> Settings:
     """Return the settings in the parameter `graph`, the defaults if it holds a graph."""
     return check_settings("graph", None if graph_is_given(graph) else graph, defaults)
 
 
-def label_blocks(label_block: Any, n_labels: int) -> list[slice]:
+def label_blocks(label_block: object, n_labels: int) -> list[slice]:
     """Divide the labels into blocks of the size that the user wants, or into one block."""
     if label_block is None:
         return [slice(0, n_labels)]
@@ -101,7 +101,7 @@ class LabelProblem:
     W: Features
     kernel: Kernel | None
     options: Settings
-    verbose: Any
+    verbose: int
 
     def solve(
         self, Y: LabelArray | FloatArray, cell_weight: FloatArray | None, blocks: Sequence[slice]
@@ -546,7 +546,7 @@ def settle_optimality(
     scale: str,
     curvature: float = 1.0,
     slope: float = 0.0,
-    weights: Any = None,
+    weights: MatrixLike = None,
 ) -> float:
     """Return the relative gap of a solution with the rounding of the kernel; warn above `tol`.
 

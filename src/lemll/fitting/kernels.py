@@ -15,6 +15,7 @@ from sklearn.preprocessing import normalize
 
 from lemll._types import (
     Array,
+    DType,
     Features,
     FloatArray,
     MatrixLike,
@@ -74,7 +75,7 @@ def polynomial(
     return values
 
 
-def _curved(t: Array, base: Any, degree: int) -> Array:
+def _curved(t: Array, base: float, degree: int) -> Array:
     """Return ``(base + t)^degree - base^degree - degree base^(degree-1) t``.
 
     For small t, the subtraction would lose digits, so a series is used that starts with t^2. For
@@ -251,7 +252,7 @@ class Kernel:
             centred.check_positive(rounding=float(np.finfo(X.dtype).eps))
         return centred
 
-    def rounding(self, X: Features, coef: FloatArray, weights: Any = None) -> float:
+    def rounding(self, X: Features, coef: FloatArray, weights: MatrixLike = None) -> float:
         """Estimate the error of the outputs from rounding in kernel values and products.
 
         Parameters
@@ -478,8 +479,8 @@ def approximate(
     kernel: Kernel | None,
     X: Features,
     *,
-    approximation: Any,
-    n_components: Any,
+    approximation: object,
+    n_components: object,
     n_labels: int,
     seed: int,
     precision: str,
@@ -540,7 +541,7 @@ def approximate(
     return _nystroem(kernel, X, n_landmarks, generator, dtype=dtype, split=split)
 
 
-def _n_components(wanted: Any, n_samples: int) -> int:
+def _n_components(wanted: object, n_samples: int) -> int:
     if isinstance(wanted, str) and wanted == "auto":
         most = max(FEWEST_COMPONENTS, min(MOST_COMPONENTS, MOST_VALUES // n_samples))
         return min(most, max(2, int(LARGEST_SHARE * n_samples)))
@@ -557,7 +558,7 @@ def _nystroem(
     n_landmarks: int,
     generator: np.random.Generator,
     *,
-    dtype: np.dtype[Any],
+    dtype: DType,
     split: bool,
 ) -> MappedRows:
     """Return the features of landmarks, after those of the first-order part if `split`."""
@@ -591,7 +592,7 @@ def _mapped(
     transform: FloatArray,
     *,
     width: int,
-    dtype: np.dtype[Any],
+    dtype: DType,
 ) -> Array:
     features = np.empty((X.shape[0], width), dtype)
     for part in row_parts(X.shape[0], width):

@@ -61,13 +61,13 @@ def _parquet(rows: list[Settings]) -> bytes:
     return stream.getvalue()
 
 
-def query_rows(records: Iterable[Record], sql: str) -> list[tuple[Any, ...]]:
+def query_rows(records: Iterable[Record], sql: str) -> list[tuple[object, ...]]:
     """Run an SQL query on a table called ``cells``."""
     duckdb = import_extra("duckdb", "store", "Querying the store with SQL")
     connection = duckdb.connect(":memory:")
     try:
         connection.register("cells", _arrow_table([_row(record) for record in records]))
-        answer: list[tuple[Any, ...]] = connection.execute(sql).fetchall()
+        answer: list[tuple[object, ...]] = connection.execute(sql).fetchall()
     finally:
         connection.close()
     return answer

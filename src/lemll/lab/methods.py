@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from lemll._types import SettingsView
+from lemll._types import Estimator, Grid, SettingsView
 from lemll._validation import unknown_name
 from lemll.enhancers.base import BaseEnhancer
 from lemll.enhancers.baselines import LogicalEnhancer, UniformEnhancer
@@ -215,8 +215,8 @@ class Method:
 
     name: str
     kind: Kind
-    make: Callable[[], Any]
-    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    make: Callable[[], Estimator]
+    grid: Grid = field(default_factory=dict)
     summary: str = ""
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     decisions: tuple[str, ...] = ()
@@ -308,7 +308,7 @@ def register(method: Method) -> Method:
     return method
 
 
-def _made(method: Method) -> Any:
+def _made(method: Method) -> Estimator:
     """Make an estimator of a method, and say what is wrong with its class if it is not one."""
     what = f"{method.kind} {method.name!r}"
     try:

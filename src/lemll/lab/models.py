@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -82,7 +81,7 @@ def own_arrays(cell: Cell, chosen: SettingsView | None) -> dict[str, str]:
     }
 
 
-def split_rows(cell: Cell, dataset: Dataset) -> tuple[Any, Any]:
+def split_rows(cell: Cell, dataset: Dataset) -> tuple[Features, Features]:
     """Return the training and test rows of the split of a cell; each rule is computed once."""
     splits = cell.setting.splits
     if splits is None:
@@ -189,7 +188,7 @@ def _alone(model: Estimator, cell: Cell) -> Models:
     return Models(model, chosen={name: model.best_params_[name] for name in names})
 
 
-def _search(estimator: Estimator, cell: Cell, tuning: Tuning, X: Features, Y: Array) -> Any:
+def _search(estimator: Estimator, cell: Cell, tuning: Tuning, X: Features, Y: Array) -> Estimator:
     folds = KFold(tuning.folds, shuffle=True, random_state=tuning.random_state)
     return make_search(estimator, cell.grid, tuning, folds, cell.decisions).fit(X, Y)
 

@@ -143,7 +143,9 @@ def write_table(path: str | Path, table: ComparisonTable, *, title: str, source:
     )
 
 
-def _write(path: Path, table: ComparisonTable, *, views: list[PanelView], **context: Any) -> Path:
+def _write(
+    path: Path, table: ComparisonTable, *, views: list[PanelView], **context: object
+) -> Path:
     script = resources.files("lemll.report").joinpath("templates/comparison.js").read_text("utf-8")
     shown = [entry for panel in table.panels for entry in panel.entries.values()]
     text = (

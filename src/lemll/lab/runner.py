@@ -22,7 +22,6 @@ from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 import joblib
 
@@ -78,7 +77,7 @@ def run(
     *,
     n_jobs: int = 1,
     backend: str = "loky",
-    client: Any = None,
+    client: object = None,
     time_limit: float | None = None,
     memory_limit: float | None = None,
     blas_threads: int | None = 1,

@@ -63,7 +63,7 @@ class FirstStages:
             A function with the same results.
         """
 
-        def remembered(*arguments: Any) -> Any:
+        def remembered(*arguments: object) -> Any:
             key = str(joblib.hash((function.__qualname__, arguments)))
             return self._kept.of(key, lambda: function(*arguments))
 
@@ -85,7 +85,7 @@ class FirstStages:
         self._kept.most = max(self._kept.most, most)
         return self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
         # scikit-learn clones an estimator for each point of a grid. All clones share this cache.
         return self
 
@@ -182,7 +182,7 @@ class SharedGridSearch(BaseEstimator):
             self.best_estimator_ = clone(self.estimator).set_params(**self.best_params_).fit(X, Y)
         return self
 
-    def _lists(self, *, decide: bool) -> dict[str, list[Any]]:
+    def _lists(self, *, decide: bool) -> dict[str, list[object]]:
         return {
             name: list(values)
             for name, values in self.grid.items()
@@ -286,7 +286,7 @@ def make_search(
 
 
 def best_by_metric(
-    search: Any, grid: SettingsView, metrics: tuple[str, ...]
+    search: Estimator, grid: SettingsView, metrics: tuple[str, ...]
 ) -> dict[str, Settings]:
     """Return the parameters that each metric selects.
 

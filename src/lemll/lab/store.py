@@ -29,7 +29,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -436,7 +435,7 @@ class Store:
 
         return write_rows(self.records(), Path(path))
 
-    def query(self, sql: str) -> list[tuple[Any, ...]]:
+    def query(self, sql: str) -> list[tuple[object, ...]]:
         """Query the store with SQL, using DuckDB (extra ``store``).
 
         Parameters

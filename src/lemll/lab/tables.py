@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
-from typing import Any
 
 import numpy as np
 
@@ -568,7 +567,7 @@ class ComparisonTable:
             hidden, the last column says which.
         """
         hides = any(panel.condition for panel in self.panels)
-        rows: list[list[Any]] = [
+        rows: list[list[object]] = [
             ["metric", "threshold", "dataset", "method", "mean", "std", "values", "mark",
              "published_mean", "published_std", *["hidden"] * hides]
         ]  # fmt: skip

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import TimeoutError as NotYetDone
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 from joblib.externals.loky import ProcessPoolExecutor
@@ -241,7 +242,7 @@ def dask_client(address: str) -> Iterator[Any]:
         yield client
 
 
-def _connected(distributed: Any, address: str) -> Any:
+def _connected(distributed: ModuleType, address: str) -> Any:
     try:
         # Check the address first: a client with an invalid address waits for half a minute.
         distributed.comm.get_address_host_port(address)
@@ -281,7 +282,7 @@ def _started(start: Callable[[], Any]) -> Any:
             gc.enable()
 
 
-def _certificates(distributed: Any, address: str) -> Any:
+def _certificates(distributed: ModuleType, address: str) -> Any:
     """Return the certificates in the configuration of Dask, or name those that are missing."""
     security = distributed.Security()
     wanted = {"CA_FILE": security.tls_ca_file, "CLIENT__CERT": security.tls_client_cert}

@@ -21,7 +21,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree._tree import Tree
 
-from lemll._types import Array
+from lemll._types import Array, SparseMatrix
 from lemll.predictors import LEMLL, GrownForest
 from lemll.tables import Column
 
@@ -59,7 +59,7 @@ def check_content(model: object) -> None:
         stack += _inside(part)
 
 
-def _inside(part: Any) -> Iterable[object]:
+def _inside(part: object) -> Iterable[object]:
     """Return the objects that an object consists of."""
     if isinstance(part, Mapping):
         return part.values()
@@ -87,7 +87,7 @@ def _check_array(array: Array) -> None:
     _need(all(isinstance(cell, plain) for cell in array.ravel()), "an array of objects")
 
 
-def _check_sparse(matrix: Any) -> None:
+def _check_sparse(matrix: SparseMatrix) -> None:
     _need(matrix.format == "csr", f"a sparse array in the format {matrix.format}")
     # SciPy looks at the order of the pointers only if the last one is above 0.
     _need(bool((matrix.indptr >= 0).all()), "a sparse array with a negative pointer")

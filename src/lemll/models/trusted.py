@@ -11,7 +11,6 @@ import json
 import zipfile
 from collections import Counter
 from collections.abc import Collection, Iterator
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -188,7 +187,7 @@ def canonical(content: bytes) -> Iterator[tuple[str, bytes]]:
             yield new, _plain_array(new, archive.read(old))
 
 
-def _nodes(schema: Any) -> Iterator[Settings]:
+def _nodes(schema: object) -> Iterator[Settings]:
     """Yield the descriptions of objects in the order of the text. They may change on the way."""
     if isinstance(schema, dict):
         if "__loader__" in schema:
@@ -216,7 +215,7 @@ def _plain_array(name: str, part: bytes) -> bytes:
     return written.getvalue()
 
 
-def check_schema(schema: Any, arrays: Collection[str]) -> None:
+def check_schema(schema: object, arrays: Collection[str]) -> None:
     """Refuse a schema with anything that a model of lemll does not need.
 
     Parameters
@@ -247,7 +246,7 @@ class _Checker:
         self._arrays = set(arrays)
         self._visits: dict[int, int | None] = {}
 
-    def visits(self, part: Any, depth: int) -> int:
+    def visits(self, part: object, depth: int) -> int:
         """Check a part of a schema, and return how many objects skops will visit for it.
 
         skops visits an object as often as it is referred to, so a few lists, each twice in the

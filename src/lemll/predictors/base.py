@@ -6,7 +6,7 @@ import inspect
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -117,7 +117,7 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _validated(
         self, X: Features, y: MatrixLike, label_weight: MatrixLike = None
-    ) -> tuple[Any, LabelArray, LabelCoding]:
+    ) -> tuple[Features, LabelArray, LabelCoding]:
         """Check the arguments of `fit`; return features, 0/1 labels and their coding."""
         self._criterion()
         check_same_rows(X, y)

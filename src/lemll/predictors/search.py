@@ -271,7 +271,7 @@ class PathCV(CalibratedProbabilities):
             )
         return clone(self.estimator)
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Set parameters, also those of `estimator`, for example ``estimator__thresholds="f1"``.
 
         Parameters
@@ -521,7 +521,7 @@ class PathCV(CalibratedProbabilities):
     ) -> list[Fold]:
         if isinstance(self.cv, Integral):
             # Random folds may contain no row with a rare label.
-            splitter: Any = IterativeStratifiedKFold(check_whole("cv", self.cv, least=2))
+            splitter = IterativeStratifiedKFold(check_whole("cv", self.cv, least=2))
             if len(Y) < splitter.n_splits:
                 raise ValueError(
                     f"cv={self.cv} folds need at least as many rows, got n_samples={len(Y)}."

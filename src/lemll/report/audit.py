@@ -8,11 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from lemll._types import LabelArray, Settings
+from lemll._types import Frame, LabelArray, Settings
 from lemll._validation import UNOBSERVED
 from lemll.audit import TagAudit
 from lemll.report.page import template_environment, write_html
@@ -50,7 +49,7 @@ class AuditRows:
 def write_audit(
     path: str | Path,
     audit: TagAudit,
-    issues: Any,
+    issues: Frame,
     rows: AuditRows,
     *,
     title: str,
@@ -97,7 +96,7 @@ def write_audit(
     return path
 
 
-def _content(audit: TagAudit, issues: Any, rows: AuditRows) -> Settings:
+def _content(audit: TagAudit, issues: Frame, rows: AuditRows) -> Settings:
     """Return everything that the script shows, as plain data."""
     place = {name: j for j, name in enumerate(audit.tags.names)}
     near = [list(found)[:_SHOWN_NEIGHBOURS] for found in issues["neighbours"]]

@@ -6,7 +6,7 @@ import base64
 import hashlib
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -179,7 +179,7 @@ def _data(found: Explanation) -> Settings:
     }
 
 
-def _row(found: Explanation, i: int) -> list[list[Any]]:
+def _row(found: Explanation, i: int) -> list[list[object]]:
     """Return the labels to show of a row: number, given (1, 0, -1), importance, probability."""
     given, importance = found.Y[i], found.importance[i]
     rank = importance + 10.0 * (given == 1) + 5.0 * found.predicted[i]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from scipy import linalg, sparse
 from scipy.linalg import lapack
 from sklearn.exceptions import ConvergenceWarning
 
-from lemll._types import Features, FloatArray, LabelArray, SparseMatrix
+from lemll._types import Array, Features, FloatArray, LabelArray, MatrixLike, SparseMatrix
 from lemll._validation import check_finite, check_number, check_whole, is_sparse, warn_caller
 from lemll.enhancers.base import BaseEnhancer
 from lemll.fitting.distances import check_two_rows
@@ -43,7 +43,7 @@ class Hessian:
         self.ridge = check_number("ridge", ridge, above=0, inclusive=True)
         self.n_variables = int(matrix.shape[1])
         self.sparse = is_sparse(matrix)
-        self.A: Any = matrix.tocsr() if self.sparse else matrix.astype(np.float64, copy=False)
+        self.A: Features = matrix.tocsr() if self.sparse else matrix.astype(np.float64, copy=False)
         self._asked, self._invertible = 0, self.n_variables <= LARGEST_INVERSE
 
     @cached_property
@@ -67,7 +67,7 @@ class Hessian:
         squares = self.A.multiply(self.A) if self.sparse else self.A**2
         return np.asarray(squares.sum(axis=0)).ravel() + self.ridge
 
-    def block(self, free: Any) -> FloatArray:
+    def block(self, free: Array) -> FloatArray:
         """Return the rows and columns of some variables, as a new dense array."""
         self._asked += len(free) ** 2
         if self._asked > self.n_variables**2 and self.n_variables <= LARGEST_FACTOR:
@@ -80,7 +80,7 @@ class Hessian:
         block[np.diag_indices(len(free))] += self.ridge
         return np.asarray(block)
 
-    def newton(self, free: Any, right: FloatArray, accuracy: float) -> FloatArray:
+    def newton(self, free: Array, right: FloatArray, accuracy: float) -> FloatArray:
         """Solve the system of the free variables with the smallest possible factor."""
         n_held = self.n_variables - len(free)
         if len(free) == 0:
@@ -113,7 +113,7 @@ class Hessian:
         inverse[np.diag_indices(self.n_variables)] = np.diag(half)
         return np.asarray(inverse)
 
-    def _by_the_inverse(self, free: Any, right: FloatArray, accuracy: float) -> FloatArray:
+    def _by_the_inverse(self, free: Array, right: FloatArray, accuracy: float) -> FloatArray:
         # Schur complement: (H_ff)^-1 = (H^-1)_ff - (H^-1)_fh ((H^-1)_hh)^-1 (H^-1)_hf, for the free
         # variables f and the held variables h. Only a factor of the order of h is needed.
         inverse = self._inverse
@@ -133,7 +133,7 @@ class Hessian:
         found: FloatArray = solution[free]
         return found
 
-    def _conjugate_gradients(self, free: Any, right: FloatArray, accuracy: float) -> FloatArray:
+    def _conjugate_gradients(self, free: Array, right: FloatArray, accuracy: float) -> FloatArray:
         """Solve the system by conjugate gradients, preconditioned by the diagonal."""
         inverse = 1 / np.maximum(self.diagonal()[free], np.finfo(np.float64).tiny)
         whole = np.zeros(self.n_variables)
@@ -195,11 +195,11 @@ class BoxQpSolution(Solution):
 
 def solve_box_qp(
     A: Features,
-    lower: Any,
-    upper: Any,
+    lower: MatrixLike,
+    upper: MatrixLike,
     *,
     ridge: float = 0.0,
-    linear: Any = None,
+    linear: MatrixLike = None,
     tol: float = 1e-8,
     max_iter: int = 500,
 ) -> BoxQpSolution:
@@ -286,7 +286,7 @@ def kkt_residual(
 
 
 def _check_bounds(
-    lower: Any, upper: Any, linear: Any, n_variables: int
+    lower: MatrixLike, upper: MatrixLike, linear: MatrixLike, n_variables: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     low, high = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
     if low.ndim != 2 or low.shape[0] != n_variables or low.shape[1] == 0 or low.shape != high.shape:

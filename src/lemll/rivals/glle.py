@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from lemll._sparse import lighter
-from lemll._types import Array, Features, FloatArray, LabelArray
+from lemll._types import Array, DType, Features, FloatArray, LabelArray
 from lemll._validation import check_memory, check_number, check_whole, is_sparse
 from lemll.enhancers.base import BaseEnhancer
 from lemll.fitting.distances import (
@@ -187,7 +186,7 @@ def _fill_gaussian(kernel: FloatArray, blocks: Sequence[FloatArray], gamma: floa
         kernel[end:, start:end] = part[:, len(part) :].T
 
 
-def _system(S: Any, kernel: FloatArray, ridge: float, dtype: np.dtype[Any]) -> Array:
+def _system(S: Features, kernel: FloatArray, ridge: float, dtype: DType) -> Array:
     """Return S K S + ridge S in a given precision."""
     smoother = S.astype(dtype)
     system = kernel.astype(dtype)

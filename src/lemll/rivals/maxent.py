@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy import linalg
@@ -64,7 +64,7 @@ class MaxentSolution(Solution):
 
 def solve_maxent(
     X: Features | MaxentBasis,
-    distribution: Any,
+    distribution: MatrixLike,
     labels: MatrixLike,
     *,
     beta: float = 0.1,
@@ -360,7 +360,7 @@ def empirical_loss(
 
 
 def _check_arrays(
-    n_samples: int, distribution: Any, labels: MatrixLike
+    n_samples: int, distribution: MatrixLike, labels: MatrixLike
 ) -> tuple[FloatArray, LabelArray]:
     D, Y = np.asarray(distribution, dtype=np.float64), np.asarray(labels).astype(np.int8)
     if Y.ndim != 2 or D.shape != (Y.shape[0], Y.shape[1] + 1) or len(D) != n_samples:

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import linalg
 
-from lemll._types import Array, FloatArray
+from lemll._types import Array, DType, FloatArray
 
 # The refinement stops at the first of these: the backward error is at most this, a step does not
 # shrink the residual to this share, or the number of steps is reached.
@@ -48,7 +47,7 @@ class RefinedSolution:
 
 
 def solve_refined(
-    assemble: Callable[[np.dtype[Any]], Array],
+    assemble: Callable[[DType], Array],
     times: Callable[[FloatArray], FloatArray],
     b: FloatArray,
 ) -> RefinedSolution:
@@ -93,10 +92,10 @@ def solve_refined(
 
 
 def _refined(
-    assemble: Callable[[np.dtype[Any]], Array],
+    assemble: Callable[[DType], Array],
     times: Callable[[FloatArray], FloatArray],
     b: FloatArray,
-    dtype: np.dtype[Any],
+    dtype: DType,
 ) -> RefinedSolution:
     """Solve with a factor of a given precision, as far as it shrinks the residual."""
     # The size of entries that are too large for float32 is not finite.

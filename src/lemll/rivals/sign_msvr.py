@@ -11,7 +11,7 @@ dual point.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -231,7 +231,7 @@ def solve_sign_msvr(
     *,
     C1: float = 1.0,
     C2: float = 1.0,
-    gain: Any = None,
+    gain: object = None,
     epsilon: float = 0.001,
     tol: float = 1e-10,
     max_iter: int = 1000,

@@ -14,7 +14,6 @@ So all rows share one inverse, and a step for a block of rows is one matrix prod
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -152,7 +151,7 @@ class SparseCoding:
         Duality gap of each lasso, relative to ``|x_i|^2 / 2``. Infinity if it was not computed.
     """
 
-    weights: Any
+    weights: Features
     n_iter: npt.NDArray[np.intp]
     gap: FloatArray
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg import LinAlgError, cholesky, eigh
 
-from lemll._types import Array, Features, FloatArray
+from lemll._types import Array, Features, FloatArray, MatrixLike
 from lemll._validation import is_sparse
 
 # An objective below this share of min(beta, 1) |Y|_F^2 counts as zero.
@@ -386,7 +386,7 @@ def best_share(gaps: Callable[[FloatArray], FloatArray]) -> float:
     return float(shares[best])
 
 
-def _mixed(products: Any, share: Any) -> Features:
+def _mixed(products: Features, share: float | FloatArray) -> Features:
     """Return the square of ``(1 - share) a + share b`` from the products of a and b."""
     first, both, second = products
     rest = 1 - share
@@ -485,7 +485,7 @@ class ShiftedFeatures:
             product += half_dual[rows].T @ block
         return product
 
-    def _blocks(self) -> Iterator[tuple[slice, Any]]:
+    def _blocks(self) -> Iterator[tuple[slice, Array]]:
         """Yield the shifted features in blocks of rows of limited size."""
         if self._shifted:
             yield slice(None), self._matrix
@@ -544,7 +544,7 @@ class CentredKernel:
            [-0.5,  0.5]])
     """
 
-    def __init__(self, K: Any, *, overwrite: bool = False) -> None:
+    def __init__(self, K: MatrixLike, *, overwrite: bool = False) -> None:
         K = np.asarray(K)
         if K.ndim != 2 or K.shape[0] != K.shape[1] or not K.size:
             raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -89,7 +89,7 @@ def duality_gap(
     W: SparseMatrix,
     point: LemllPoint,
     *,
-    half_dual: Any = None,
+    half_dual: MatrixLike = None,
     cell_weight: FloatArray | None = None,
     **weights: float,
 ) -> DualityGap:
@@ -365,7 +365,9 @@ LARGEST: dict[Precision, float] = {"float64": 1e100, "float32": 1e12}
 Status = Literal["converged", "max_iter", "stalled"]
 
 
-def check_arrays(X: Features, Y: MatrixLike, W: SparseMatrix) -> tuple[Any, Array, Any]:
+def check_arrays(
+    X: Features, Y: MatrixLike, W: SparseMatrix
+) -> tuple[Features, Array, SparseMatrix]:
     """Return the arrays of Eq. (9) in the form that the solvers need, or raise a ValueError.
 
     Parameters
@@ -492,7 +494,7 @@ def check_cell_weight(
     return weights
 
 
-def check_start(U0: Any, Y: Array, *, name: str = "U0") -> Array:
+def check_start(U0: MatrixLike, Y: Array, *, name: str = "U0") -> Array:
     """Return the initial numerical labels as float64, or raise a ValueError."""
     U = np.asarray(U0, dtype=np.float64)
     if U.shape != Y.shape:

@@ -79,7 +79,7 @@ class CentredFeatures:
         if mean is not None:
             self.mean = mean
         self._grams: dict[str, Array] = {}
-        self._matrix: Any
+        self._matrix: Features
         # Subtracting the mean would fill a sparse matrix. Keep X sparse and correct each product.
         if self.sparse:
             # Without weights nothing is changed in place, so float32 rows need no copy.

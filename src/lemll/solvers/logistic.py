@@ -292,8 +292,8 @@ def solve_logistic(
     *,
     C: float = 1.0,
     sample_weight: MatrixLike = None,
-    extra: Any = None,
-    allowed: Any = None,
+    extra: MatrixLike = None,
+    allowed: MatrixLike = None,
     tol: float = 1e-6,
     max_iter: int = 100,
     n_jobs: int | None = None,
@@ -421,7 +421,11 @@ def _free_axes(allowed: npt.NDArray[np.bool_], n_axes: int) -> FloatArray:
 
 
 def _checked(
-    X: Features, labels: MatrixLike, sample_weight: MatrixLike, extra: Any, allowed: Any
+    X: Features,
+    labels: MatrixLike,
+    sample_weight: MatrixLike,
+    extra: MatrixLike,
+    allowed: MatrixLike,
 ) -> tuple[Any, ...]:
     X = as_features(X.tocsr() if is_sparse(X) else X)
     check_size(X, "X", "float64")

@@ -8,14 +8,14 @@ import tempfile
 import zipfile
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from lemll._files import open_plain
-from lemll._types import Array, Features, FloatArray, IndexArray, SparseMatrix
+from lemll._types import Array, DType, Features, FloatArray, IndexArray, MatrixLike, SparseMatrix
 from lemll._validation import check_finite, is_sparse
 from lemll.exceptions import GraphFileError
 from lemll.topology.neighbors import check_features, check_n_neighbors
@@ -63,7 +63,7 @@ class ReconstructionOperator:
 
     def __init__(self, W: SparseMatrix, dtype: npt.DTypeLike = np.float64) -> None:
         self.shape: tuple[int, int] = W.shape
-        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.dtype: DType = np.dtype(dtype)
         eye = sparse.eye_array(W.shape[0], format="csr")
         self._residual: SparseMatrix = sparse.csr_array(eye - W, dtype=self.dtype)
 
@@ -90,11 +90,11 @@ class ReconstructionOperator:
         """Return (I - W) U, the error of rebuilding U."""
         return self._residual @ U
 
-    def adjoint(self, R: Any) -> Features:
+    def adjoint(self, R: MatrixLike) -> Features:
         """Return (I - W)' R."""
         return self._adjoint @ R
 
-    def adjoint_rows(self, rows: slice, R: Any) -> Features:
+    def adjoint_rows(self, rows: slice, R: MatrixLike) -> Features:
         """Return some rows of (I - W)' R."""
         return self._adjoint[rows] @ R
 
@@ -134,7 +134,7 @@ BLOCK_BYTES = 1 << 25
 
 
 def kernel_reconstruction_weights(
-    K: Any, n_neighbors: int = 10, *, reg: float = 1e-3, reg_policy: str = "always"
+    K: MatrixLike, n_neighbors: int = 10, *, reg: float = 1e-3, reg_policy: str = "always"
 ) -> Features:
     r"""Return the weights that rebuild every row from its K nearest rows in a feature space.
 

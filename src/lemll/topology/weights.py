@@ -6,13 +6,12 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lemll._types import Features, FloatArray, IndexArray, SparseMatrix
+from lemll._types import Array, Features, FloatArray, IndexArray, SparseMatrix
 from lemll._validation import check_finite, is_sparse, warn_caller
 from lemll.exceptions import import_extra
 from lemll.topology.neighbors import (
@@ -127,7 +126,7 @@ def _usual_search(n_samples: int) -> str:
 
 def _approximate(X: Features, n_neighbors: int) -> FoundNeighbors:
     rows = _single_precision(X)
-    graph: tuple[Any, Any] | None = None
+    graph: tuple[IndexArray, Array] | None = None
     checked = min(CHECKED_ROWS, X.shape[0])
     recall = 0.0
     for factor in CANDIDATES:
@@ -147,7 +146,7 @@ def _approximate(X: Features, n_neighbors: int) -> FoundNeighbors:
     return FoundNeighbors(index, "approximate", recall, checked)
 
 
-def _single_precision(X: Features) -> Any:
+def _single_precision(X: Features) -> Features:
     """Return the rows in float32, scaled and (if dense) centred so that nothing is lost in it."""
     if is_sparse(X):
         largest = float(np.abs(X.data).max(initial=0)) or 1.0
@@ -163,7 +162,9 @@ def _single_precision(X: Features) -> Any:
     return rows
 
 
-def _descend(rows: Any, width: int, start: tuple[Any, Any] | None) -> tuple[Any, Any]:
+def _descend(
+    rows: Features, width: int, start: tuple[IndexArray, Array] | None
+) -> tuple[IndexArray, Array]:
     """Return the nearest rows that pynndescent finds, the row itself among them, and distances."""
     pynndescent = import_extra("pynndescent", "ann", "The approximate search for neighbours")
     init_graph = init_dist = None
@@ -188,7 +189,7 @@ def _descend(rows: Any, width: int, start: tuple[Any, Any] | None) -> tuple[Any,
     return index, distance
 
 
-def _without_self(index: Any, n_neighbors: int) -> IndexArray:
+def _without_self(index: IndexArray, n_neighbors: int) -> IndexArray:
     """Return the first K candidates of each row that are another row, each once."""
     n_samples = len(index)
     own = np.arange(n_samples)[:, None]
