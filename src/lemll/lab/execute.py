@@ -23,10 +23,9 @@ from lemll.datasets.describe import binarize_distribution
 from lemll.lab.cells import Cell, load_source
 from lemll.lab.code import environment, package_sha256, place_in_own_code
 from lemll.lab.methods import plain
-from lemll.lab.models import fit_models, own_arrays, split_rows, training_rows
 from lemll.lab.protocol import Protocol
 from lemll.lab.records import Status
-from lemll.lab.searches import Graphs
+from lemll.lab.searches import Graphs, fit_models, own_arrays, split_rows, training_rows
 from lemll.metrics.scorers import label_probabilities, label_scores
 from lemll.metrics.table import METRICS
 

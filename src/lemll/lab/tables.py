@@ -21,10 +21,10 @@ from lemll.datasets.dataset import Dataset
 from lemll.exceptions import StoreError
 from lemll.lab.cells import Cell, load_source
 from lemll.lab.execute import measure
-from lemll.lab.models import own_arrays, split_rows
 from lemll.lab.protocol import Protocol
 from lemll.lab.published import paper_name, published_prediction, published_reconstruction
 from lemll.lab.records import Record, damage
+from lemll.lab.searches import own_arrays, split_rows
 from lemll.lab.statistics import average_ranks
 from lemll.lab.store import Store
 from lemll.metrics.table import METRICS, Metric

@@ -28,9 +28,8 @@ from sklearn.utils.validation import check_is_fitted
 from lemll._files import open_plain
 from lemll._types import Estimator, Settings, SettingsView
 from lemll.exceptions import ModelFileError, import_extra
-from lemll.models.checks import check_content
 from lemll.models.training import TableModel
-from lemll.models.trusted import SCHEMA, TRUSTED, canonical, check_schema
+from lemll.models.trusted import SCHEMA, TRUSTED, canonical, check_content, check_schema
 
 # The content may be this many times as large as the file, and a text as large as the file.
 _EXPANSION = 100
