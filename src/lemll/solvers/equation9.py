@@ -122,7 +122,7 @@ def duality_gap(
 
     See Also
     --------
-    lemll.objective.GapParts : the same from products that a solver already has.
+    lemll.solvers.certificate.GapParts : the same from products that a solver already has.
 
     Examples
     --------
@@ -599,7 +599,7 @@ class LemllSolution(Solution):
         Eq. (9) at the start and after each iteration.
     optimality : float
         Certified relative duality gap: ``(objective - min F) / max(objective, zero)`` is at most
-        this, where ``zero = 1e-18 min(beta, 1) |Y|_F^2`` is `lemll.objective.smallest_objective`.
+        this, where ``zero = 1e-18 min(beta, 1) |Y|_F^2`` is `smallest_objective`.
         For every objective above `zero` it bounds the relative error, up to rounding.
     n_iter : int
         Number of iterations.
@@ -611,7 +611,7 @@ class LemllSolution(Solution):
         B of ``Theta' = (X - mean)' B``. Set by the joint solver if n_samples <= n_features.
     half_dual : ndarray of shape (n_samples, n_labels) or None
         ``Z/2`` of the dual point that proves `optimality`. Set by the joint solver. The user can
-        check the proof with `lemll.objective.duality_gap`. None if that function finds an equally
+        check the proof with `duality_gap`. None if that function finds an equally
         good dual point itself.
     """
 

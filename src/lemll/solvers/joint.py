@@ -136,7 +136,7 @@ def solve_joint(
     See Also
     --------
     lemll.lab.reference.solve_reference : Algorithm 1 of the paper.
-    lemll.objective.duality_gap : the certificate.
+    lemll.solvers.equation9.duality_gap : the certificate.
 
     Examples
     --------
