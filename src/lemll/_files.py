@@ -7,10 +7,10 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from lemll.exceptions import DatasetFormatError
 
@@ -273,8 +273,9 @@ def read_plain(path: str | Path, *, most: int, follow: bool = False) -> bytes:
         os.close(descriptor)
 
 
-def write_whole(path: str | Path, content: bytes) -> None:
-    """Write a file so that it is never incomplete, even after a power failure.
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file for writing, so that it is never incomplete, even after a power failure.
 
     The bytes go to a new file with a random name in the same folder, which is then renamed. If
     `path` is a link, the link itself is replaced.
@@ -283,20 +284,24 @@ def write_whole(path: str | Path, content: bytes) -> None:
     ----------
     path : str or Path
         The file to write. An existing file is replaced.
-    content : bytes
-        The new content.
+
+    Yields
+    ------
+    binary file
+        To write to, and to read again.
 
     Raises
     ------
     OSError
-        If the file cannot be written. Then an existing file is unchanged.
+        If the file cannot be written. After this and any other error, an existing file is
+        unchanged.
     """
     temporary = f"{path}.{secrets.token_hex(8)}{_TEMPORARY}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NOFOLLOW
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY | _NOFOLLOW
     descriptor = os.open(temporary, flags, 0o666)
     try:
-        with open(descriptor, "wb") as stream:
-            stream.write(content)
+        with open(descriptor, "w+b") as stream:
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, path)
@@ -305,6 +310,12 @@ def write_whole(path: str | Path, content: bytes) -> None:
             os.unlink(temporary)
         raise
     _sync_folder(Path(path).parent)
+
+
+def write_whole(path: str | Path, content: bytes) -> None:
+    """Write bytes to a file as `whole_file` does."""
+    with whole_file(path) as stream:
+        stream.write(content)
 
 
 def _sync_folder(folder: Path) -> None:

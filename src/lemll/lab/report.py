@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from importlib import resources
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -29,7 +26,7 @@ from lemll.report.diagrams import (
     rank_diagram,
     time_scatter,
 )
-from lemll.report.page import template_environment, write_html
+from lemll.report.page import write_scripted
 
 # Shades of the heat map, from the best rank to the worst.
 _SHADES = 8
@@ -146,28 +143,20 @@ def write_table(path: str | Path, table: ComparisonTable, *, title: str, source:
 def _write(
     path: Path, table: ComparisonTable, *, views: list[PanelView], **context: object
 ) -> Path:
-    script = resources.files("lemll.report").joinpath("templates/comparison.js").read_text("utf-8")
     shown = [entry for panel in table.panels for entry in panel.entries.values()]
-    text = (
-        template_environment()
-        .get_template("comparison.html")
-        .render(
-            control=table.control,
-            notes=table.notes,
-            # A reconstruction has one value per data set: no deviation, and no t-test.
-            has_deviations=any(len(entry.figures) > 1 for entry in shown),
-            has_splits=any(len(entry.values) > 1 for entry in shown),
-            panels=views,
-            verdict=_verdict(table, views),
-            has_published=any(
-                cell.published for view in views for _, row in view.rows for cell in row
-            ),
-            script=script,
-            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-            **context,
-        )
+    write_scripted(
+        path,
+        "comparison",
+        control=table.control,
+        notes=table.notes,
+        # A reconstruction has one value per data set: no deviation, and no t-test.
+        has_deviations=any(len(entry.figures) > 1 for entry in shown),
+        has_splits=any(len(entry.values) > 1 for entry in shown),
+        panels=views,
+        verdict=_verdict(table, views),
+        has_published=any(cell.published for view in views for _, row in view.rows for cell in row),
+        **context,
     )
-    write_html(path, text)
     return path
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +11,7 @@ import numpy as np
 from lemll._types import Frame, LabelArray, Settings
 from lemll._validation import UNOBSERVED
 from lemll.audit import TagAudit
-from lemll.report.page import template_environment, write_html
+from lemll.report.page import write_scripted
 
 # The page holds the features of the rows that it shows, up to this number of cells.
 _MOST_CELLS = 600_000
@@ -78,21 +75,15 @@ def write_audit(
         The page: one file that needs no other file and no network. All names are shown as text.
     """
     path = Path(path)
-    script = resources.files("lemll.report").joinpath("templates/audit.js").read_text("utf-8")
-    text = (
-        template_environment()
-        .get_template("audit.html")
-        .render(
-            title=title,
-            notes=list(notes),
-            labels=list(audit.tags.names),
-            calibrated=audit.rates is not None,
-            content=_content(audit, issues, rows),
-            script=script,
-            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        )
+    write_scripted(
+        path,
+        "audit",
+        title=title,
+        notes=list(notes),
+        labels=list(audit.tags.names),
+        calibrated=audit.rates is not None,
+        content=_content(audit, issues, rows),
     )
-    write_html(path, text)
     return path
 
 

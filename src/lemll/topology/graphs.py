@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 import zipfile
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lemll._files import open_plain
+from lemll._files import open_plain, whole_file
 from lemll._types import Array, DType, Features, FloatArray, IndexArray, MatrixLike, SparseMatrix
 from lemll._validation import check_finite, is_sparse
 from lemll.exceptions import GraphFileError
@@ -299,16 +298,9 @@ def save_graph(graph: NeighborGraph, path: str | Path) -> None:
         "recall": np.array(graph.recall),
         "checked_rows": np.array(graph.checked_rows),
     }
-    # A temporary name until the file is complete: an interrupted write leaves no broken graph.
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            # The stubs of NumPy take the names of the arrays for those of options.
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with whole_file(target) as file:
+        # The stubs of NumPy take the names of the arrays for those of options.
+        np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
 def load_graph(path: str | Path, X: Features = None) -> NeighborGraph:
