@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from lemll._types import Array, Features, FloatArray, IndexArray, Settings
+from lemll._types import Array, Features, FloatArray, Frame, IndexArray, Settings
 from lemll._validation import is_sparse
 from lemll.models.training import TableModel
 from lemll.predictors import LEMLL
-from lemll.tables import Frame, Table, is_missing, truth_of
+from lemll.tables import Table, is_missing, truth_of
 from lemll.topology import reconstruction_weights
 
 _NEIGHBORS = 10

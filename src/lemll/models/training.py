@@ -16,6 +16,7 @@ from lemll._types import (
     Estimator,
     Features,
     FloatArray,
+    Frame,
     IndexArray,
     MatrixLike,
     Settings,
@@ -34,7 +35,6 @@ from lemll.predictors import (
     TagPredictor,
 )
 from lemll.tables import (
-    Frame,
     LabelledTable,
     LabelSpec,
     Table,

@@ -10,9 +10,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from lemll._types import Array, FloatArray, MatrixLike
+from lemll._types import Array, FloatArray, Frame, MatrixLike
 from lemll.exceptions import LemllError
-from lemll.tables.files import Frame, Table
+from lemll.tables.files import Table
 from lemll.tables.labels import LabelSpec, read_truth, split_tags
 from lemll.tables.text import READABLE_SHARE, as_number, cell_text, has_comma_in_number, is_missing
 

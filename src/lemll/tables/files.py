@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from lemll._files import Budget, check_plain, without_guard
-from lemll._types import MatrixLike
+from lemll._types import Frame
 from lemll.exceptions import DatasetFormatError, import_extra
 from lemll.tables.parquet import read_parquet
 from lemll.tables.text import (
@@ -135,9 +135,6 @@ def _rows(sheet: Any) -> Iterator[tuple[int, list[str]]]:
         yield number, row
         begun, empty = True, 0
 
-
-# A frame of pandas, which has no published types.
-Frame = MatrixLike
 
 SUFFIXES = (".csv", ".tsv", ".tab", ".parquet", ".xlsx", ".xlsm")
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from lemll._files import without_guard
 from lemll._labels import spelling_key
-from lemll._types import FloatArray, MatrixLike, Settings, SettingsView
+from lemll._types import FloatArray, Frame, MatrixLike, Settings, SettingsView
 from lemll._validation import warn_caller
 from lemll.exceptions import LemllError
-from lemll.tables.files import Frame, Table
+from lemll.tables.files import Table
 from lemll.tables.text import cell_text, is_gap, is_missing
 
 _USUAL = (";", "|", ",", "\t", "/")
