@@ -580,7 +580,7 @@ class PathCV(CalibratedProbabilities):
         scores: FloatArray = self.best_estimator_._score(self._rows(X))
         return scores
 
-    def __getattr__(self, name: str) -> Features:
+    def __getattr__(self, name: str) -> Any:
         """Return an attribute of the final model as if it belonged to this object."""
         # Look in vars(self): hasattr would call this method again without end.
         if name.endswith("_") and not name.startswith("_") and "best_estimator_" in vars(self):

@@ -669,7 +669,7 @@ def _all_turns(rows: Rows, candidates: Candidates, in_order: Callable[..., Any])
 
 
 @cache
-def _controller() -> Features:
+def _controller() -> ThreadpoolController:
     """Return the controller of the linear algebra libraries; its search takes milliseconds."""
     return ThreadpoolController()
 
