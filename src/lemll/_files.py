@@ -128,23 +128,6 @@ def take_lock(path: Path) -> FileLock | None:
         os.close(descriptor)
 
 
-def is_locked(path: Path) -> bool:
-    """Return whether the lock of this file is held; False if it is not a plain file."""
-    import fcntl
-
-    try:
-        descriptor = open_plain(path)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
-
-
 # The arrays of a file may be this many times larger than the file itself. Real data sets stay below
 # 60. Results below the floor are always allowed. A few kilobytes of packed zeros must not fill the
 # memory.
@@ -233,44 +216,6 @@ def without_guard(text: str) -> str:
 
 
 _TEMPORARY = ".tmp"
-_BLOCK_BYTES = 2**20
-# Flags that do not exist on all systems.
-
-
-def read_plain(path: str | Path, *, most: int, follow: bool = False) -> bytes:
-    """Read a plain file up to a limit of its size.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    most : int
-        Largest number of bytes.
-    follow : bool, default=False
-        Whether the path may be a symbolic link.
-
-    Returns
-    -------
-    bytes
-        The content of the file.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read. The attribute `strerror` gives the reason.
-    """
-    descriptor = open_plain(path, follow=follow)
-    try:
-        size = os.fstat(descriptor).st_size
-        if size > most:
-            raise OSError(errno.EFBIG, f"it has {size} bytes, but at most {most} are allowed")
-        content = os.read(descriptor, size)
-        # One call may return less than requested, and the size may change during the reading.
-        while len(content) < size and (more := os.read(descriptor, _BLOCK_BYTES)):
-            content += more
-        return content
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lemll._files import read_plain
 from lemll._types import Estimator, Grid, Settings, SettingsView
 from lemll.datasets.dataset import Dataset
 from lemll.datasets.files import find_reader
@@ -44,6 +43,7 @@ from lemll.lab.methods import (
     get_method,
     plain,
 )
+from lemll.lab.store import read_plain
 from lemll.metrics.table import METRICS
 
 _KEYS = (

@@ -19,6 +19,7 @@ No file of a store is ever unpickled.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
@@ -37,8 +38,7 @@ from lemll._files import (
     FileLock,
     check_plain,
     csv_text,
-    is_locked,
-    read_plain,
+    open_plain,
     take_lock,
     write_output,
     write_whole,
@@ -493,3 +493,59 @@ def _refused(path: Path, error: OSError) -> StoreError:
         f"cannot write {path.name} in {path.parent}: {error.strerror}. Results stored before are "
         "safe; free some space or allow writing, then resume"
     )
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether the lock of this file is held; False if it is not a plain file."""
+    import fcntl
+
+    try:
+        descriptor = open_plain(path)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+_BLOCK_BYTES = 2**20
+
+
+def read_plain(path: str | Path, *, most: int, follow: bool = False) -> bytes:
+    """Read a plain file up to a limit of its size.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    most : int
+        Largest number of bytes.
+    follow : bool, default=False
+        Whether the path may be a symbolic link.
+
+    Returns
+    -------
+    bytes
+        The content of the file.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read. The attribute `strerror` gives the reason.
+    """
+    descriptor = open_plain(path, follow=follow)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size > most:
+            raise OSError(errno.EFBIG, f"it has {size} bytes, but at most {most} are allowed")
+        content = os.read(descriptor, size)
+        # One call may return less than requested, and the size may change during the reading.
+        while len(content) < size and (more := os.read(descriptor, _BLOCK_BYTES)):
+            content += more
+        return content
+    finally:
+        os.close(descriptor)

@@ -16,8 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from lemll._types import Array, Features, FloatArray, LabelArray, MatrixLike, SparseMatrix
 from lemll._validation import check_number, check_whole, is_sparse, warn_caller
 from lemll.enhancers.base import BaseEnhancer
-from lemll.fitting.distances import check_two_rows
 from lemll.fitting.scaling import Normalization
+from lemll.rivals.distances import check_two_rows
 from lemll.solvers.equation9 import Solution, Status
 from lemll.solvers.linear import solve_definite
 

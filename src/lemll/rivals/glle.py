@@ -20,7 +20,8 @@ from lemll._sparse import lighter
 from lemll._types import Array, DType, Features, FloatArray, LabelArray
 from lemll._validation import check_memory, check_number, check_whole, is_sparse
 from lemll.enhancers.base import BaseEnhancer
-from lemll.fitting.distances import (
+from lemll.fitting.scaling import Normalization
+from lemll.rivals.distances import (
     check_gamma,
     check_two_rows,
     choose_gamma,
@@ -28,7 +29,6 @@ from lemll.fitting.distances import (
     squared_distances,
     upper_distances,
 )
-from lemll.fitting.scaling import Normalization
 from lemll.topology.neighbors import nearest_neighbors
 
 # The refinement stops at the first of these: the backward error is at most this, a step does not

@@ -22,8 +22,8 @@ from lemll._validation import (
     warn_caller,
 )
 from lemll.enhancers.base import BaseEnhancer
-from lemll.fitting.distances import check_gamma, squared_distances
 from lemll.predictors.base import MultilabelClassifier
+from lemll.rivals.distances import check_gamma, squared_distances
 from lemll.rivals.maxent import EMPIRICAL_LOSSES, MaxentBasis, MaxentSolution, solve_maxent
 from lemll.rivals.two_stage import fit_enhancer
 
