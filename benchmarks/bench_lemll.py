@@ -19,7 +19,7 @@ from benchmarks._measure import data_dir, run, write_json
 from lemll.datasets import load_dataset
 from lemll.lab.reference import solve_reference
 from lemll.solvers import solve_joint
-from lemll.solvers.interface import Progress
+from lemll.solvers.equation9 import Progress
 from lemll.topology import reconstruction_weights
 
 ERROR = 1e-6

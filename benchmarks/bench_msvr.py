@@ -18,7 +18,7 @@ from benchmarks._measure import data_dir, write_json
 from lemll.datasets import load_dataset
 from lemll.lab.reference import MsvrBlock
 from lemll.solvers import solve_msvr
-from lemll.solvers.interface import Progress
+from lemll.solvers.equation9 import Progress
 
 ERROR = 1e-6
 REPEATS = 20

@@ -30,7 +30,7 @@ from lemll.lab.reference import solve_reference
 from lemll.metrics import get_scorer
 from lemll.model_selection import IterativeStratifiedKFold
 from lemll.solvers import GridPoint, solve_path
-from lemll.solvers.interface import Progress
+from lemll.solvers.equation9 import Progress
 from lemll.solvers.joint import JointProblem
 from lemll.topology import reconstruction_weights
 

@@ -10,14 +10,14 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from lemll import LEMLL
-from lemll.fitting import approximations
-from lemll.fitting.approximations import (
+from lemll.fitting import kernels
+from lemll.fitting.equation9 import choose_kernel
+from lemll.fitting.kernels import (
     FirstOrderKernel,
     approximate,
     cluster_means,
     kernel_excess,
 )
-from lemll.fitting.kernels import choose_kernel
 
 NYSTROEM = {"approximation": "nystroem"}
 FORMS = pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
@@ -63,7 +63,7 @@ def test_rows_far_from_the_mean_have_finite_values():
 @pytest.mark.parametrize("split", [True, False])
 def test_the_error_of_the_kernel_is_positive_semi_definite(convert, split, monkeypatch):
     if not split:
-        monkeypatch.setattr(approximations, "COLUMNS_PER_COMPONENT", 0)
+        monkeypatch.setattr(kernels, "COLUMNS_PER_COMPONENT", 0)
     X = rows()
     kernel, mapped = nystroem(convert(X))
     assert isinstance(mapped.kernel, FirstOrderKernel) is split
@@ -82,7 +82,7 @@ def test_the_bound_for_many_rows_is_above_the_value(monkeypatch):
     _, mapped = nystroem(X)
     H = np.random.default_rng(1).standard_normal((len(X), 3))
     value = kernel_excess(mapped, X, H)
-    monkeypatch.setattr(approximations, "MOST_EXACT_GAP_ROWS", 10)
+    monkeypatch.setattr(kernels, "MOST_EXACT_GAP_ROWS", 10)
     assert kernel_excess(mapped, X, H) >= value
 
 
@@ -90,7 +90,7 @@ def test_the_first_order_part_lowers_the_error(monkeypatch):
     X = rows(n=300, d=20)
     errors = []
     for columns in (0, 2):
-        monkeypatch.setattr(approximations, "COLUMNS_PER_COMPONENT", columns)
+        monkeypatch.setattr(kernels, "COLUMNS_PER_COMPONENT", columns)
         _, mapped = nystroem(X, 40)
         errors.append(1 - np.square(mapped.features).sum(axis=1).mean())
     assert errors[1] < 0.95 * errors[0]
@@ -136,7 +136,7 @@ def test_equal_rows_leave_no_remainder():
 
 @FORMS
 def test_a_step_moves_each_mean_to_the_mean_of_its_nearest_rows(convert, monkeypatch):
-    monkeypatch.setattr(approximations, "STEPS", 1)
+    monkeypatch.setattr(kernels, "STEPS", 1)
     X = rows(n=200)
     order = np.random.default_rng(0).permutation(200)
     start = X[order[:10]]

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist, pdist
 
-from lemll.fitting.distances import mean_distance, squared_distances, upper_distances
+from lemll.rivals.distances import mean_distance, squared_distances, upper_distances
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lemll.solvers import equation9 as features
-from lemll.solvers.equation9 import CentredKernel
+from lemll.solvers import certificate
+from lemll.solvers.certificate import CentredKernel
 
 
 def random_kernel(seed=0, n=12, d=4):
@@ -123,7 +123,7 @@ def test_what_is_no_kernel_matrix_is_refused(K, message):
 
 
 def test_a_matrix_that_is_not_symmetric_is_refused_with_the_place(monkeypatch):
-    monkeypatch.setattr(features, "CERTIFICATE_BLOCK_BYTES", 8 * 12 * 5)
+    monkeypatch.setattr(certificate, "CERTIFICATE_BLOCK_BYTES", 8 * 12 * 5)
     _, K = random_kernel()
     K[9, 2] += 1
     place = f"got {K[2, 9]:.6g} in row 2, column 9 and {K[9, 2]:.6g} the other way round"

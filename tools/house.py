@@ -20,22 +20,22 @@ DOORS = ("dask", "model_selection", "plots")
 # The largest allowed value of each figure.
 LIMITS: dict[str, float] = {
     "code lines of src": 31_700,
-    "code lines of the product": 20_700,
-    "files of src": 185,
-    "imports and __all__, per cent of code": 11.5,
+    "code lines of the product": 20_650,
+    "files of src": 174,
+    "imports and __all__, per cent of code": 10.5,
     "public names of the product": 160,
     "commands of the product": 11,
     "options of the product": 110,
     "parameters of LEMLL": 15,
     "parameters of LEMLLCV": 15,
     "parameters of MSVRCV": 15,
-    "modules on the way of LEMLL().fit": 17,
-    "modules on the way of TagPredictor().fit": 32,
-    "modules on the way of lemll fit": 51,
-    "modules on the way of lemll audit": 43,
+    "modules on the way of LEMLL().fit": 13,
+    "modules on the way of TagPredictor().fit": 30,
+    "modules on the way of lemll fit": 47,
+    "modules on the way of lemll audit": 42,
     "files that name MLkNN": 8,
-    "Any in src": 440,
-    "code lines of tests": 25_000,
+    "Any in src": 220,
+    "code lines of tests": 25_200,
 }
 _WALK = """
 import os, sys, tempfile, threading, warnings

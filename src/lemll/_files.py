@@ -7,30 +7,12 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from lemll.exceptions import DatasetFormatError
-
-__all__ = [
-    "FORMULA_SIGNS",
-    "NAME_BYTES",
-    "Budget",
-    "FileLock",
-    "check_plain",
-    "csv_text",
-    "is_locked",
-    "open_plain",
-    "read_plain",
-    "safe_cell",
-    "take_lock",
-    "without_guard",
-    "write_output",
-    "write_texts",
-    "write_whole",
-]
 
 _KINDS = (
     (stat.S_ISLNK, "a symbolic link"),
@@ -146,23 +128,6 @@ def take_lock(path: Path) -> FileLock | None:
         os.close(descriptor)
 
 
-def is_locked(path: Path) -> bool:
-    """Return whether the lock of this file is held; False if it is not a plain file."""
-    import fcntl
-
-    try:
-        descriptor = open_plain(path)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
-
-
 # The arrays of a file may be this many times larger than the file itself. Real data sets stay below
 # 60. Results below the floor are always allowed. A few kilobytes of packed zeros must not fill the
 # memory.
@@ -251,48 +216,11 @@ def without_guard(text: str) -> str:
 
 
 _TEMPORARY = ".tmp"
-_BLOCK_BYTES = 2**20
-# Flags that do not exist on all systems.
 
 
-def read_plain(path: str | Path, *, most: int, follow: bool = False) -> bytes:
-    """Read a plain file up to a limit of its size.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    most : int
-        Largest number of bytes.
-    follow : bool, default=False
-        Whether the path may be a symbolic link.
-
-    Returns
-    -------
-    bytes
-        The content of the file.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read. The attribute `strerror` gives the reason.
-    """
-    descriptor = open_plain(path, follow=follow)
-    try:
-        size = os.fstat(descriptor).st_size
-        if size > most:
-            raise OSError(errno.EFBIG, f"it has {size} bytes, but at most {most} are allowed")
-        content = os.read(descriptor, size)
-        # One call may return less than requested, and the size may change during the reading.
-        while len(content) < size and (more := os.read(descriptor, _BLOCK_BYTES)):
-            content += more
-        return content
-    finally:
-        os.close(descriptor)
-
-
-def write_whole(path: str | Path, content: bytes) -> None:
-    """Write a file so that it is never incomplete, even after a power failure.
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file for writing, so that it is never incomplete, even after a power failure.
 
     The bytes go to a new file with a random name in the same folder, which is then renamed. If
     `path` is a link, the link itself is replaced.
@@ -301,20 +229,24 @@ def write_whole(path: str | Path, content: bytes) -> None:
     ----------
     path : str or Path
         The file to write. An existing file is replaced.
-    content : bytes
-        The new content.
+
+    Yields
+    ------
+    binary file
+        To write to, and to read again.
 
     Raises
     ------
     OSError
-        If the file cannot be written. Then an existing file is unchanged.
+        If the file cannot be written. After this and any other error, an existing file is
+        unchanged.
     """
     temporary = f"{path}.{secrets.token_hex(8)}{_TEMPORARY}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NOFOLLOW
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY | _NOFOLLOW
     descriptor = os.open(temporary, flags, 0o666)
     try:
-        with open(descriptor, "wb") as stream:
-            stream.write(content)
+        with open(descriptor, "w+b") as stream:
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, path)
@@ -323,6 +255,12 @@ def write_whole(path: str | Path, content: bytes) -> None:
             os.unlink(temporary)
         raise
     _sync_folder(Path(path).parent)
+
+
+def write_whole(path: str | Path, content: bytes) -> None:
+    """Write bytes to a file as `whole_file` does."""
+    with whole_file(path) as stream:
+        stream.write(content)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -410,7 +348,7 @@ def safe_cell(value: object) -> Any:
     return f"'{value}"
 
 
-def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
     r"""Write rows as CSV, and apply `safe_cell` to every cell.
 
     Parameters

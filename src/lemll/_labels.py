@@ -13,26 +13,18 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from lemll._types import Array, Features, FloatArray, LabelArray, MatrixLike, Settings, SettingsView
+from lemll._types import (
+    Array,
+    Features,
+    FloatArray,
+    Frame,
+    LabelArray,
+    MatrixLike,
+    Settings,
+    SettingsView,
+)
 from lemll._validation import UNOBSERVED, check_logical_labels, is_sparse, read_degrees, warn_caller
 from lemll.exceptions import import_extra
-
-__all__ = [
-    "SMALLEST_WEIGHT",
-    "FrameKind",
-    "LabelCoding",
-    "check_same_order",
-    "check_same_rows",
-    "code_degrees",
-    "code_labels",
-    "is_frame",
-    "labels_for_folds",
-    "partial_labels_error",
-    "read_frame",
-    "row_index",
-    "spelling_key",
-    "weigh_cells",
-]
 
 # Characters that users put between the tags of one row.
 SEPARATORS = (";", "|", ",")
@@ -71,7 +63,7 @@ class LabelCoding:
         The library and the columns of the frame, or None for other labels.
     """
 
-    classes: Any
+    classes: MatrixLike
     names: tuple[str, ...]
     multilabel: bool
     sparse: bool = False
@@ -83,7 +75,7 @@ class LabelCoding:
 
     def labels(
         self, scores: Array, X: Features = None, thresholds: float | FloatArray = 0.0
-    ) -> Any:
+    ) -> MatrixLike:
         """Convert scores (n, l) to predictions in the form of the labels of the caller.
 
         A label is predicted if its score is above its threshold. A frame gets the index of X. If X
@@ -94,7 +86,7 @@ class LabelCoding:
 
     def labels_of_parts(
         self, parts: Iterable[Array], X: Features, thresholds: float | FloatArray
-    ) -> Any:
+    ) -> MatrixLike:
         """Convert the scores of parts of the rows, one after the other, as `labels` does.
 
         Sparse predictions never exist as one dense array.
@@ -108,7 +100,7 @@ class LabelCoding:
             return frame.make(labels, X)
         return labels
 
-    def _decided(self, scores: Array, thresholds: float | FloatArray) -> Any:
+    def _decided(self, scores: Array, thresholds: float | FloatArray) -> MatrixLike:
         if self.multilabel:
             relevant = scores > thresholds
             return (
@@ -456,7 +448,7 @@ class FrameKind:
         object.__setattr__(self, "implementation", narwhals.Implementation(state["implementation"]))
         object.__setattr__(self, "names", tuple(state["names"]))
 
-    def make(self, values: Array, X: Features) -> Any:
+    def make(self, values: Array, X: Features) -> Frame:
         """Return `values` (n, l) as a frame of this library, with the index of X if possible."""
         narwhals = import_extra("narwhals", "frames", _PURPOSE)
         frame = narwhals.from_numpy(
@@ -468,7 +460,7 @@ class FrameKind:
         return frame
 
 
-def row_index(X: Features) -> Any:
+def row_index(X: Features) -> MatrixLike:
     """Return the index of a pandas frame or series, or None for anything else."""
     index = getattr(X, "index", None)
     return index if hasattr(index, "equals") else None
@@ -493,7 +485,7 @@ def check_same_order(Y_true: MatrixLike, given: MatrixLike, name: str) -> None:
     )
 
 
-def column_names(table: MatrixLike) -> list[Any]:
+def column_names(table: MatrixLike) -> list[object]:
     """Return the names of the columns of a frame; none for anything else."""
     if not is_frame(table):
         return []

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from lemll._types import Array, Features, FloatArray
 from lemll._validation import is_sparse
-
-__all__ = ["SPARSE_DENSITY", "dense", "lighter", "row_hashes", "squared_lengths"]
 
 # Below this share of nonzeros, products are faster with a sparse matrix than with a dense one.
 SPARSE_DENSITY = 0.1
@@ -27,7 +24,7 @@ def lighter(X: Features) -> Features:
     return np.asarray(X, dtype=np.float64)
 
 
-def dense(product: Any) -> FloatArray:
+def dense(product: Features) -> FloatArray:
     """Return a product as a dense array, for dense and for sparse factors."""
     return np.asarray(product.toarray() if is_sparse(product) else product)
 

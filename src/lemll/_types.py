@@ -8,23 +8,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "Array",
-    "BoolArray",
-    "Estimator",
-    "Features",
-    "FloatArray",
-    "IndexArray",
-    "KernelLike",
-    "LabelArray",
-    "MatrixLike",
-    "RandomState",
-    "Settings",
-    "SettingsView",
-    "SparseMatrix",
-    "Thresholds",
-]
-
 Array: TypeAlias = npt.NDArray[Any]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IndexArray: TypeAlias = npt.NDArray[np.intp]
@@ -43,6 +26,11 @@ SparseMatrix: TypeAlias = Any
 Estimator: TypeAlias = Any
 # The name of a kernel, or a function of two arrays of rows.
 KernelLike: TypeAlias = str | Callable[[Any, Any], Any]
+# A frame of pandas or of another library, which this library may not have.
+Frame: TypeAlias = Any
+# Values to try, by the names of parameters.
+Grid: TypeAlias = Mapping[str, tuple[Any, ...]]
+DType: TypeAlias = np.dtype[Any]
 # Named values of mixed types: parameters, keyword arguments, content of JSON and TOML files.
 Settings: TypeAlias = dict[str, Any]
 SettingsView: TypeAlias = Mapping[str, Any]

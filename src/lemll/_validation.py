@@ -34,28 +34,6 @@ from lemll._types import (
 )
 from lemll.exceptions import NotEnoughMemoryError
 
-__all__ = [
-    "UNOBSERVED",
-    "all_or_nothing",
-    "available_bytes",
-    "check_distribution",
-    "check_finite",
-    "check_flag",
-    "check_logical_labels",
-    "check_magnitude",
-    "check_memory",
-    "check_n_jobs",
-    "check_number",
-    "check_settings",
-    "check_whole",
-    "is_sparse",
-    "read_degrees",
-    "unknown_name",
-    "warn_caller",
-    "warn_gap",
-    "warn_rounded_kernel",
-]
-
 
 def warn_caller(message: str, category: type[Warning]) -> None:
     """Issue a warning that points at the innermost line outside lemll.
@@ -417,7 +395,7 @@ def check_number(
     return number
 
 
-def check_settings(name: str, given: Any, defaults: SettingsView) -> Settings:
+def check_settings(name: str, given: object, defaults: SettingsView) -> Settings:
     """Return the settings of a parameter that holds several, or raise a ValueError.
 
     Parameters

@@ -20,9 +20,9 @@ import trustme
 from scipy import io as scipy_io
 
 from lemll._files import take_lock
-from lemll.datasets import download as downloads
 from lemll.datasets import registry
-from lemll.datasets.download import UpstreamFile, download
+from lemll.datasets import registry as downloads
+from lemll.datasets.registry import UpstreamFile, download
 from lemll.exceptions import ChecksumError, DatasetNotFoundError, DownloadError, MissingExtraError
 
 pytestmark = pytest.mark.slow

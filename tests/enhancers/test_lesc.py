@@ -8,8 +8,7 @@ import pytest
 from lemll.datasets import binarize_distribution, load_dataset
 from lemll.metrics import METRICS
 from lemll.rivals import LESCEnhancer
-from lemll.rivals.lesc import principal_rows
-from lemll.rivals.low_rank import solve_low_rank
+from lemll.rivals.lesc import principal_rows, solve_low_rank
 
 
 @pytest.fixture(name="data")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lemll._files import is_locked, read_plain, take_lock, write_output, write_texts, write_whole
+from lemll._files import take_lock, write_output, write_texts, write_whole
+from lemll.lab.store import is_locked, read_plain
 
 
 def test_a_file_is_read_up_to_its_limit(tmp_path):

@@ -21,10 +21,10 @@ from lemll.lab import (
     Splits,
     Store,
     Tuning,
-    models,
     register,
     run,
     run_cell,
+    searches,
     verify,
 )
 from lemll.lab.cells import make_source
@@ -197,7 +197,7 @@ def test_zero_also_reads_unknown_labels_of_the_file(tmp_path):
 
 def test_tuning_scores_only_known_cells_and_zeros_where_they_are_read_as_zeros(monkeypatch):
     truths = []
-    original = models.make_search
+    original = searches.make_search
 
     def watched(estimator, grid, tuning, folds, decisions):
         search = original(estimator, grid, tuning, folds, decisions)
@@ -209,7 +209,7 @@ def test_tuning_scores_only_known_cells_and_zeros_where_they_are_read_as_zeros(m
 
         return search.set_params(scoring=scoring)
 
-    monkeypatch.setattr(models, "make_search", watched)
+    monkeypatch.setattr(searches, "make_search", watched)
     grids = {"Spy": {"weight": (1.0,)}, "zero": {"weight": (1.0,)}}
     given(
         protocol(

@@ -485,7 +485,7 @@ def test_a_cell_that_is_not_what_it_says_fails(cell_of, setting, message):
     cell = dataclasses.replace(next(protocol.cells()), setting=setting)
     estimator = protocol.estimator(cell.method)
     outcome = _execute.execute(
-        _execute.Task(cell, _execute.package_sha256(), estimator, protocol.metrics, None)
+        _execute.Task(cell, _execute.package_sha256(), estimator, protocol.metrics)
     )
     assert outcome.status == "failed"
     assert message in outcome.error["message"]

@@ -26,7 +26,7 @@ from lemll.lab import (
     run_cell,
     verify,
 )
-from lemll.lab import models as _models
+from lemll.lab import searches as _searches
 from lemll.lab.report import write_comparison
 from lemll.lab.searches import FirstStages, best_by_metric, make_search
 from lemll.lab.tables import sound_outputs
@@ -82,7 +82,7 @@ def test_a_coarse_search_tries_fewer_points():
 def made(monkeypatch):
     """Count the first stages of ML2."""
     made = []
-    monkeypatch.setattr(_models, "_FIRST_STAGES", FirstStages(2))
+    monkeypatch.setattr(_searches, "_FIRST_STAGES", FirstStages(2))
     original = ML2Enhancer._numerical_labels
     monkeypatch.setattr(
         ML2Enhancer, "_numerical_labels", lambda self, X, Y: made.append(1) or original(self, X, Y)
@@ -175,9 +175,9 @@ def test_each_metric_selects_its_own_parameters(tmp_path, method, grid):
 
 def test_parameters_of_the_first_split_serve_all(tmp_path, monkeypatch):
     searches = []
-    original = _models._search
-    monkeypatch.setattr(_models, "_CHOICES", type(_models._CHOICES)(64))
-    monkeypatch.setattr(_models, "_search", lambda *a: searches.append(1) or original(*a))
+    original = _searches._search
+    monkeypatch.setattr(_searches, "_CHOICES", type(_searches._CHOICES)(64))
+    monkeypatch.setattr(_searches, "_search", lambda *a: searches.append(1) or original(*a))
     grid = {"alpha": (1 / 64, 1.0, 64.0)}
     for metric in ("average_precision", METRICS_OF_TUNING):
         searches.clear()
@@ -266,9 +266,9 @@ def test_decisions_are_made_without_a_metric_of_labels():
 
 def test_threads_select_once(monkeypatch):
     searches = []
-    original = _models._search
-    monkeypatch.setattr(_models, "_CHOICES", type(_models._CHOICES)(64))
-    monkeypatch.setattr(_models, "_search", lambda *a: searches.append(1) or original(*a))
+    original = _searches._search
+    monkeypatch.setattr(_searches, "_CHOICES", type(_searches._CHOICES)(64))
+    monkeypatch.setattr(_searches, "_search", lambda *a: searches.append(1) or original(*a))
     protocol = _tuned_protocol("BR", {"C": (0.1, 1.0)}, splits="first")
     threads = [Thread(target=run_cell, args=(protocol, cell)) for cell in protocol.cells()]
     for thread in threads:
@@ -300,8 +300,8 @@ def test_the_record_of_the_first_split_spares_the_search(tmp_path, monkeypatch, 
     store, other = Store(tmp_path / "store"), Store(tmp_path / "other")
     run(protocol, store, backend="sequential", only=lambda cell: cell.setting.number == 0)
     run(protocol, other, backend="sequential")
-    monkeypatch.setattr(_models, "_CHOICES", type(_models._CHOICES)(64))
-    monkeypatch.setattr(_models, "_search", lambda *_: pytest.fail("a second search"))
+    monkeypatch.setattr(_searches, "_CHOICES", type(_searches._CHOICES)(64))
+    monkeypatch.setattr(_searches, "_search", lambda *_: pytest.fail("a second search"))
     assert run(protocol, store, backend="sequential").done == 2
     found = {record.id: (record.chosen, record.metrics) for record in store.records()}
     assert found == {record.id: (record.chosen, record.metrics) for record in other.records()}

@@ -14,7 +14,7 @@ import pytest
 from engine_methods import make_protocol, ran
 
 from lemll import _files
-from lemll.exceptions import MissingExtraError, StoreError
+from lemll.exceptions import StoreError
 from lemll.lab import code
 from lemll.lab.runner import run
 from lemll.lab.store import Store
@@ -205,15 +205,6 @@ def test_export_says_what_it_cannot_do(store, tmp_path):
         store.export(tmp_path / "out.xls")
     with pytest.raises(ValueError, match="the store has no record to export"):
         Store(tmp_path / "empty").export(tmp_path / "out.csv")
-
-
-def test_sql(store):
-    try:
-        answer = store.query("select method, count(*) from cells group by method order by method")
-    except MissingExtraError as error:
-        assert "pip install 'lemll[store]'" in str(error)  # noqa: PT017
-    else:
-        assert answer == [("Logged A", 2), ("Logged B", 2)]
 
 
 def test_a_store_that_is_not_there_or_cannot_be(tmp_path):

@@ -9,8 +9,7 @@ import pytest
 
 from lemll.metrics import METRICS
 from lemll.models import assess
-from lemll.models.assess import MEASURES, label_shares
-from lemll.models.intervals import interval, row_influences
+from lemll.models.assess import MEASURES, interval, label_shares, row_influences
 
 
 def as_given(name, p, cut=0.5):

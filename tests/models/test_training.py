@@ -336,7 +336,7 @@ def test_rows_that_are_held_out_do_not_change_the_measured_model(photos, spec, m
     np.testing.assert_array_equal(before.thresholds_, after.thresholds_)
     np.testing.assert_array_equal(before.out_of_fold_proba_, after.out_of_fold_proba_)
     np.testing.assert_array_equal(before.predict_proba(X), after.predict_proba(X))
-    for one, other in zip(before._calibration, after._calibration, strict=True):
+    for one, other in zip(before._total_calibration, after._total_calibration, strict=True):
         np.testing.assert_array_equal(one, other)
 
 

@@ -12,9 +12,8 @@ from scipy import sparse
 
 from lemll import LEMLL, _validation
 from lemll.exceptions import NotEnoughMemoryError
-from lemll.fitting.approximations import approximate
-from lemll.fitting.equation9 import fit_bytes
-from lemll.fitting.kernels import choose_kernel
+from lemll.fitting.equation9 import choose_kernel, fit_bytes
+from lemll.fitting.kernels import approximate
 from lemll.predictors import base as _base
 from lemll.solvers import equation9 as blocks
 from lemll.solvers.certificate import Weights
@@ -52,7 +51,7 @@ def test_all_rows_as_landmarks_give_the_exact_kernel(kernel, convert):
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
 def test_the_gap_to_the_exact_kernel_is_a_bound(kernel, bounded, monkeypatch):
     if bounded:
-        monkeypatch.setattr("lemll.fitting.approximations.MOST_EXACT_GAP_ROWS", 10)
+        monkeypatch.setattr("lemll.fitting.kernels.MOST_EXACT_GAP_ROWS", 10)
     X, Y = data()
     Y[:, 2] = 1  # a constant label has its own path
     exact = LEMLL(kernel=kernel, tol=1e-9).fit(X, Y)

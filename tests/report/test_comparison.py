@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from lemll.lab.report import write_comparison, write_table
+from lemll.lab.report import time_scatter, write_comparison, write_table
 from lemll.lab.studies.prediction import printed_prediction
 from lemll.lab.tables import ComparisonTable
-from lemll.report.diagrams import _round_ticks, time_scatter
+from lemll.report.diagrams import round_ticks
 
 METHODS = ["LEMLL", "MSVR", "BR"]
 HOSTILE = [
@@ -180,7 +180,7 @@ def test_the_printed_tables_have_a_page(tmp_path):
      (0.5, 0.5, None), (0.0766129, 0.0766129, None), (0.0, 0.0, None)],
 )  # fmt: skip
 def test_ticks_are_round_and_hold_the_values(low, high, expected):
-    ticks = _round_ticks(low, high)
+    ticks = round_ticks(low, high)
     assert ticks[0] <= low
     assert ticks[-1] >= high
     assert len({f"{tick:g}" for tick in ticks}) == len(ticks) >= 2

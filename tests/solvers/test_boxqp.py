@@ -144,23 +144,3 @@ def test_the_arguments_stay():
     solve_box_qp(A, lower, upper, linear=linear)
     for array, before in zip((A, lower, upper, linear), kept, strict=True):
         np.testing.assert_array_equal(array, before)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"A": np.ones(3)}, "A must be a 2-D matrix of real numbers"),
-        ({"A": np.full((2, 2), np.nan)}, "A must be finite"),
-        ({"lower": np.zeros((3, 1))}, r"lower and upper must both be \(2, n_problems\)"),
-        ({"upper": np.full((2, 1), -1.0)}, "lower must not exceed upper, got 0.0 and -1.0"),
-        ({"lower": np.full((2, 1), np.inf), "upper": np.full((2, 1), np.inf)}, "no point is"),
-        ({"linear": np.zeros(2)}, r"linear must have the shape \(2, 1\) of the bounds"),
-        ({"linear": np.full((2, 1), np.inf)}, "linear must be finite"),
-        ({"ridge": -1.0}, "ridge must be finite and >= 0, got -1.0"),
-        ({"tol": 0.0}, "tol must be finite and > 0"),
-    ],
-)
-def test_errors(change, message):
-    arguments = {"A": np.eye(2), "lower": np.zeros((2, 1)), "upper": np.ones((2, 1))} | change
-    with pytest.raises(ValueError, match=message):
-        solve_box_qp(**arguments)

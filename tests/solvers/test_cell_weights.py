@@ -6,11 +6,8 @@ import numpy as np
 import pytest
 
 from lemll.solvers import GridPoint, solve_joint, solve_path
-from lemll.solvers.equation9 import (
-    CentredKernel,
-    LemllPoint,
-    duality_gap,
-)
+from lemll.solvers.certificate import CentredKernel
+from lemll.solvers.equation9 import LemllPoint, duality_gap
 from lemll.solvers.joint import JointProblem
 
 KINDS = ("hidden", "confidence", "heavy")

@@ -153,7 +153,7 @@ def test_blocks_of_rows_change_nothing(make_problem, monkeypatch):
     X, Y, W = make_problem(1)
     point = solve_joint(X, Y, W, **ONES, max_iter=2).point
     whole = duality_gap(X, Y, W, point, **ONES)
-    monkeypatch.setattr("lemll.solvers.equation9.CERTIFICATE_BLOCK_BYTES", 8 * 4 * 7)
+    monkeypatch.setattr("lemll.solvers.certificate.CERTIFICATE_BLOCK_BYTES", 8 * 4 * 7)
     np.testing.assert_allclose(duality_gap(X, Y, W, point, **ONES), whole, rtol=1e-12)
 
 

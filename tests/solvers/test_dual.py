@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from lemll.solvers import solve_joint
-from lemll.solvers.certificate import GapParts
-from lemll.solvers.equation9 import CentredKernel, LemllPoint, duality_gap
+from lemll.solvers.certificate import CentredKernel, GapParts
+from lemll.solvers.equation9 import LemllPoint, duality_gap
 from lemll.solvers.joint import JointProblem
 from lemll.solvers.search import Point, Preconditioner, Weights, tight_gap
 

@@ -95,19 +95,6 @@ def test_it_stops_by_the_largest_change():
     assert found.change < 1e-6
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"max_iter": 0}, "max_iter"),
-        ({"tol": -1.0}, "tol"),
-        ({"fuzzifier": 1.0}, "fuzzifier must be finite and > 1"),
-    ],
-)
-def test_refusals(options, message):
-    with pytest.raises(ValueError, match=message):
-        solve_fuzzy_means(np.eye(3), _start(3, 2), **options)
-
-
 def test_a_given_tolerance_of_the_objective_takes_the_plain_steps():
     X = np.random.RandomState(3).randn(40, 3)
     X -= X.mean(axis=0)

@@ -7,7 +7,8 @@ import pytest
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 from lemll.solvers import solve_joint, solve_msvr
-from lemll.solvers.equation9 import CentredKernel, duality_gap
+from lemll.solvers.certificate import CentredKernel
+from lemll.solvers.equation9 import duality_gap
 from lemll.solvers.joint import JointProblem
 from lemll.solvers.linear import KernelFeatures
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lemll.rivals.low_rank import solve_low_rank
+from lemll.rivals.lesc import solve_low_rank
 
 
 def basis(n_rows=25, n_features=4, seed=0):

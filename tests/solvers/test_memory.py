@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 from lemll.solvers import GridPoint, solve_joint, solve_path
-from lemll.solvers.equation9 import CentredKernel
+from lemll.solvers.certificate import CentredKernel
 from lemll.solvers.joint import JointProblem, kernel_bytes, solver_bytes
 from lemll.solvers.linear import CentredFeatures
 

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
 from lemll.solvers import solve_joint, solve_msvr
-from lemll.solvers.equation9 import CentredKernel
+from lemll.solvers.certificate import CentredKernel
 from lemll.solvers.msvr import solve_msvr_path
 
 KINDS = ("hidden", "confidence", "heavy")

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
 from lemll.solvers import solve_msvr
-from lemll.solvers.equation9 import CentredKernel
+from lemll.solvers.certificate import CentredKernel
 from lemll.solvers.msvr import solve_msvr_path
 
 ALPHAS = [1.0, 1 / 64, 64.0, 4.0]

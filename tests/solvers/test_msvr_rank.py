@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from lemll.rivals.sign_msvr import solve_sign_msvr
 from lemll.solvers import solve_msvr
-from lemll.solvers.equation9 import CentredKernel
+from lemll.solvers.certificate import CentredKernel
 from lemll.solvers.msvr import solve_msvr_path
 
 

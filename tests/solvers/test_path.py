@@ -13,7 +13,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from lemll.solvers import GridPoint, solve_joint, solve_path
 from lemll.solvers import linear as models
-from lemll.solvers.equation9 import CentredKernel, duality_gap
+from lemll.solvers.certificate import CentredKernel
+from lemll.solvers.equation9 import duality_gap
 from lemll.solvers.joint import JointProblem
 from lemll.solvers.linear import LARGE_GRAM, SPECTRUM_PAYS, Cholesky, Spectrum
 from lemll.solvers.path import path_order

@@ -9,7 +9,8 @@ import scipy.optimize
 from scipy import sparse
 
 from lemll.solvers import solve_joint
-from lemll.solvers.certificate import exact_step, row_norms, tube_loss
+from lemll.solvers.certificate import row_norms, tube_loss
+from lemll.solvers.equation9 import exact_step
 from lemll.solvers.linear import CentredFeatures
 from lemll.solvers.search import ChebyshevSeries, Operators
 

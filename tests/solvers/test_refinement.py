@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from lemll.rivals.refinement import solve_refined
+from lemll.rivals.glle import solve_refined
 
 
 def system(condition, n=60, seed=0):

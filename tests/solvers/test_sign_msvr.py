@@ -9,7 +9,7 @@ from scipy import sparse
 
 from lemll.rivals.sign_msvr import solve_sign_msvr
 from lemll.solvers import solve_msvr
-from lemll.solvers.equation9 import CentredKernel
+from lemll.solvers.certificate import CentredKernel
 
 
 def random_problem(seed, n=40, d=5, m=3):
@@ -157,14 +157,9 @@ def test_a_search_cut_short_says_so_with_a_valid_bound():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"C1": 0}, "C1 must be finite and > 0, got 0"),
-        ({"C2": -1}, "C2 must be finite and >= 0, got -1"),
-        ({"C2": np.nan}, "C2 must be finite and >= 0, got nan"),
         ({"epsilon": -1}, "epsilon"),
-        ({"gain": np.zeros((40, 2))}, r"gain must have the shape of targets, \(40, 3\); got"),
         ({"targets": np.zeros((39, 3))}, r"X has 40 rows, so targets must be \(40, n_outputs\)"),
         ({"targets": np.full((40, 3), "x")}, "targets must hold real numbers"),
-        ({"tol": 0}, "tol"),
     ],
 )
 def test_what_cannot_be_solved_is_refused(change, message):

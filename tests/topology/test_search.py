@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from lemll.exceptions import MissingExtraError
-from lemll.topology import find_neighbors, nearest_neighbors, neighbor_recall, search
+from lemll.topology import find_neighbors, nearest_neighbors, neighbor_recall, weights
 
 
 def rows(n=300, d=8, seed=0):
@@ -56,7 +56,7 @@ def test_a_row_at_the_same_distance_is_as_good():
 
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
 def test_an_approximate_search_returns_other_rows_and_its_recall(convert, monkeypatch):
-    monkeypatch.setattr(search, "_descend", inexact(shuffled=0.02))
+    monkeypatch.setattr(weights, "_descend", inexact(shuffled=0.02))
     X = rows()
     found = find_neighbors(convert(X), 5, search="approximate")
     assert (found.search, found.checked_rows) == ("approximate", 200)
@@ -73,7 +73,7 @@ def test_a_low_recall_is_tried_again_and_then_reported(monkeypatch):
         widths.append((width, start is not None))
         return inexact(shuffled=0.5)(data, width, start)
 
-    monkeypatch.setattr(search, "_descend", descend)
+    monkeypatch.setattr(weights, "_descend", descend)
     with pytest.warns(UserWarning, match=r"found only .* of the neighbours of 200 checked rows"):
         found = find_neighbors(rows(), 5, search="approximate")
     assert widths == [(16, False), (26, True)]
@@ -82,7 +82,7 @@ def test_a_low_recall_is_tried_again_and_then_reported(monkeypatch):
 
 def test_few_candidates_are_filled_with_other_rows():
     index = np.array([[0, -1, -1, -1], [1, 0, -1, -1], [2, 2, 0, 1], [3, 2, 1, 0]])
-    filled = search._without_self(index, 2)
+    filled = weights._without_self(index, 2)
     assert not (filled == np.arange(4)[:, None]).any()
     assert all(len(set(line)) == 2 for line in filled[[0, 1, 3]])
 
@@ -90,11 +90,11 @@ def test_few_candidates_are_filled_with_other_rows():
 def test_auto_depends_on_the_rows_and_says_what_is_missing(monkeypatch):
     X = rows(40)
     assert find_neighbors(X, 3).search == "exact"
-    monkeypatch.setattr(search, "MOST_EXACT_ROWS", 30)
-    monkeypatch.setattr(search, "_descend", inexact(shuffled=0.0))
-    monkeypatch.setattr(search, "find_spec", lambda name: "installed")
+    monkeypatch.setattr(weights, "MOST_EXACT_ROWS", 30)
+    monkeypatch.setattr(weights, "_descend", inexact(shuffled=0.0))
+    monkeypatch.setattr(weights, "find_spec", lambda name: "installed")
     assert find_neighbors(X, 3).search == "approximate"
-    monkeypatch.setattr(search, "find_spec", lambda name: None)
+    monkeypatch.setattr(weights, "find_spec", lambda name: None)
     with pytest.warns(UserWarning, match=r"pip install 'lemll\[ann\]'"):
         assert find_neighbors(X, 3).search == "exact"
 

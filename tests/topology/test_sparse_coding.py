@@ -112,19 +112,3 @@ def test_a_cap_shows_in_the_gap():
     X = rows(60, 6)
     assert lasso_codes(X, max_iter=1).gap.max() > 1e-8
     assert admm_codes(X, max_iter=2).n_iter.max() == 2
-
-
-@pytest.mark.parametrize(
-    ("function", "change", "message"),
-    [
-        (admm_codes, {"share": 0.0}, "share must be finite and > 0"),
-        (admm_codes, {"penalty": -1.0}, "penalty must be finite and > 0"),
-        (admm_codes, {"relaxation": 2.0}, "relaxation must lie between 0 and 2"),
-        (admm_codes, {"max_iter": 0}, "max_iter must be a whole number >= 1"),
-        (lasso_codes, {"share": np.nan}, "share must be finite and > 0"),
-        (lasso_codes, {"tol": 0.0}, "tol must be finite and > 0"),
-    ],
-)
-def test_errors(function, change, message):
-    with pytest.raises(ValueError, match=message):
-        function(rows(5, 3), **change)

@@ -15,10 +15,12 @@ from lemll._types import (
     BoolArray,
     Features,
     FloatArray,
+    Frame,
     IndexArray,
     LabelArray,
     MatrixLike,
     RandomState,
+    Settings,
 )
 from lemll._validation import UNOBSERVED, check_magnitude, check_number, check_whole
 from lemll.audit.scores import (
@@ -37,21 +39,6 @@ from lemll.fitting.scaling import fit_scaling
 from lemll.model_selection import IterativeStratifiedKFold
 from lemll.predictors import BlendProgress, default_lemll, out_of_fold_scores
 from lemll.topology import nearest_neighbors
-
-__all__ = [
-    "COLUMNS",
-    "AuditMode",
-    "TagAudit",
-    "audit_tags",
-    "estimate_noise",
-    "find_label_issues",
-    "find_tag_issues",
-    "get_label_quality_scores",
-    "get_label_quality_scores_per_class",
-    "issue_frame",
-    "noise_frame",
-    "tag_quality",
-]
 
 AuditMode = Literal["default", "fast"]
 
@@ -139,7 +126,7 @@ def audit_tags(
     *,
     mode: AuditMode = "default",
     pred_probs: MatrixLike = None,
-    label_names: Any = None,
+    label_names: MatrixLike = None,
     cv: int = 5,
     n_jobs: int | None = None,
     random_state: RandomState = 0,
@@ -323,7 +310,7 @@ def find_tag_issues(
     limit: int | None = 1000,
     n_neighbors: int = 10,
     **options: Any,
-) -> Any:
+) -> Frame:
     """List the tags that look wrong and the tags that look missing, most doubtful first.
 
     Parameters
@@ -375,7 +362,7 @@ def find_tag_issues(
     return issue_frame(audit_tags(X, Y, **options), limit=limit, n_neighbors=n_neighbors)
 
 
-def issue_frame(audit: TagAudit, *, limit: int | None = 1000, n_neighbors: int = 10) -> Any:
+def issue_frame(audit: TagAudit, *, limit: int | None = 1000, n_neighbors: int = 10) -> Frame:
     """Return the frame of `find_tag_issues` of an audit.
 
     Parameters
@@ -470,7 +457,9 @@ def tag_quality(
     return audit.quality if per == "tag" else audit.row_quality
 
 
-def estimate_noise(X: MatrixLike, Y: MatrixLike, *, confidence: float = 0.9, **options: Any) -> Any:
+def estimate_noise(
+    X: MatrixLike, Y: MatrixLike, *, confidence: float = 0.9, **options: Any
+) -> Frame:
     """Estimate, label by label, the share of wrong tags and of missing tags, with intervals.
 
     The rows that look most like a tag, to models that did not see it, bound the share of missing
@@ -507,7 +496,7 @@ def estimate_noise(X: MatrixLike, Y: MatrixLike, *, confidence: float = 0.9, **o
     return noise_frame(audit_tags(X, Y, **options), confidence=level)
 
 
-def noise_frame(audit: TagAudit, *, confidence: float = 0.9) -> Any:
+def noise_frame(audit: TagAudit, *, confidence: float = 0.9) -> Frame:
     """Return the frame of `estimate_noise` of an audit in default mode.
 
     Parameters
@@ -525,7 +514,7 @@ def noise_frame(audit: TagAudit, *, confidence: float = 0.9) -> Any:
     pandas = import_extra("pandas", "tables", "The frame of noise")
     Y = audit.tags.Y
     found = label_noise(audit.probability, Y, confidence)
-    columns: dict[str, Any] = {
+    columns: Settings = {
         "label": list(audit.tags.names),
         "n_given": (Y == 1).sum(axis=0),
     }

@@ -7,18 +7,16 @@ import numbers
 from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from lemll._files import without_guard
 from lemll._labels import row_index
-from lemll._types import BoolArray, IndexArray, LabelArray, MatrixLike
+from lemll._types import Array, BoolArray, Frame, IndexArray, LabelArray, MatrixLike
 from lemll._validation import UNOBSERVED, check_number, warn_caller
 from lemll.audit.tags import TagMatrix, read_tags
 from lemll.exceptions import LemllError, import_extra
-
-__all__ = ["Correction", "correct", "read_decisions"]
 
 _NEEDED = ("row", "label", "given", "suggested")
 _NUMBERS = ("row", "given", "suggested")
@@ -41,7 +39,7 @@ class Correction(NamedTuple):
     """
 
     Y: MatrixLike
-    changes: Any
+    changes: Frame
     expected_precision: float
     label_names: tuple[str, ...]
 
@@ -51,7 +49,7 @@ class Correction(NamedTuple):
         return f"{len(self.changes)} cells changed: {removed} tags removed, {added} added"
 
 
-def read_decisions(path: str | Path) -> Any:
+def read_decisions(path: str | Path) -> Frame:
     """Read the decisions that the page of an audit exported, or the CSV file of an audit.
 
     Parameters
@@ -103,7 +101,7 @@ def _decoded(content: bytes) -> str:
 
 def correct(
     Y: MatrixLike,
-    issues: Any,
+    issues: Frame,
     *,
     precision: float = 0.9,
     label_names: Sequence[str] | None = None,
@@ -180,7 +178,7 @@ def correct(
     return Correction(_in_form(corrected, tags, Y), changed, expected, tags.names)
 
 
-def _checked_issues(issues: Any) -> Any:
+def _checked_issues(issues: Frame) -> Frame:
     """Return the issues with whole numbers in the columns of numbers, and each cell once."""
     whole = {name: _whole_numbers(issues[name], name) for name in _NUMBERS}
     checked = issues.assign(**whole)
@@ -194,7 +192,7 @@ def _checked_issues(issues: Any) -> Any:
     return checked
 
 
-def _whole_numbers(column: Any, name: str) -> IndexArray:
+def _whole_numbers(column: Array, name: str) -> IndexArray:
     wanted = "the number of a row, 0 or more" if name == "row" else "0 or 1"
     for place, value in enumerate(column):
         fits = isinstance(value, (numbers.Real, np.bool_)) and float(value).is_integer()
@@ -207,7 +205,7 @@ def _whole_numbers(column: Any, name: str) -> IndexArray:
     return np.asarray(column, dtype=np.intp)
 
 
-def _accepted(issues: Any) -> BoolArray:
+def _accepted(issues: Frame) -> BoolArray:
     decisions = issues["decision"].fillna("").astype(str)
     strange = decisions[~decisions.isin(_DECISIONS)]
     if len(strange):
@@ -218,7 +216,7 @@ def _accepted(issues: Any) -> BoolArray:
     return np.asarray(decisions == "accept")
 
 
-def _sure_enough(issues: Any, precision: float) -> BoolArray:
+def _sure_enough(issues: Frame, precision: float) -> BoolArray:
     if "score" not in issues.columns:
         raise ValueError("issues has neither a column 'decision' nor 'score'; keep one of them.")
     if "out_of_fold" in issues.columns and len(issues) and issues["out_of_fold"].isna().all():
@@ -235,7 +233,7 @@ def _sure_enough(issues: Any, precision: float) -> BoolArray:
     return chosen
 
 
-def _check_places(tags: TagMatrix, issues: Any) -> None:
+def _check_places(tags: TagMatrix, issues: Frame) -> None:
     """Refuse issues of other tags, also those that are not applied."""
     beyond = issues[issues["row"] >= len(tags.Y)]
     if len(beyond):
@@ -253,7 +251,7 @@ def _check_places(tags: TagMatrix, issues: Any) -> None:
         )
 
 
-def _applied(tags: TagMatrix, changes: Any) -> LabelArray:
+def _applied(tags: TagMatrix, changes: Frame) -> LabelArray:
     place = {name: j for j, name in enumerate(tags.names)}
     corrected = tags.Y.copy()
     for row, label, given, suggested in changes[list(_NEEDED)].itertuples(index=False):

@@ -15,24 +15,6 @@ from sklearn.metrics import average_precision_score
 from lemll._types import BoolArray, Features, FloatArray, IndexArray, LabelArray
 from lemll._validation import UNOBSERVED
 
-__all__ = [
-    "EVEN_ODDS",
-    "ContextModel",
-    "Evidence",
-    "LabelNoise",
-    "NoiseRates",
-    "context_log_odds",
-    "error_probability",
-    "fit_context",
-    "label_noise",
-    "missing_log_odds",
-    "noise_rates",
-    "prior_odds",
-    "row_quality",
-    "strangeness",
-    "tag_evidence",
-]
-
 # The pooled rates look at this many cells at least, at the top; below, at this share of the cells.
 _FEWEST_CELLS = 50
 _FEWEST_BELOW = 0.05

@@ -13,8 +13,6 @@ from lemll._labels import FrameKind, code_labels, is_frame, read_frame, spelling
 from lemll._types import BoolArray, FloatArray, LabelArray, MatrixLike
 from lemll._validation import UNOBSERVED, check_logical_labels, is_sparse
 
-__all__ = ["TagMatrix", "read_probabilities", "read_tags", "spelled_otherwise"]
-
 # More classes in lists than this would be a mistake: one number that is no class.
 _MOST_CLASSES = 1_000_000
 

@@ -10,8 +10,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from lemll import __version__
 
-__all__ = ["COMMANDS", "Later", "app"]
-
 # Where each command is, and what the list of commands says of it.
 COMMANDS: dict[str, tuple[str, str]] = {
     "info": ("lemll.cli.info:info", "Show what is in a table, and which columns look like labels."),
@@ -42,7 +40,9 @@ class Later(TyperCommand):
             found.command(name=str(self.name))(command)
         return typer.main.get_command(found)
 
-    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
+    def make_context(
+        self, info_name: str | None, args: list[str], *rest: object, **extra: object
+    ) -> Any:
         """Parse the words of the command itself."""
         return self.loaded().make_context(info_name, args, *rest, **extra)
 

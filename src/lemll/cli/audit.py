@@ -12,6 +12,7 @@ import typer
 from rich.table import Table as RichTable
 
 from lemll._files import csv_text, safe_cell, write_output
+from lemll._types import Frame
 from lemll.audit.auditing import TagAudit, audit_tags, issue_frame, noise_frame
 from lemll.audit.correction import read_decisions
 from lemll.audit.scores import EVEN_ODDS
@@ -36,8 +37,6 @@ from lemll.tables.edit import edit_label, edit_tags, edit_text, row_fingerprints
 from lemll.tables.encoder import TableEncoder
 from lemll.tables.files import Table, is_text
 from lemll.tables.labels import LabelledTable, LabelSpec, split_table
-
-__all__ = ["apply_decisions", "audit"]
 
 
 def apply_decisions(
@@ -333,7 +332,7 @@ def _audited(found: LabelledTable, *, fast: bool) -> TagAudit:
     return audit_tags(features, found.Y, label_names=found.label_names, callback=report)
 
 
-def _lines(issues: Any, row_ids: Sequence[str], prints: Sequence[str]) -> Iterator[list[object]]:
+def _lines(issues: Frame, row_ids: Sequence[str], prints: Sequence[str]) -> Iterator[list[object]]:
     """Yield the lines of the CSV file; `row` counts from 0, as in Python."""
     yield [
         *("row", "id", "fingerprint", "label", "given", "suggested", "kind", "score"),
@@ -357,7 +356,7 @@ def _lines(issues: Any, row_ids: Sequence[str], prints: Sequence[str]) -> Iterat
         ]
 
 
-def _notes(data: Path, result: TagAudit, noise: Any) -> list[str]:
+def _notes(data: Path, result: TagAudit, noise: Frame) -> list[str]:
     n_rows, n_labels = result.tags.Y.shape
     notes = [f"{data.name}: {n_rows} rows, {n_labels} labels, {result.tags.known} known tags."]
     if noise is None:
@@ -370,7 +369,7 @@ def _notes(data: Path, result: TagAudit, noise: Any) -> list[str]:
     return [*notes, f"Estimated shares of missing tags, highest first: {told}."] if told else notes
 
 
-def _noise_table(noise: Any) -> RichTable:
+def _noise_table(noise: Frame) -> RichTable:
     table = RichTable(
         "label",
         "given",

@@ -29,8 +29,6 @@ from lemll.models.training import LEARNERS
 from lemll.report.learners import LearnerVerdict, judge_learners, write_learners
 from lemll.report.page import template_environment
 
-__all__ = ["compare"]
-
 # What is printed; the page shows all measures.
 _PRINTED = ("average_precision", "hamming_loss", "macro_f1", "macro_auc", "log_loss")
 

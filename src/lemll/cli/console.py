@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-__all__ = ["as_options", "make_console", "safe_text"]
-
 _PIPE_WIDTH = 140
 # These characters are unsafe: those that control a terminal (except tab and line feed), those that
 # change the direction of writing, and lone surrogates, which cannot be encoded.

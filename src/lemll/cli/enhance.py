@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from lemll._files import csv_text, safe_cell, write_output
-from lemll._types import Features, FloatArray, MatrixLike
+from lemll._types import Features, FloatArray, Frame, MatrixLike
 from lemll._validation import unknown_name
 from lemll.cli.console import make_console, safe_text
 from lemll.cli.tables import (
@@ -34,7 +34,7 @@ from lemll.enhancers.order import Comparison, RankedLabel, next_pairs
 from lemll.exceptions import LemllError
 from lemll.tables.columns import inspect_columns
 from lemll.tables.encoder import TableEncoder
-from lemll.tables.files import Frame, Table, read_table
+from lemll.tables.files import Table, read_table
 from lemll.tables.labels import split_table
 from lemll.tables.text import is_missing
 

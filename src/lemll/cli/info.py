@@ -22,8 +22,6 @@ from lemll.tables.files import Table
 from lemll.tables.labels import LabelSpec, tags_alike
 from lemll.tables.text import is_missing
 
-__all__ = ["info"]
-
 # How people call a column of tags.
 _TAG_NAMES = ("tags", "tag", "labels", "label", "keywords", "categories", "topics")
 

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from lemll.models.training import Predictions, TableModel
     from lemll.tables.columns import Column
 
-__all__ = ["evaluate", "explain", "export", "fit", "predict"]
-
 _SHOWN_COLUMNS = 8
 
 

@@ -19,6 +19,7 @@ import typer
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from lemll._types import MatrixLike
 from lemll.cli.console import safe_text
 from lemll.exceptions import LemllError, UnknownDatasetError
 
@@ -29,34 +30,6 @@ if TYPE_CHECKING:
     from lemll.models.training import TableModel
     from lemll.tables.files import Table
     from lemll.tables.labels import LabelSpec
-
-__all__ = [
-    "LEARNERS",
-    "AsJson",
-    "Data",
-    "Model",
-    "Reading",
-    "Sep",
-    "Source",
-    "Untagged",
-    "check_input",
-    "check_output",
-    "expand",
-    "interruptible",
-    "is_registered",
-    "is_table",
-    "load_model",
-    "load_named",
-    "named_class",
-    "names_of",
-    "print_assessment",
-    "print_json",
-    "print_labels",
-    "refuse_table_options",
-    "say",
-    "say_labels",
-    "say_notes",
-]
 
 # The names of the learners of `lemll.models`; a list of options must not import them.
 LEARNERS = ("TagPredictor", "LEMLL", "MSVR", "BinaryRelevance", "MultilabelForest")
@@ -357,7 +330,7 @@ def _only_relevant(y: FloatArray) -> bool:
     return bool(unknown.any() and (y[~unknown] == 1).all())
 
 
-def _has_two(cells: Any) -> bool:
+def _has_two(cells: MatrixLike) -> bool:
     """Tell whether a column has two different values, as 0/1 or yes/no have."""
     try:
         return bool(cells.nunique() == 2)

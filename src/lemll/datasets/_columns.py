@@ -19,22 +19,6 @@ from lemll._files import NAME_BYTES, Budget
 from lemll.datasets._streams import plain_suffix, read_capped
 from lemll.exceptions import DatasetFormatError
 
-__all__ = [
-    "ESCAPED",
-    "Kind",
-    "Labels",
-    "Missing",
-    "NumberedNames",
-    "check_kind",
-    "check_missing",
-    "has_odd_characters",
-    "read_label_xml",
-    "resolve_labels",
-    "to_number",
-    "unescape",
-]
-
-
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|[\\'\"%nrt])")
 ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 

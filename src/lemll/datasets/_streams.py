@@ -8,7 +8,6 @@ import gzip
 import io
 import lzma
 import os
-import secrets
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,21 +16,9 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
-from lemll._files import Budget
-from lemll._types import Array
+from lemll._files import Budget, whole_file
+from lemll._types import Array, Features
 from lemll.exceptions import DatasetFormatError
-
-__all__ = [
-    "COMPRESSIONS",
-    "BinaryFile",
-    "LineBlocks",
-    "atomic_write",
-    "compressed_matrix",
-    "file_size",
-    "plain_suffix",
-    "read_capped",
-    "refuse_compression",
-]
 
 
 def compressed_matrix(
@@ -40,7 +27,7 @@ def compressed_matrix(
     indices: Array,
     starts: Array,
     shape: tuple[int, int],
-) -> Any:
+) -> Features:
     """Make a CSR or CSC array, and check that every index is inside its shape.
 
     The conversions of SciPy do not check the parts, so a wrong index would write out of bounds.
@@ -287,24 +274,17 @@ def atomic_write(path: Path) -> Iterator[BinaryFile]:
     existing file with this name is unchanged.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-    try:
-        with temporary.open("xb") as raw:
-            match path.suffix.lower():
-                case ".gz":
-                    # Without a time stamp, the same data always give the same bytes.
-                    with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
-                        yield packed
-                case ".bz2":
-                    with bz2.open(raw, "wb") as packed:
-                        yield packed
-                case ".xz":
-                    with lzma.open(raw, "wb") as packed:
-                        yield packed
-                case _:
-                    yield raw
-            raw.flush()
-            os.fsync(raw.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole_file(path) as raw:
+        match path.suffix.lower():
+            case ".gz":
+                # Without a time stamp, the same data always give the same bytes.
+                with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
+                    yield packed
+            case ".bz2":
+                with bz2.open(raw, "wb") as packed:
+                    yield packed
+            case ".xz":
+                with lzma.open(raw, "wb") as packed:
+                    yield packed
+            case _:
+                yield raw

@@ -18,8 +18,6 @@ from lemll.datasets.arff_rows import RowCollector, RowParser
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError
 
-__all__ = ["read_arff", "write_arff"]
-
 Source = str | Path | bytes
 
 # MEKA writes its options into the relation name, after the actual name and a colon. "-C 3" means

@@ -15,8 +15,6 @@ from lemll.datasets._columns import ESCAPED, unescape
 from lemll.datasets._streams import LineBlocks
 from lemll.exceptions import DatasetFormatError
 
-__all__ = ["Attribute", "Header", "parse_header", "quote", "unquote"]
-
 # A quoted text may contain its quote after a backslash. "++" and "*+" never give back a match.
 _QUOTED = r"""'(?:[^'\\]++|\\.)*+'|"(?:[^"\\]++|\\.)*+\""""
 _NAME = re.compile(rf"\s*+(?:({_QUOTED})|([^\s{{'\"][^\s{{]*+))", re.DOTALL)

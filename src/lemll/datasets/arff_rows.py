@@ -7,7 +7,6 @@ import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,19 +19,6 @@ from lemll.datasets._columns import to_number
 from lemll.datasets.arff_header import Attribute, Header, unquote
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError
-
-__all__ = [
-    "BoolArray",
-    "ColumnKinds",
-    "DenseRows",
-    "RowCollector",
-    "RowParser",
-    "Rows",
-    "SparseRows",
-    "parse_coded_block",
-    "parse_dense_block",
-    "parse_sparse_block",
-]
 
 IntArray = npt.NDArray[np.int32]
 
@@ -592,7 +578,7 @@ class RowCollector:
         self.budget.charge(8 * cells + text)
 
 
-def _join(chunks: list[SparseRows | npt.NDArray[np.float64]], width: int) -> Any:
+def _join(chunks: list[SparseRows | npt.NDArray[np.float64]], width: int) -> Features:
     """Concatenate the chunks; sparse chunks are freed one by one to reduce the peak memory."""
     if all(isinstance(chunk, np.ndarray) for chunk in chunks):
         return np.concatenate([chunk for chunk in chunks if isinstance(chunk, np.ndarray)])
@@ -627,7 +613,7 @@ def _one_hot_widths(attributes: list[Attribute]) -> tuple[npt.NDArray[np.int64],
     return np.fromiter(sizes, dtype=np.int64, count=len(attributes)), coded
 
 
-def _one_hot(X: Features, attributes: list[Attribute]) -> tuple[Any, list[str]]:
+def _one_hot(X: Features, attributes: list[Attribute]) -> tuple[Features, list[str]]:
     """Replace coded nominal columns by indicators. A missing value has no indicator."""
     widths, coded = _one_hot_widths(attributes)
     # The first new column of each attribute. The code of a value is the offset from there.
@@ -635,7 +621,7 @@ def _one_hot(X: Features, attributes: list[Attribute]) -> tuple[Any, list[str]]:
     codes = X[:, coded].toarray() if is_sparse(X) else X[:, coded]
     rows, which = np.nonzero(~np.isnan(codes))
     columns = first[coded][which] + codes[rows, which].astype(np.int64)
-    joined: Any
+    joined: Features
     if is_sparse(X):
         cells = X.tocoo()
         kept = ~coded[cells.col]

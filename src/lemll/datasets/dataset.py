@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -19,8 +18,6 @@ from lemll._validation import (
 )
 from lemll.datasets._columns import NumberedNames
 from lemll.exceptions import DatasetFormatError
-
-__all__ = ["Dataset"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,7 +60,7 @@ class Dataset:
     Dataset('tiny', 2 rows, 1 feature (dense), 2 logical labels)
     """
 
-    X: Any
+    X: Features
     Y: MatrixLike = None
     D: MatrixLike = None
     feature_names: Sequence[str] = ()
@@ -135,7 +132,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _features(X: Features, allow_missing: bool) -> Any:
+def _features(X: Features, allow_missing: bool) -> Features:
     features: Features = X if is_sparse(X) else np.asarray(X)
     if features.dtype.kind not in "biuf":
         raise ValueError(
@@ -161,7 +158,7 @@ def _features(X: Features, allow_missing: bool) -> Any:
     return features
 
 
-def _frame_names(table: Any) -> tuple[str, ...]:
+def _frame_names(table: object) -> tuple[str, ...]:
     """Return the column names of a data frame, or nothing for other objects."""
     columns = getattr(table, "columns", ())
     # Tables of Arrow also have the attribute `columns`, but it holds the data.

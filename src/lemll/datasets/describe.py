@@ -11,8 +11,6 @@ from lemll._validation import check_distribution
 from lemll.datasets.dataset import Dataset
 from lemll.datasets.registry import dataset_info
 
-__all__ = ["Description", "Difference", "binarize_distribution", "describe"]
-
 
 @dataclass(frozen=True, slots=True)
 class Difference:

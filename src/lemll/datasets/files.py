@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from lemll.datasets._streams import plain_suffix
 from lemll.datasets.arff import read_arff, write_arff
@@ -13,8 +12,6 @@ from lemll.datasets.matlab import read_mat
 from lemll.datasets.npz import read_npz, write_npz
 from lemll.datasets.svmlight import read_svmlight
 from lemll.datasets.tables import read_table, write_csv, write_parquet
-
-__all__ = ["find_reader", "looks_like_a_file", "read_dataset", "write_dataset"]
 
 _READERS: dict[str, Callable[..., Dataset]] = {
     ".arff": read_arff,
@@ -46,7 +43,7 @@ def find_reader(path: str | Path) -> Callable[..., Dataset]:
     return reader
 
 
-def read_dataset(path: str | Path, **options: Any) -> Dataset:
+def read_dataset(path: str | Path, **options: object) -> Dataset:
     """Read a data set with the reader for its suffix.
 
     Parameters

@@ -9,8 +9,6 @@ from sklearn.utils import check_random_state
 from lemll._types import FloatArray, RandomState
 from lemll.datasets.dataset import Dataset
 
-__all__ = ["load_digit_tags", "make_artificial", "make_artificial_surface"]
-
 # The constants of Geng (2016): t = a x + b x^2 + c x^3 + d, the weights of the three labels, and
 # the influence of each label on the next one.
 _A, _B, _C, _D = 1.0, 0.5, 0.2, 1.0

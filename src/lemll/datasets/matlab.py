@@ -15,14 +15,12 @@ import numpy as np
 from scipy import sparse
 
 from lemll._files import Budget
-from lemll._types import Array, Features, Settings
+from lemll._types import Array, Features, Settings, SparseMatrix
 from lemll._validation import is_sparse
 from lemll.datasets._columns import Kind, check_kind
 from lemll.datasets._streams import compressed_matrix, file_size, refuse_compression
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError
-
-__all__ = ["BrokenFileError", "read_mat", "read_mat5"]
 
 
 class BrokenFileError(Exception):
@@ -54,7 +52,7 @@ def _sparse_variable(
     rows: Array,
     starts: Array,
     n_rows: int,
-) -> Any:
+) -> SparseMatrix:
     """Make the CSC array of a sparse variable; raise an error if its parts are not valid."""
     try:
         shape = (n_rows, starts.size - 1)
@@ -204,6 +202,8 @@ class _Element:
         return self._source.read(size)
 
 
+# Features and labels.
+_Pair = tuple[Features, Features]
 _HEADER_BYTES = 128
 _VERSION_5, _VERSION_7_3 = 1, 2
 _SPARSE = 5
@@ -298,7 +298,7 @@ def _read_variable(
         type_ = "complex128" if flags & _COMPLEX else _NAMED_CLASSES[kind]
         return name, _OddVariable(f"{len(shape)}-D, {type_}")
     n_rows, n_columns = shape
-    value: Any
+    value: Features
     if kind == _SPARSE:
         # Charge the bytes that are left, because the announced number of cells may be wrong.
         _charge(budget, name, shape, element.left())
@@ -378,7 +378,7 @@ def read_mat(
     return Dataset(X=X, D=labels, name=name or path.stem, source=str(path))
 
 
-def _pick(variables: Settings, file: str) -> tuple[Any, Any]:
+def _pick(variables: Settings, file: str) -> _Pair:
     for layout in _LAYOUTS:
         if layout[0] in variables and layout[1] in variables:
             X, Y = _oriented(variables, layout, file)
@@ -394,7 +394,7 @@ def _pick(variables: Settings, file: str) -> tuple[Any, Any]:
     )
 
 
-def _oriented(variables: Settings, layout: tuple[str, str, bool], file: str) -> tuple[Any, Any]:
+def _oriented(variables: Settings, layout: tuple[str, str, bool], file: str) -> _Pair:
     """Check features and labels of one part, and transpose the labels to one row per example."""
     features, labels, by_label = layout
     X, Y = (_checked(variables[name], name, file) for name in (features, labels))
@@ -413,7 +413,7 @@ def _oriented(variables: Settings, layout: tuple[str, str, bool], file: str) -> 
     return X, Y
 
 
-def _checked(matrix: Features, name: str, file: str) -> Any:
+def _checked(matrix: Features, name: str, file: str) -> Features:
     if isinstance(matrix, _OddVariable):
         raise DatasetFormatError(
             f"variable {name!r} must be a matrix of real numbers; cells, structs, text and complex "
@@ -424,7 +424,7 @@ def _checked(matrix: Features, name: str, file: str) -> Any:
     return matrix
 
 
-def _joined(train: tuple[Any, Any], test: tuple[Any, Any], file: str) -> tuple[Any, Any]:
+def _joined(train: _Pair, test: _Pair, file: str) -> _Pair:
     for name, mine, other in zip(("X", "Y"), train, test, strict=True):
         if mine.shape[1] != other.shape[1]:
             raise DatasetFormatError(
@@ -432,7 +432,7 @@ def _joined(train: tuple[Any, Any], test: tuple[Any, Any], file: str) -> tuple[A
                 "parts of a data set need the same number",
                 file=file,
             )
-    X: Any
+    X: Features
     if is_sparse(train[0]) or is_sparse(test[0]):
         X = sparse.vstack([sparse.csr_array(train[0]), sparse.csr_array(test[0])], format="csr")
     else:

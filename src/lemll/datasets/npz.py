@@ -13,14 +13,12 @@ import numpy as np
 from scipy import sparse
 
 from lemll._files import NAME_BYTES, Budget
-from lemll._types import Array, Settings
+from lemll._types import Array, DType, Settings, SparseMatrix
 from lemll._validation import is_sparse
 from lemll.datasets._columns import Missing, NumberedNames, check_missing
 from lemll.datasets._streams import atomic_write, compressed_matrix, file_size, refuse_compression
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError
-
-__all__ = ["BrokenArchiveError", "read_members", "read_npz", "write_npz"]
 
 _BLOCK_BYTES = 2**20
 _MAX_HEADER_BYTES = 10_000
@@ -93,7 +91,7 @@ def _read(archive: zipfile.ZipFile, name: str, budget: Budget) -> Array:
     return array.astype(dtype.newbyteorder("="), copy=False)
 
 
-def _header(member: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _header(member: IO[bytes]) -> tuple[tuple[int, ...], bool, DType]:
     version = np.lib.format.read_magic(member)
     if version not in _LENGTH_BYTES:
         raise BrokenArchiveError(f"arrays of format {version} are not read, save with plain dtypes")
@@ -178,7 +176,7 @@ def read_npz(
     )
 
 
-def _csr(arrays: dict[str, Array], budget: Budget) -> Any:
+def _csr(arrays: dict[str, Array], budget: Budget) -> SparseMatrix:
     data, indices, indptr, shape = (arrays[part] for part in _CSR_PARTS)
     try:
         n_rows, n_columns = (int(size) for size in shape)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from array import array
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from lemll._files import Budget
-from lemll._types import LabelArray
+from lemll._types import Features, LabelArray
 from lemll.datasets._columns import NumberedNames, to_number
 from lemll.datasets._streams import LineBlocks
 from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError
-
-__all__ = ["read_svmlight"]
 
 _MAX_INDEX = 2**31 - 1
 _MAX_KNOWN_SETS = 2**10
@@ -191,7 +188,7 @@ class _Rows:
         shape: tuple[int | None, int | None],
         first: tuple[int | None, int],
         budget: Budget,
-    ) -> tuple[Any, LabelArray]:
+    ) -> tuple[Features, LabelArray]:
         if not self.lengths:
             raise DatasetFormatError("the file has no rows", file=self.file)
         indices = np.array(self.indices, dtype=np.int64)

@@ -38,17 +38,6 @@ from lemll.datasets.dataset import Dataset
 from lemll.exceptions import DatasetFormatError, import_extra
 from lemll.tables import open_parquet
 
-__all__ = [
-    "METADATA_KEY",
-    "Table",
-    "names_its_labels",
-    "read_csv",
-    "read_parquet",
-    "read_table",
-    "write_csv",
-    "write_parquet",
-]
-
 # Column names, cells, and the metadata of the file about the data set.
 Table = tuple[list[str], npt.NDArray[np.float64], Settings]
 _BATCH_CELLS = 2**15

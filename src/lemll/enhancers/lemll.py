@@ -11,8 +11,7 @@ from lemll._labels import code_degrees
 from lemll._types import Features, FloatArray, LabelArray, MatrixLike
 from lemll._validation import all_or_nothing
 from lemll.enhancers.base import UNSEEN_EFFECT, BaseEnhancer
-from lemll.fitting.equation9 import EXACT_GRAPH, Equation9, fit_equation9, make_graph
-from lemll.fitting.kernels import model_outputs
+from lemll.fitting.equation9 import EXACT_GRAPH, Equation9, fit_equation9, make_graph, model_outputs
 from lemll.fitting.scaling import Normalization
 
 

@@ -1,4 +1,4 @@
-"""Fit Eq. (9) to validated arrays, for the LEMLL classifier and the LEMLL enhancer."""
+"""Fit Eq. (9) to validated arrays; choose kernels, and store and evaluate fitted models."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from lemll._types import (
     FloatArray,
     KernelLike,
     LabelArray,
+    MatrixLike,
     Settings,
     SettingsView,
     SparseMatrix,
@@ -26,18 +27,22 @@ from lemll._validation import (
     check_number,
     check_settings,
     check_whole,
+    is_sparse,
+    warn_gap,
+    warn_rounded_kernel,
 )
-from lemll.fitting.approximations import MappedRows, approximate, kernel_excess
 from lemll.fitting.kernels import (
-    KERNEL_SETTINGS,
+    KERNELS,
     Kernel,
-    choose_kernel,
-    settle_optimality,
-    store_model,
+    MappedRows,
+    approximate,
+    inverse_variance,
+    kernel_excess,
+    row_parts,
+    unit_rows,
 )
 from lemll.solvers import LemllSolution, solver_bytes
-from lemll.solvers.equation9 import duality_gap
-from lemll.solvers.interface import Progress, Status
+from lemll.solvers.equation9 import Progress, Status, duality_gap
 from lemll.solvers.joint import solve_logical
 from lemll.topology import NeighborGraph, check_graph, load_graph, neighbor_graph
 from lemll.topology.graphs import check_rows, kernel_reconstruction_weights
@@ -50,17 +55,17 @@ SOLVER_SETTINGS: SettingsView = {"label_block": None, "precision": "float64"}
 FEATURE_SETTINGS: SettingsView = {"approximation": None, "n_components": "auto", "random_state": 0}
 
 
-def graph_is_given(graph: Any) -> bool:
+def graph_is_given(graph: object) -> bool:
     """Return whether the parameter `graph` holds a graph, and not settings to build one."""
     return graph is not None and not isinstance(graph, Mapping)
 
 
-def graph_settings(graph: Any, defaults: SettingsView = GRAPH_SETTINGS) -> Settings:
+def graph_settings(graph: object, defaults: SettingsView = GRAPH_SETTINGS) -> Settings:
     """Return the settings in the parameter `graph`, the defaults if it holds a graph."""
     return check_settings("graph", None if graph_is_given(graph) else graph, defaults)
 
 
-def label_blocks(label_block: Any, n_labels: int) -> list[slice]:
+def label_blocks(label_block: object, n_labels: int) -> list[slice]:
     """Divide the labels into blocks of the size that the user wants, or into one block."""
     if label_block is None:
         return [slice(0, n_labels)]
@@ -96,7 +101,7 @@ class LabelProblem:
     W: Features
     kernel: Kernel | None
     options: Settings
-    verbose: Any
+    verbose: int
 
     def solve(
         self, Y: LabelArray | FloatArray, cell_weight: FloatArray | None, blocks: Sequence[slice]
@@ -469,3 +474,195 @@ def fit_bytes(
         # U and Theta of all labels stay in memory while a block is solved.
         needed += kept_labels * (np.dtype(precision).itemsize * X.shape[0] + 8 * X.shape[1])
     return needed
+
+
+# What `kernel_params` may hold, with its defaults.
+KERNEL_SETTINGS: SettingsView = {"gamma": "variance", "degree": 3, "coef0": 1.0}
+
+
+# Rows that are not checked may have larger rounding errors than the checked rows.
+ROUNDING_MARGIN = 2.0
+
+
+def choose_kernel(
+    kernel: KernelLike, params: SettingsView | None, X: Features, sample_weight: MatrixLike = None
+) -> Kernel | None:
+    """Return the kernel for the parameters of an estimator, or None for the linear kernel.
+
+    Parameters
+    ----------
+    kernel : str or callable
+        The parameter `kernel`.
+    params : mapping or None
+        The parameter `kernel_params`, with any of gamma, degree and coef0.
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Training rows. They determine the width if gamma is "variance".
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the rows. The solver checks them later.
+
+    Returns
+    -------
+    Kernel or None
+        The kernel.
+    """
+    settings = check_settings("kernel_params", params, KERNEL_SETTINGS)
+    function = kernel if callable(kernel) else None
+    if function is None and (not isinstance(kernel, str) or kernel not in KERNELS):
+        raise ValueError(
+            f"kernel={kernel!r} must be one of {', '.join(map(repr, KERNELS))} or a function of "
+            "two arrays of rows."
+        )
+    if kernel == "linear":
+        return None
+    gamma = settings["gamma"]
+    if isinstance(gamma, str):
+        if gamma != "variance":
+            raise ValueError(
+                f"gamma={gamma!r} in kernel_params must be 'variance' or a number > 0."
+            )
+        known = kernel == "precomputed" or function is not None
+        gamma = 1.0 if known else inverse_variance(X, sample_weight)
+    centre = None
+    if kernel in ("rbf", "poly", "cosine") and not is_sparse(X):
+        rows = unit_rows(X) if kernel == "cosine" else X
+        centre = rows.mean(axis=0, dtype=np.float64)
+    return Kernel(
+        name="callable" if function else str(kernel),
+        gamma=check_number("gamma in kernel_params", gamma, above=0),
+        degree=check_whole("degree in kernel_params", settings["degree"], least=1),
+        coef0=check_number("coef0 in kernel_params", settings["coef0"]),
+        function=function,
+        centre=centre,
+    )
+
+
+def settle_optimality(
+    name: str,
+    kernel: Kernel | None,
+    X: Features,
+    solution: Any,
+    *,
+    tol: float,
+    scale: str,
+    curvature: float = 1.0,
+    slope: float = 0.0,
+    weights: MatrixLike = None,
+) -> float:
+    """Return the relative gap of a solution with the rounding of the kernel; warn above `tol`.
+
+    The certificate of a solver holds for the rounded kernel matrix that it was given. With exact
+    kernel values, the outputs of the training rows change by ``e_i``. To first order, the gap to
+    the same dual point is then at most
+    ``(sqrt(gap) + sqrt(curvature sum_i |e_i|^2))^2 + slope sum_ij |e_ij|``. The objective F that
+    was computed differs from the exact one by at most ``3 sqrt(F sum_i |e_i|^2)``: the loss by
+    its gradient, whose square is at most 4 F, and the penalty by half as much.
+
+    Parameters
+    ----------
+    name : str
+        Name of the method, for the warning.
+    kernel : Kernel or None
+        The kernel. None for the linear kernel, whose certificate is not changed.
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Training rows.
+    solution : object
+        A solution of a solver, with `coef`, `objective`, `optimality`, `n_iter` and `status`.
+    tol : float
+        The requested gap.
+    scale : str
+        For the warning: what the user should bring closer to 1 if rounding stopped the solver.
+    curvature : float, default=1.0
+        Half the largest second derivative of the loss of a row.
+    slope : float, default=0.0
+        The largest slope of the part of the loss that is not smooth.
+    weights : array-like of shape (n_samples,), optional
+        Weights of the rows.
+
+    Returns
+    -------
+    float
+        At least `solution.optimality`.
+    """
+    if not solution.converged:
+        warn_gap(name, solution, tol, scale=scale)
+    claimed = float(solution.optimality)
+    if kernel is None or not np.isfinite(claimed):
+        return claimed
+    squares = ROUNDING_MARGIN**2 * kernel.rounding(X, solution.coef, weights)
+    objective = max(abs(solution.objective), np.finfo(np.float64).tiny)
+    gap = (np.sqrt(claimed) + np.sqrt(curvature * squares / objective)) ** 2
+    gap += 3 * np.sqrt(squares / objective)
+    # By the inequality of Cauchy and Schwarz, the sum of all |e_ij| is at most the root of their
+    # number times the sum of their squares. There are as many outputs as coefficients.
+    gap += slope * np.sqrt(solution.coef.size * squares) / objective
+    if solution.converged and gap > tol:
+        warn_rounded_kernel(name, claimed=claimed, optimality=gap, tol=tol)
+    return float(gap)
+
+
+def store_solution(
+    estimator: Estimator, kernel: Kernel | None, X: Features, solution: Any, **options: Any
+) -> None:
+    """Store a model with its certificate; `options` are those of `settle_optimality`."""
+    name = type(estimator).__name__
+    estimator.optimality_ = settle_optimality(name, kernel, X, solution, **options)
+    store_model(estimator, kernel, X, solution.coef, solution.intercept)
+    estimator.objective_, estimator.n_iter_ = solution.objective, solution.n_iter
+
+
+def store_model(
+    estimator: Estimator, kernel: Any, X: Features, coef: FloatArray, intercept: FloatArray
+) -> None:
+    """Store a model in its estimator: the weights, or the coefficients and their rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+        This function sets `intercept_`, and either `coef_` or `dual_coef_`, `X_fit_` and
+        `kernel_`.
+    kernel : Kernel, FirstOrderKernel or None
+        The kernel, or the features that replace it.
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        The rows with which a new row is compared: training rows or landmarks.
+    coef : ndarray of shape (n_labels, n_features) or (n_labels, n_samples)
+        Coefficients of the features or of the samples.
+    intercept : ndarray of shape (n_labels,)
+        b.
+    """
+    # A second fit with another kernel must not leave attributes of the first one.
+    for name in ("coef_", "dual_coef_", "X_fit_", "kernel_"):
+        estimator.__dict__.pop(name, None)
+    estimator.intercept_ = intercept
+    if kernel is None:
+        estimator.coef_ = coef
+        return
+    estimator.dual_coef_ = coef
+    estimator.kernel_ = kernel
+    if kernel.name != "precomputed":
+        # Copy the rows: if the caller changes X later, the model must not change.
+        estimator.X_fit_ = X.copy()
+
+
+def model_outputs(estimator: Estimator, X: Features) -> FloatArray:
+    """Return the outputs of the model of a fitted estimator for validated rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+        It has the attributes that `store_model` sets.
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Rows.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_labels)
+        ``Theta x + b``, or ``sum_j a_j k(x_j, x) + b``.
+    """
+    kernel = getattr(estimator, "kernel_", None)
+    if kernel is None:
+        return np.asarray(X @ estimator.coef_.T + estimator.intercept_, dtype=np.float64)
+    outputs = np.tile(estimator.intercept_, (X.shape[0], 1))
+    others = getattr(estimator, "X_fit_", None)
+    for part in row_parts(X.shape[0], estimator.dual_coef_.shape[1]):
+        outputs[part] += kernel.values(X[part], others) @ estimator.dual_coef_.T
+    return outputs

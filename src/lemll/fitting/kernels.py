@@ -1,4 +1,4 @@
-"""Kernels of the estimators, and how a fitted model is stored and evaluated."""
+"""Kernels of the estimators, and features that approximate them."""
 
 from __future__ import annotations
 
@@ -8,30 +8,26 @@ from math import comb
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.linalg import eigh
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import normalize
 
 from lemll._types import (
     Array,
-    Estimator,
+    DType,
     Features,
     FloatArray,
-    KernelLike,
     MatrixLike,
-    SettingsView,
 )
 from lemll._validation import (
     check_finite,
     check_memory,
-    check_number,
-    check_settings,
     check_whole,
     is_sparse,
-    warn_gap,
-    warn_rounded_kernel,
 )
-from lemll.solvers import kernel_bytes
-from lemll.solvers.equation9 import CentredKernel
+from lemll.solvers import kernel_bytes, solver_bytes
+from lemll.solvers.certificate import CentredKernel
 
 # 1 / 25! is smaller than the rounding error of extended precision, so more terms have no effect.
 SERIES_TERMS = 25
@@ -79,7 +75,7 @@ def polynomial(
     return values
 
 
-def _curved(t: Array, base: Any, degree: int) -> Array:
+def _curved(t: Array, base: float, degree: int) -> Array:
     """Return ``(base + t)^degree - base^degree - degree base^(degree-1) t``.
 
     For small t, the subtraction would lose digits, so a series is used that starts with t^2. For
@@ -139,8 +135,6 @@ def _squares(rows: Features) -> Array:
 
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "precomputed")
-# What `kernel_params` may hold, with its defaults.
-KERNEL_SETTINGS: SettingsView = {"gamma": "variance", "degree": 3, "coef0": 1.0}
 
 # Squares of larger values, summed over rows and columns, would overflow in float64.
 LARGEST_VALUE = 1e100
@@ -150,10 +144,6 @@ BLOCK_BYTES = 1 << 25
 # precision. If this needs more than CHECKED_PRODUCTS products, fewer rows are used.
 CHECKED_ROWS = 8
 CHECKED_PRODUCTS = 20_000_000
-
-
-# Rows that are not checked may have larger rounding errors than the checked rows.
-ROUNDING_MARGIN = 2.0
 
 
 @dataclass(frozen=True)
@@ -262,7 +252,7 @@ class Kernel:
             centred.check_positive(rounding=float(np.finfo(X.dtype).eps))
         return centred
 
-    def rounding(self, X: Features, coef: FloatArray, weights: Any = None) -> float:
+    def rounding(self, X: Features, coef: FloatArray, weights: MatrixLike = None) -> float:
         """Estimate the error of the outputs from rounding in kernel values and products.
 
         Parameters
@@ -300,58 +290,6 @@ class Kernel:
         if weights is not None:
             squares *= np.asarray(weights)[checked]
         return float(squares.mean() * n_samples)
-
-
-def choose_kernel(
-    kernel: KernelLike, params: SettingsView | None, X: Features, sample_weight: MatrixLike = None
-) -> Kernel | None:
-    """Return the kernel for the parameters of an estimator, or None for the linear kernel.
-
-    Parameters
-    ----------
-    kernel : str or callable
-        The parameter `kernel`.
-    params : mapping or None
-        The parameter `kernel_params`, with any of gamma, degree and coef0.
-    X : ndarray or csr_array of shape (n_samples, n_features)
-        Training rows. They determine the width if gamma is "variance".
-    sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows. The solver checks them later.
-
-    Returns
-    -------
-    Kernel or None
-        The kernel.
-    """
-    settings = check_settings("kernel_params", params, KERNEL_SETTINGS)
-    function = kernel if callable(kernel) else None
-    if function is None and (not isinstance(kernel, str) or kernel not in KERNELS):
-        raise ValueError(
-            f"kernel={kernel!r} must be one of {', '.join(map(repr, KERNELS))} or a function of "
-            "two arrays of rows."
-        )
-    if kernel == "linear":
-        return None
-    gamma = settings["gamma"]
-    if isinstance(gamma, str):
-        if gamma != "variance":
-            raise ValueError(
-                f"gamma={gamma!r} in kernel_params must be 'variance' or a number > 0."
-            )
-        known = kernel == "precomputed" or function is not None
-        gamma = 1.0 if known else inverse_variance(X, sample_weight)
-    centre = None
-    if kernel in ("rbf", "poly", "cosine") and not is_sparse(X):
-        rows = unit_rows(X) if kernel == "cosine" else X
-        centre = rows.mean(axis=0, dtype=np.float64)
-    return Kernel(
-        name="callable" if function else str(kernel),
-        gamma=check_number("gamma in kernel_params", gamma, above=0),
-        degree=check_whole("degree in kernel_params", settings["degree"], least=1),
-        coef0=check_number("coef0 in kernel_params", settings["coef0"]),
-        function=function,
-        centre=centre,
-    )
 
 
 def row_parts(n_rows: int, n_columns: int) -> list[slice]:
@@ -395,133 +333,317 @@ def inverse_variance(X: Features, sample_weight: MatrixLike = None) -> float:
     return 1.0 / total if total > 0 else 1.0
 
 
-def settle_optimality(
-    name: str,
-    kernel: Kernel | None,
-    X: Features,
-    solution: Any,
-    *,
-    tol: float,
-    scale: str,
-    curvature: float = 1.0,
-    slope: float = 0.0,
-    weights: Any = None,
-) -> float:
-    """Return the relative gap of a solution with the rounding of the kernel; warn above `tol`.
+# Directions of the landmarks with smaller eigenvalues, relative to the largest one, hold only the
+# rounding errors of the kernel.
+SMALLEST_EIGENVALUE = 1e-10
+# Up to this many rows, the gap to the exact kernel is computed from all kernel values.
+MOST_EXACT_GAP_ROWS = 20_000
+# The first-order part of the Gaussian kernel has one feature per column, and means of clusters are
+# dense rows. Both are used up to this many columns per component, so that `n_components` limits the
+# memory.
+COLUMNS_PER_COMPONENT = 2
+# The usual number of components. 1,000 landmarks lost more than .002 of the average precision on
+# one of three data sets (docs/how-to/scale.md), 4,000 on none. Few rows have fewer, because
+# with as many landmarks as rows the exact kernel is faster. Above 125,000 rows there are fewer, so
+# that the features have at most 5e8 values, but never fewer than 1,000.
+MOST_COMPONENTS, FEWEST_COMPONENTS, MOST_VALUES = 4_000, 1_000, 500_000_000
+LARGEST_SHARE = 0.75
+# Clusters of more rows than this many per mean would hardly change the means.
+ROWS_PER_MEAN = 20
+# Each step costs about as much as the kernel values of the rows and the means. The first step
+# changes the quality most.
+STEPS = 3
 
-    The certificate of a solver holds for the rounded kernel matrix that it was given. With exact
-    kernel values, the outputs of the training rows change by ``e_i``. To first order, the gap to
-    the same dual point is then at most
-    ``(sqrt(gap) + sqrt(curvature sum_i |e_i|^2))^2 + slope sum_ij |e_ij|``. The objective F that
-    was computed differs from the exact one by at most ``3 sqrt(F sum_i |e_i|^2)``: the loss by
-    its gradient, whose square is at most 4 F, and the penalty by half as much.
+
+@dataclass(frozen=True)
+class FirstOrderKernel:
+    """The first-order features of the Gaussian kernel, and its remainder with landmarks.
+
+    Attributes
+    ----------
+    gamma : float
+        Factor g of the squared distance.
+    centre : ndarray of shape (n_features,)
+        The mean m of the training rows.
+    """
+
+    gamma: float
+    centre: FloatArray = field(compare=False, repr=False)
+    name: str = "first-order rbf"
+
+    def values(self, rows: Features, landmarks: Features) -> FloatArray:
+        """Return phi of the rows, and beside it their remainder kernel with every landmark.
+
+        The shape is (n_rows, 1 + n_features + n_landmarks).
+        """
+        z, others = self._centred(rows), self._centred(landmarks)
+        own, theirs = self._heights(z), self._heights(others)
+        count = z.shape[1] + 1
+        values = np.empty((len(z), count + len(others)))
+        values[:, 0] = own
+        np.multiply(z, np.sqrt(2 * self.gamma) * own[:, None], out=values[:, 1:count])
+        t = z @ others.T
+        t *= 2 * self.gamma
+        # The squared distance avoids exp(t), which overflows for rows far from the mean.
+        squares = np.square(z).sum(axis=1)[:, None] + np.square(others).sum(axis=1)
+        left = np.exp(np.minimum(t - self.gamma * squares, 0.0))
+        t += 1.0
+        t *= own[:, None]
+        t *= theirs
+        np.subtract(left, t, out=values[:, count:])
+        return values
+
+    def _centred(self, rows: Features) -> FloatArray:
+        return _dense_rows(rows) - self.centre
+
+    def _heights(self, z: FloatArray) -> FloatArray:
+        return np.asarray(np.exp(-self.gamma * np.square(z).sum(axis=1)))
+
+
+def cluster_means(X: Features, count: int, generator: np.random.Generator) -> FloatArray:
+    """Return the means of clusters of rows, as landmarks that represent all rows.
+
+    Lloyd's algorithm lowers the sum of the squared distances of rows to the nearest mean. It starts
+    with randomly chosen rows, and does a few steps on a sample: the landmarks need not be optimal.
 
     Parameters
     ----------
-    name : str
-        Name of the method, for the warning.
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Rows.
+    count : int
+        Number of means, less than n_samples.
+    generator : Generator
+        Chooses the sample and its first rows as the initial means.
+
+    Returns
+    -------
+    ndarray of shape (count, n_features)
+        The means. A cluster without rows keeps the last one.
+    """
+    sample = generator.permutation(X.shape[0])[: ROWS_PER_MEAN * count]
+    rows = X[sample]
+    means = _dense_rows(rows[:count])
+    for _ in range(STEPS):
+        half_squares = np.square(means).sum(axis=1) / 2
+        nearest = np.concatenate(
+            [
+                np.argmin(half_squares - np.asarray(rows[part] @ means.T), axis=1)
+                for part in row_parts(rows.shape[0], count)
+            ]
+        )
+        size = np.bincount(nearest, minlength=count)
+        members = sparse.csr_array(
+            (1 / size[nearest], (nearest, np.arange(len(nearest)))), shape=(count, len(nearest))
+        )
+        found = _dense_rows(members @ rows)
+        means = np.where(size[:, None] > 0, found, means)
+    return means
+
+
+def _dense_rows(rows: Features) -> FloatArray:
+    return np.asarray(rows.toarray() if is_sparse(rows) else rows, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class MappedRows:
+    """The training rows as explicit features, and how to get from them to a stored model.
+
+    Attributes
+    ----------
+    kernel : Kernel or FirstOrderKernel
+        What a fitted model evaluates for new rows.
+    features : ndarray of shape (n_samples, n_components)
+        The features of the training rows.
+    landmarks : ndarray or csr_array
+        The landmark rows.
+    transform : ndarray of shape (n_landmarks, n_components)
+        Turns kernel values of the landmarks into features.
+    exact : Kernel
+        The kernel that the features approximate.
+    """
+
+    kernel: Kernel | FirstOrderKernel
+    features: Array
+    landmarks: Features
+    transform: FloatArray
+    exact: Kernel
+
+    def coefficients(self, coef: FloatArray) -> FloatArray:
+        """Return the coefficients of what `kernel` evaluates, of shape (n_labels, n_values)."""
+        # The transform belongs to the last features; those before it are values of the kernel.
+        first = coef.shape[1] - self.transform.shape[1]
+        return np.hstack([coef[:, :first], coef[:, first:] @ self.transform.T])
+
+
+def approximate(
+    kernel: Kernel | None,
+    X: Features,
+    *,
+    approximation: object,
+    n_components: object,
+    n_labels: int,
+    seed: int,
+    precision: str,
+) -> MappedRows:
+    """Map the training rows to features whose products approximate the kernel.
+
+    Parameters
+    ----------
     kernel : Kernel or None
-        The kernel. None for the linear kernel, whose certificate is not changed.
+        The kernel, None for the linear one.
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Validated rows.
+    approximation : {"nystroem"}
+        The kind of features.
+    n_components : int or "auto"
+        Number of landmarks. "auto" is three quarters of the number of rows, at most 4,000, and
+        fewer for more than 125,000 rows.
+    n_labels : int
+        Number of labels that are solved together, for the estimate of the memory.
+    seed : int
+        Seed of the landmarks.
+    precision : {"float64", "float32"}
+        Precision of the features.
+
+    Returns
+    -------
+    MappedRows
+        The features.
+    """
+    if approximation != "nystroem":
+        raise ValueError(
+            f"approximation={approximation!r} in kernel_params must be None or 'nystroem'."
+        )
+    n_landmarks = min(_n_components(n_components, X.shape[0]), X.shape[0])
+    if kernel is None or kernel.name == "precomputed":
+        name = "linear" if kernel is None else kernel.name
+        raise ValueError(
+            f"approximation={approximation!r} in kernel_params needs a kernel of rows, got "
+            f"kernel={name!r}; leave it out, or choose kernel='rbf'."
+        )
+    dtype = np.dtype(precision)
+    # For all rows as landmarks, the first-order part would add nothing.
+    split = (
+        kernel.name == "rbf"
+        and n_landmarks < X.shape[0]
+        and X.shape[1] <= COLUMNS_PER_COMPONENT * n_landmarks
+    )
+    width = n_landmarks + (X.shape[1] + 1 if split else 0)
+    # An array of this shape that takes no memory: the estimate uses only its shape.
+    shaped = np.broadcast_to(np.zeros((), dtype), (X.shape[0], width))
+    check_memory(
+        shaped.nbytes + solver_bytes(shaped, n_labels, precision=precision),
+        f"Fitting {X.shape[0]} rows, {width} features of a kernel and {n_labels} labels",
+        "lower n_components in kernel_params, fit fewer rows, or use "
+        "solver_params={'precision': 'float32'}",
+    )
+    generator = np.random.default_rng(seed)
+    return _nystroem(kernel, X, n_landmarks, generator, dtype=dtype, split=split)
+
+
+def _n_components(wanted: object, n_samples: int) -> int:
+    if isinstance(wanted, str) and wanted == "auto":
+        most = max(FEWEST_COMPONENTS, min(MOST_COMPONENTS, MOST_VALUES // n_samples))
+        return min(most, max(2, int(LARGEST_SHARE * n_samples)))
+    if isinstance(wanted, str):
+        raise ValueError(
+            f"n_components in kernel_params must be 'auto' or a whole number >= 2, got {wanted!r}."
+        )
+    return check_whole("n_components in kernel_params", wanted, least=2)
+
+
+def _nystroem(
+    kernel: Kernel,
+    X: Features,
+    n_landmarks: int,
+    generator: np.random.Generator,
+    *,
+    dtype: DType,
+    split: bool,
+) -> MappedRows:
+    """Return the features of landmarks, after those of the first-order part if `split`."""
+    evaluated: Kernel | FirstOrderKernel = kernel
+    if split:
+        mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+        evaluated = FirstOrderKernel(kernel.gamma, mean)
+        landmarks: Features = cluster_means(X, n_landmarks, generator)
+    else:
+        # Means of wide sparse rows would be dense.
+        landmarks = X[np.sort(generator.permutation(X.shape[0])[:n_landmarks])]
+    own = evaluated.values(landmarks, landmarks)[:, -landmarks.shape[0] :]
+    values, vectors = eigh((own + own.T) / 2, check_finite=False)
+    if not kernel.surely_positive and values[0] < -1e-8 * max(values[-1], 0.0):
+        raise ValueError(
+            f"the kernel must be positive semi-definite, but its smallest eigenvalue on "
+            f"{len(values)} rows is {values[0]:.4g}; use another kernel or other parameters."
+        )
+    # The remainder is a difference of values up to 1, so its rounding errors are relative to 1.
+    kept = values > SMALLEST_EIGENVALUE * max(values[-1], 1.0 if split else 0.0)
+    transform = np.ascontiguousarray(vectors[:, kept] / np.sqrt(values[kept]))
+    width = transform.shape[1] + (X.shape[1] + 1 if split else 0)
+    features = _mapped(evaluated, X, landmarks, transform, width=width, dtype=dtype)
+    return MappedRows(evaluated, features, landmarks, transform, kernel)
+
+
+def _mapped(
+    kernel: Kernel | FirstOrderKernel,
+    X: Features,
+    landmarks: Features,
+    transform: FloatArray,
+    *,
+    width: int,
+    dtype: DType,
+) -> Array:
+    features = np.empty((X.shape[0], width), dtype)
+    for part in row_parts(X.shape[0], width):
+        values = kernel.values(X[part], landmarks)
+        first = width - transform.shape[1]
+        features[part, :first] = values[:, :first]
+        features[part, first:] = values[:, first:] @ transform
+    return features
+
+
+def kernel_excess(mapped: MappedRows, X: Features, half_dual: FloatArray) -> float:
+    r"""Bound :math:`\mathrm{tr}(H^\top (K - \hat K) H)` of the exact kernel K and Nystroem's.
+
+    A model of landmarks is also a model of the exact kernel, with the same outputs and the same
+    penalty. Only the lower bound of the dual point H = Z/2 differs between the two problems, by
+    this value divided by alpha. :math:`E = K - \hat K` is positive semi-definite.
+
+    Parameters
+    ----------
+    mapped : MappedRows
+        Nystroem features.
     X : ndarray or csr_array of shape (n_samples, n_features)
         Training rows.
-    solution : object
-        A solution of a solver, with `coef`, `objective`, `optimality`, `n_iter` and `status`.
-    tol : float
-        The requested gap.
-    scale : str
-        For the warning: what the user should bring closer to 1 if rounding stopped the solver.
-    curvature : float, default=1.0
-        Half the largest second derivative of the loss of a row.
-    slope : float, default=0.0
-        The largest slope of the part of the loss that is not smooth.
-    weights : array-like of shape (n_samples,), optional
-        Weights of the rows.
+    half_dual : ndarray of shape (n_samples, n_labels)
+        H. Each column sums to zero.
 
     Returns
     -------
     float
-        At least `solution.optimality`.
+        The value itself for up to 20,000 rows. For more rows the upper bound
+        :math:`(\sum_i \|h_i\| \sqrt{E_{ii}})^2`, which needs only the diagonal.
     """
-    if not solution.converged:
-        warn_gap(name, solution, tol, scale=scale)
-    claimed = float(solution.optimality)
-    if kernel is None or not np.isfinite(claimed):
-        return claimed
-    squares = ROUNDING_MARGIN**2 * kernel.rounding(X, solution.coef, weights)
-    objective = max(abs(solution.objective), np.finfo(np.float64).tiny)
-    gap = (np.sqrt(claimed) + np.sqrt(curvature * squares / objective)) ** 2
-    gap += 3 * np.sqrt(squares / objective)
-    # By the inequality of Cauchy and Schwarz, the sum of all |e_ij| is at most the root of their
-    # number times the sum of their squares. There are as many outputs as coefficients.
-    gap += slope * np.sqrt(solution.coef.size * squares) / objective
-    if solution.converged and gap > tol:
-        warn_rounded_kernel(name, claimed=claimed, optimality=gap, tol=tol)
-    return float(gap)
+    if X.shape[0] <= MOST_EXACT_GAP_ROWS:
+        exact = sum(
+            float(np.vdot(half_dual[part], mapped.exact.values(X[part], X) @ half_dual))
+            for part in row_parts(*(X.shape[0],) * 2)
+        )
+        shared = mapped.features.T @ half_dual
+        return max(0.0, exact - float(np.vdot(shared, shared)))
+    lengths = np.sqrt(np.einsum("ij,ij->i", half_dual, half_dual))
+    total = 0.0
+    for part in row_parts(X.shape[0], mapped.features.shape[1]):
+        own = _diagonal(mapped.exact, X[part])
+        z = np.asarray(mapped.features[part], dtype=np.float64)
+        left = np.maximum(own - np.einsum("ij,ij->i", z, z), 0.0)
+        total += float(lengths[part] @ np.sqrt(left))
+    return total * total
 
 
-def store_solution(
-    estimator: Estimator, kernel: Kernel | None, X: Features, solution: Any, **options: Any
-) -> None:
-    """Store a model with its certificate; `options` are those of `settle_optimality`."""
-    name = type(estimator).__name__
-    estimator.optimality_ = settle_optimality(name, kernel, X, solution, **options)
-    store_model(estimator, kernel, X, solution.coef, solution.intercept)
-    estimator.objective_, estimator.n_iter_ = solution.objective, solution.n_iter
-
-
-def store_model(
-    estimator: Estimator, kernel: Any, X: Features, coef: FloatArray, intercept: FloatArray
-) -> None:
-    """Store a model in its estimator: the weights, or the coefficients and their rows.
-
-    Parameters
-    ----------
-    estimator : estimator
-        This function sets `intercept_`, and either `coef_` or `dual_coef_`, `X_fit_` and
-        `kernel_`.
-    kernel : Kernel, FirstOrderKernel or None
-        The kernel, or the features that replace it.
-    X : ndarray or csr_array of shape (n_samples, n_features)
-        The rows with which a new row is compared: training rows or landmarks.
-    coef : ndarray of shape (n_labels, n_features) or (n_labels, n_samples)
-        Coefficients of the features or of the samples.
-    intercept : ndarray of shape (n_labels,)
-        b.
-    """
-    # A second fit with another kernel must not leave attributes of the first one.
-    for name in ("coef_", "dual_coef_", "X_fit_", "kernel_"):
-        estimator.__dict__.pop(name, None)
-    estimator.intercept_ = intercept
-    if kernel is None:
-        estimator.coef_ = coef
-        return
-    estimator.dual_coef_ = coef
-    estimator.kernel_ = kernel
-    if kernel.name != "precomputed":
-        # Copy the rows: if the caller changes X later, the model must not change.
-        estimator.X_fit_ = X.copy()
-
-
-def model_outputs(estimator: Estimator, X: Features) -> FloatArray:
-    """Return the outputs of the model of a fitted estimator for validated rows.
-
-    Parameters
-    ----------
-    estimator : estimator
-        It has the attributes that `store_model` sets.
-    X : ndarray or csr_array of shape (n_samples, n_features)
-        Rows.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_labels)
-        ``Theta x + b``, or ``sum_j a_j k(x_j, x) + b``.
-    """
-    kernel = getattr(estimator, "kernel_", None)
-    if kernel is None:
-        return np.asarray(X @ estimator.coef_.T + estimator.intercept_, dtype=np.float64)
-    outputs = np.tile(estimator.intercept_, (X.shape[0], 1))
-    others = getattr(estimator, "X_fit_", None)
-    for part in row_parts(X.shape[0], estimator.dual_coef_.shape[1]):
-        outputs[part] += kernel.values(X[part], others) @ estimator.dual_coef_.T
-    return outputs
+def _diagonal(kernel: Kernel, rows: Features) -> FloatArray:
+    if kernel.name == "rbf":
+        return np.ones(rows.shape[0])
+    parts = [rows[i : i + 64] for i in range(0, rows.shape[0], 64)]
+    return np.concatenate([kernel.values(part, part).diagonal() for part in parts])

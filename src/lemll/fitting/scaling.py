@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.preprocessing import MaxAbsScaler, Normalizer, StandardScaler
 
-from lemll._types import Estimator, Features, FloatArray
+from lemll._types import Estimator, Features, FloatArray, MatrixLike
 from lemll._validation import check_choice, check_magnitude, is_sparse
 
 SCALES = ("auto", "standard", "maxabs", "none")
@@ -116,7 +116,7 @@ def check_normalization(normalization: str) -> None:
 
 
 def normalize(
-    numerical_labels: Any, normalization: Normalization = "sigmoid", *, scale: float = 1.0
+    numerical_labels: MatrixLike, normalization: Normalization = "sigmoid", *, scale: float = 1.0
 ) -> FloatArray:
     r"""Turn numerical labels into a label distribution.
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.model_selection import KFold
 
-from lemll._types import Array, Features, FloatArray, IndexArray, SettingsView
+from lemll._types import Array, Features, FloatArray, Grid, IndexArray, SettingsView
 from lemll._validation import check_whole, is_sparse
 from lemll.datasets.dataset import Dataset
 from lemll.datasets.files import looks_like_a_file, read_dataset
@@ -244,11 +244,11 @@ def features_sha256(X: Features) -> str:
     return _sha256(_parts(X))
 
 
-def _parts(X: Features) -> list[Any]:
+def _parts(X: Features) -> list[Array]:
     return [np.array(X.shape), *((X.indptr, X.indices, X.data) if is_sparse(X) else (X,))]
 
 
-def _sha256(parts: Iterable[Any]) -> str:
+def _sha256(parts: Iterable[Array]) -> str:
     digest = hashlib.sha256()
     for part in parts:
         array = np.ascontiguousarray(part)
@@ -267,7 +267,7 @@ class Recent(OrderedDict[Any, Any]):
         super().__init__()
         self.most = most
 
-    def of(self, key: Any, make: Callable[[], Any]) -> Any:
+    def of(self, key: object, make: Callable[[], Any]) -> Any:
         """Return the result of a key; make it if it is not there."""
         if key in self:
             return self[key]
@@ -362,7 +362,7 @@ class Tuning:
     metric: str | tuple[str, ...] = "average_precision"
     folds: int = 5
     random_state: int = 0
-    grids: Mapping[str, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict)
+    grids: Mapping[str, Grid] = field(default_factory=dict)
     search: Literal["grid", "coarse"] = "grid"
     splits: Literal["all", "first"] = "all"
 
@@ -539,7 +539,7 @@ class Cell:
     method: MethodSpec
     parameters: SettingsView
     setting: Setting
-    grid: Mapping[str, tuple[Any, ...]]
+    grid: Grid
     tuning: Tuning | None
     code: str
     decisions: tuple[str, ...] = ()

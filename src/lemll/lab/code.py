@@ -217,11 +217,8 @@ _ENGINE = (
 )
 # The versions of these libraries are recorded with the result; their code is not hashed.
 _LIBRARIES = {*sys.stdlib_module_names, "joblib", "numpy", "scipy", "sklearn"}
-# Learners whose parameters are searched on a path, and the modules of these searches.
-_SEARCHES = {
-    "lemll.predictors.lemll": ("lemll.predictors.lemll_cv",),
-    "lemll.predictors.msvr": ("lemll.predictors.msvr_cv",),
-}
+# Learners whose searches are in another module.
+_SEARCHES = {"lemll.predictors.msvr": ("lemll.predictors.msvr_cv",)}
 
 
 @cache

@@ -21,14 +21,13 @@ from lemll.lab.cells import Splits
 from lemll.lab.demo_jobs import do_jobs
 from lemll.lab.methods import MethodSpec
 from lemll.lab.protocol import Protocol
-from lemll.lab.report import write_comparison
+from lemll.lab.report import rank_diagram, write_comparison
 from lemll.lab.runner import run
 from lemll.lab.significance import Conclusions, conclude, overlap_ratio
 from lemll.lab.statistics import rank_rows
 from lemll.lab.store import Store
 from lemll.lab.tables import ComparisonTable, Panel
 from lemll.models.pairwise import paired_t_test
-from lemll.report.diagrams import rank_diagram
 from lemll.report.page import Link, Section, TableData, template_environment, write_page
 
 __all__ = [

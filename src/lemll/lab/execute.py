@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -23,10 +23,9 @@ from lemll.datasets.describe import binarize_distribution
 from lemll.lab.cells import Cell, load_source
 from lemll.lab.code import environment, package_sha256, place_in_own_code
 from lemll.lab.methods import plain
-from lemll.lab.models import fit_models, own_arrays, split_rows, training_rows
 from lemll.lab.protocol import Protocol
 from lemll.lab.records import Status
-from lemll.lab.searches import Graphs
+from lemll.lab.searches import Graphs, fit_models, own_arrays, split_rows, training_rows
 from lemll.metrics.scorers import label_probabilities, label_scores
 from lemll.metrics.table import METRICS
 
@@ -51,7 +50,6 @@ class Task:
     package: str
     estimator: Estimator
     metrics: tuple[str, ...]
-    blas_threads: int | None
     chosen: SettingsView | None = None
 
 
@@ -121,7 +119,7 @@ def execute(task: Task, dataset: Dataset | None = None) -> Outcome:
         )
         return Outcome(cell_id=task.cell.id, status="failed", refused=refusal)
     try:
-        with _blas_threads(task.blas_threads), _caught_warnings() as caught:
+        with _controller().limit(limits=1), _caught_warnings() as caught:
             return _run(task, dataset, caught)
     except MemoryError as error:
         message = f"not enough memory, or the memory limit was reached: {error}"
@@ -153,7 +151,7 @@ def run_cell(protocol: Protocol, cell: Cell) -> Outcome:
         As of `execute`, with one BLAS thread.
     """
     estimator = protocol.estimator(cell.method)
-    return execute(Task(cell, package_sha256(), estimator, protocol.metrics, blas_threads=1))
+    return execute(Task(cell, package_sha256(), estimator, protocol.metrics))
 
 
 def _signals_arrive_here() -> bool:
@@ -325,17 +323,8 @@ def _npz(arrays: Arrays) -> bytes:
 
 
 @cache
-def _controller() -> Any:
+def _controller() -> ThreadpoolController:
     return ThreadpoolController()
-
-
-@contextmanager
-def _blas_threads(limit: int | None) -> Iterator[None]:
-    if limit is None:
-        yield
-        return
-    with _controller().limit(limits=limit):
-        yield
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from lemll._types import SettingsView
+from lemll._types import Estimator, Grid, SettingsView
 from lemll._validation import unknown_name
 from lemll.enhancers.base import BaseEnhancer
 from lemll.enhancers.baselines import LogicalEnhancer, UniformEnhancer
@@ -26,8 +26,7 @@ from lemll.enhancers.label_graph import LabelGraphEnhancer
 from lemll.enhancers.lemll import LEMLLEnhancer
 from lemll.predictors.binary_relevance import BinaryRelevance
 from lemll.predictors.forest import MultilabelForest
-from lemll.predictors.lemll import LEMLL
-from lemll.predictors.lemll_cv import LEMLLCV
+from lemll.predictors.lemll import LEMLL, LEMLLCV
 from lemll.predictors.msvr import MSVR, MSVRClassifier
 from lemll.predictors.msvr_cv import MSVRCV
 from lemll.predictors.tag_predictor import TagPredictor
@@ -216,8 +215,8 @@ class Method:
 
     name: str
     kind: Kind
-    make: Callable[[], Any]
-    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    make: Callable[[], Estimator]
+    grid: Grid = field(default_factory=dict)
     summary: str = ""
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     decisions: tuple[str, ...] = ()
@@ -309,7 +308,7 @@ def register(method: Method) -> Method:
     return method
 
 
-def _made(method: Method) -> Any:
+def _made(method: Method) -> Estimator:
     """Make an estimator of a method, and say what is wrong with its class if it is not one."""
     what = f"{method.kind} {method.name!r}"
     try:

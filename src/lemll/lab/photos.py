@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from lemll._types import FloatArray
+from lemll._types import FloatArray, Frame
 from lemll.exceptions import import_extra
-
-__all__ = ["PhotoTable", "make_photos"]
 
 # What a photo can show: words of captions, and blue, green, brightness and number of edges.
 _SHOWN: dict[str, tuple[str, tuple[float, float, float, float]]] = {
@@ -59,7 +57,7 @@ class PhotoTable(NamedTuple):
         How much of each photo shows what a tag says; rows sum to 1.
     """
 
-    frame: Any
+    frame: Frame
     label_names: tuple[str, ...]
     truth: FloatArray
     given: FloatArray

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lemll._files import read_plain
-from lemll._types import Settings, SettingsView
+from lemll._types import Estimator, Grid, Settings, SettingsView
 from lemll.datasets.dataset import Dataset
 from lemll.datasets.files import find_reader
 from lemll.exceptions import ProtocolError
@@ -44,6 +43,7 @@ from lemll.lab.methods import (
     get_method,
     plain,
 )
+from lemll.lab.store import read_plain
 from lemll.metrics.table import METRICS
 
 _KEYS = (
@@ -173,7 +173,7 @@ def _table(content: SettingsView, key: str) -> SettingsView:
     return value
 
 
-def _source(entry: Any, folder: Path) -> Source:
+def _source(entry: object, folder: Path) -> Source:
     """Take a name or path; or a table with a path, and perhaps a name and options to read it."""
     if isinstance(entry, str):
         return make_source(entry, folder=folder)
@@ -211,7 +211,7 @@ def _text(value: object, what: str) -> str:
     return value
 
 
-def _methods(methods: Any) -> tuple[MethodSpec, ...]:
+def _methods(methods: object) -> tuple[MethodSpec, ...]:
     """Take a list of names; or a table of tables, ``[methods.LABEL]``, that set parameters."""
     if isinstance(methods, list):
         return tuple(MethodSpec(_text(name, "a method")) for name in methods)
@@ -512,7 +512,7 @@ class Protocol:
                 "leave it out of the protocol."
             )
 
-    def _grid(self, spec: MethodSpec) -> Mapping[str, tuple[Any, ...]]:
+    def _grid(self, spec: MethodSpec) -> Grid:
         if self.tuning is None:
             return {}
         grid = self.tuning.grids.get(spec.label, get_method(self.kind, spec.method).grid)
@@ -523,7 +523,7 @@ class Protocol:
         decisions = get_method(self.kind, spec.method).decisions
         return tuple(name for name in decisions if name in self._grid(spec))
 
-    def estimator(self, spec: MethodSpec) -> Any:
+    def estimator(self, spec: MethodSpec) -> Estimator:
         """Make the unfitted estimator of a method.
 
         Parameters

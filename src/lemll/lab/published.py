@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any
 
+from lemll._types import Settings
 from lemll.datasets.registry import dataset_info
 
 
@@ -123,7 +123,7 @@ def paper_name(dataset: str) -> str:
 _NUMBERS = ("mean", "rank", "rho", "std", "value")
 
 
-def _rows(resource: str) -> Iterator[dict[str, Any]]:
+def _rows(resource: str) -> Iterator[Settings]:
     """Yield the rows of a file; numbers are numbers, and data sets have their registered names."""
     text = resources.files("lemll.lab").joinpath(resource).read_text(encoding="utf-8")
     for row in csv.DictReader(text.splitlines()):

@@ -16,6 +16,7 @@ from typing import Any, Literal, NoReturn
 from lemll._types import SettingsView
 from lemll.exceptions import StoreError
 
+Check = Callable[[Any], bool]
 Status = Literal["done", "failed", "timeout"]
 
 _FORMAT = 1
@@ -198,11 +199,11 @@ def _mapping(value: object) -> bool:
     return isinstance(value, dict)
 
 
-def _optional(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def _optional(check: Check) -> Check:
     return lambda value: value is None or check(value)
 
 
-def _mapping_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def _mapping_of(check: Check) -> Check:
     return lambda value: isinstance(value, dict) and all(map(check, value.values()))
 
 
@@ -221,7 +222,7 @@ def _setting(value: object) -> bool:
     return isinstance(value, list) and len(value) >= 2 and _text(value[0])
 
 
-_CHECKS: Mapping[str, Callable[[Any], bool]] = {
+_CHECKS: Mapping[str, Check] = {
     **dict.fromkeys(
         ("id", "work", "code", "experiment", "dataset", "method", "estimator", "data_sha256",
          "rows_sha256", "finished"),

@@ -14,9 +14,9 @@ from scipy.linalg import cho_factor, cho_solve
 from lemll._types import Features, FloatArray, MatrixLike, SparseMatrix
 from lemll._validation import is_sparse
 from lemll.solvers.certificate import row_norms, smallest_objective, tube_loss, tube_weights
-from lemll.solvers.equation9 import LemllPoint, duality_gap
-from lemll.solvers.interface import (
+from lemll.solvers.equation9 import (
     Callback,
+    LemllPoint,
     LemllSolution,
     Progress,
     Status,
@@ -24,6 +24,7 @@ from lemll.solvers.interface import (
     check_size,
     check_start,
     check_weights,
+    duality_gap,
     solution_at,
 )
 

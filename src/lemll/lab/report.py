@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
+import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from importlib import resources
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from lemll._types import Settings, SettingsView
+from lemll._types import FloatArray, Settings, SettingsView
 from lemll.lab.cells import Cell
 from lemll.lab.protocol import Protocol
 from lemll.lab.records import Record
 from lemll.lab.significance import Conclusions, conclude, overlap_ratio
 from lemll.lab.statistics import rank_rows
 from lemll.lab.store import Store
-from lemll.lab.tables import ComparisonTable, Panel
+from lemll.lab.tables import ComparisonTable, Entry, Panel
 from lemll.report.diagrams import (
+    LINE,
+    WIDTH,
+    Bar,
+    Dot,
     DotPlot,
+    DotRow,
     RankDiagram,
-    Scatter,
-    dot_plot,
-    rank_diagram,
-    time_scatter,
+    RankLabel,
+    Tick,
+    round_ticks,
 )
-from lemll.report.page import template_environment, write_html
+from lemll.report.page import write_scripted
 
 # Shades of the heat map, from the best rank to the worst.
 _SHADES = 8
@@ -143,29 +145,23 @@ def write_table(path: str | Path, table: ComparisonTable, *, title: str, source:
     )
 
 
-def _write(path: Path, table: ComparisonTable, *, views: list[PanelView], **context: Any) -> Path:
-    script = resources.files("lemll.report").joinpath("templates/comparison.js").read_text("utf-8")
+def _write(
+    path: Path, table: ComparisonTable, *, views: list[PanelView], **context: object
+) -> Path:
     shown = [entry for panel in table.panels for entry in panel.entries.values()]
-    text = (
-        template_environment()
-        .get_template("comparison.html")
-        .render(
-            control=table.control,
-            notes=table.notes,
-            # A reconstruction has one value per data set: no deviation, and no t-test.
-            has_deviations=any(len(entry.figures) > 1 for entry in shown),
-            has_splits=any(len(entry.values) > 1 for entry in shown),
-            panels=views,
-            verdict=_verdict(table, views),
-            has_published=any(
-                cell.published for view in views for _, row in view.rows for cell in row
-            ),
-            script=script,
-            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-            **context,
-        )
+    write_scripted(
+        path,
+        "comparison",
+        control=table.control,
+        notes=table.notes,
+        # A reconstruction has one value per data set: no deviation, and no t-test.
+        has_deviations=any(len(entry.figures) > 1 for entry in shown),
+        has_splits=any(len(entry.values) > 1 for entry in shown),
+        panels=views,
+        verdict=_verdict(table, views),
+        has_published=any(cell.published for view in views for _, row in view.rows for cell in row),
+        **context,
     )
-    write_html(path, text)
     return path
 
 
@@ -328,3 +324,181 @@ def _relative(folder: Path, start: Path) -> str:
         return Path(os.path.relpath(folder.resolve(), start.resolve())).as_posix()
     except ValueError:  # another drive
         return folder.resolve().as_uri()
+
+
+# With more rows than this, the table is easier to read than a picture.
+_MOST_ROWS = 60
+
+
+def rank_diagram(
+    methods: Sequence[str],
+    ranks: Sequence[float] | FloatArray,
+    groups: Sequence[Sequence[str]],
+    difference: float,
+) -> RankDiagram:
+    """Lay out average ranks on a line, with the groups that do not differ below it.
+
+    Parameters
+    ----------
+    methods : sequence of str
+        Names of the methods.
+    ranks : sequence of float
+        Their average ranks.
+    groups : sequence of sequence of str
+        Methods that do not differ significantly.
+    difference : float
+        The critical difference of two ranks (Nemenyi, 5 %).
+
+    Returns
+    -------
+    RankDiagram
+        The layout that the template draws.
+    """
+    k = len(methods)
+    left, right = 170.0, WIDTH - 170.0
+
+    def x(rank: float) -> float:
+        return round(left + (rank - 1) / (k - 1) * (right - left), 1)
+
+    order = sorted(range(k), key=lambda i: ranks[i])
+    bars = [
+        Bar(
+            x(min(ranks[methods.index(name)] for name in group)) - 4,
+            x(max(ranks[methods.index(name)] for name in group)) + 4,
+            72 + 9 * number,
+        )
+        for number, group in enumerate(groups)
+    ]
+    top = 82.0 + 9 * len(bars)
+    half = (k + 1) // 2
+    labels = []
+    for number, i in enumerate(order):
+        on_left = number < half
+        step = number if on_left else k - 1 - number
+        labels.append(
+            RankLabel(x(ranks[i]), top + LINE * step, methods[i], f"{ranks[i]:.2f}", on_left)
+        )
+    end = min(difference, k - 1)
+    return RankDiagram(
+        height=top + LINE * half,
+        ticks=[Tick(x(rank), str(rank)) for rank in range(1, k + 1)],
+        labels=labels,
+        bars=bars,
+        difference=(x(1), x(1 + end)),
+        difference_text=f"critical difference {difference:.2f} (Nemenyi, 5 %)",
+    )
+
+
+def dot_plot(
+    datasets: Sequence[str],
+    methods: Sequence[str],
+    entries: Mapping[tuple[str, str], Entry],
+) -> DotPlot | None:
+    """Lay out every method's mean on every data set.
+
+    Parameters
+    ----------
+    datasets, methods : sequence of str
+        The names of rows and colours.
+    entries : mapping of (str, str) to Entry
+        Mean and deviation of each data set and method.
+
+    Returns
+    -------
+    DotPlot or None
+        None if there are no figures, or too many data sets for a picture.
+    """
+    figures = {key: entry.figures for key, entry in entries.items() if entry.figures}
+    if not figures or len(datasets) > _MOST_ROWS:
+        return None
+    lows = [f[0] - (f[1] if len(f) > 1 else 0.0) for f in figures.values()]
+    highs = [f[0] + (f[1] if len(f) > 1 else 0.0) for f in figures.values()]
+    ticks = round_ticks(min(lows), max(highs))
+    left, right = 170.0, WIDTH - 20.0
+    span = ticks[-1] - ticks[0]
+
+    def x(value: float) -> float:
+        return round(left + (value - ticks[0]) / span * (right - left), 1)
+
+    rows = []
+    for number, dataset in enumerate(datasets):
+        dots = []
+        for column, method in enumerate(methods):
+            found = figures.get((dataset, method))
+            if found is not None:
+                spread = found[1] if len(found) > 1 else 0.0
+                text = f"{method} on {dataset}: {entries[dataset, method].text()}"
+                dots.append(
+                    Dot(x(found[0]), x(found[0] - spread), x(found[0] + spread), column, text)
+                )
+        rows.append(DotRow(30 + LINE * number, dataset, dots))
+    return DotPlot(
+        height=40 + LINE * len(rows),
+        ticks=[Tick(x(value), f"{value:g}") for value in ticks],
+        rows=rows,
+    )
+
+
+class ScatterPoint(NamedTuple):
+    """A method at its time and its average rank."""
+
+    x: float
+    y: float
+    method: int
+    text: str
+    left: bool
+
+
+class Scatter(NamedTuple):
+    """Average rank over time."""
+
+    x_ticks: list[Tick]
+    y_ticks: list[Tick]
+    points: list[ScatterPoint]
+
+
+def time_scatter(
+    methods: Sequence[str], ranks: Sequence[float], seconds: Mapping[str, float]
+) -> Scatter | None:
+    """Lay out average ranks over the median time of a cell.
+
+    Parameters
+    ----------
+    methods : sequence of str
+        Names of the methods.
+    ranks : sequence of float
+        Average ranks.
+    seconds : mapping of str to float
+        Median times.
+
+    Returns
+    -------
+    Scatter or None
+        None if a rank or a time is missing.
+    """
+    if len(ranks) < 2 or not all(seconds.get(method, 0) > 0 for method in methods):
+        return None
+    logs = [math.log10(seconds[method]) for method in methods]
+    low, high = math.floor(min(logs)), math.ceil(max(logs))
+    high = max(high, low + 1)
+    left, right, top, bottom = 60.0, WIDTH - 30.0, 20.0, 280.0
+
+    def x(log: float) -> float:
+        return round(left + (log - low) / (high - low) * (right - left), 1)
+
+    def y(rank: float) -> float:
+        return round(top + (rank - 1) / (len(methods) - 1) * (bottom - top), 1)
+
+    points = [
+        ScatterPoint(x(log), y(rank), i, methods[i], left=x(log) > WIDTH * 0.7)
+        for i, (log, rank) in enumerate(zip(logs, ranks, strict=True))
+    ]
+    return Scatter(
+        [Tick(x(power), _seconds_text(10.0**power)) for power in range(low, high + 1)],
+        [Tick(y(rank), str(rank)) for rank in range(1, len(methods) + 1)],
+        points,
+    )
+
+
+def _seconds_text(seconds: float) -> str:
+    return f"{seconds * 1000:g} ms" if seconds < 1 else f"{seconds:g} s"

@@ -22,7 +22,6 @@ from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 import joblib
 
@@ -78,10 +77,9 @@ def run(
     *,
     n_jobs: int = 1,
     backend: str = "loky",
-    client: Any = None,
+    client: object = None,
     time_limit: float | None = None,
     memory_limit: float | None = None,
-    blas_threads: int | None = 1,
     retry: Collection[Status] = (),
     only: Callable[[Cell], bool] | None = None,
     chosen: Callable[[Cell], SettingsView | None] | None = None,
@@ -98,7 +96,7 @@ def run(
     store : Store
         The store of the results.
     n_jobs : int, default=1
-        Number of cells that run at the same time.
+        Number of cells that run at the same time, each with one thread of linear algebra.
     backend : str, default="loky"
         "loky" runs each cell in a process on this machine. Any other name is a backend of joblib;
         then cells run in its workers without limits of time and memory.
@@ -109,8 +107,6 @@ def run(
         Largest time of a cell, in seconds.
     memory_limit : float, optional
         Largest memory of a cell in GiB, in addition to the memory of its process.
-    blas_threads : int or None, default=1
-        Number of linear algebra threads per cell. None does not change it.
     retry : collection of {"failed", "timeout"}, default=()
         Run cells with these results again.
     only : callable, optional
@@ -144,12 +140,12 @@ def run(
     cluster = None if client is None else DaskCells(client)
     if cluster is not None:
         n_jobs = cluster.n_slots
-    runner = _Run(protocol, store, retry, only, chosen, callback, n_jobs, blas_threads)
+    runner = _Run(protocol, store, retry, only, chosen, callback, n_jobs)
     runner.tell(None)
     if cluster is not None:
         runner.work_off(cluster, "threading", cluster.stop)
     elif backend == "loky":
-        processes = Processes(time_limit, memory_limit, blas_threads)
+        processes = Processes(time_limit, memory_limit)
         runner.work_off(processes, "threading", processes.stop)
     else:
         runner.work_off(execute, backend, lambda: None)
@@ -167,7 +163,6 @@ class _Run:
     chosen: Callable[[Cell], SettingsView | None] | None
     callback: Callable[[RunProgress], None] | None
     n_jobs: int
-    blas_threads: int | None
     claimed: dict[str, tuple[Cell, FileLock]] = field(init=False, default_factory=dict)
     error: Exception | None = field(init=False, default=None)
 
@@ -251,7 +246,6 @@ class _Run:
             package_sha256(),
             self.protocol.estimator(cell.method),
             self.protocol.metrics,
-            self.blas_threads,
             self._chosen_on_first(cell),
         )
 

@@ -1,4 +1,4 @@
-"""The store of results: a folder with one record per cell.
+"""The store of results: a folder with one record per cell, and its export as one flat table.
 
 ::
 
@@ -19,8 +19,10 @@ No file of a store is ever unpickled.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
+import json
 import os
 import re
 import secrets
@@ -29,16 +31,67 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from lemll._files import FileLock, check_plain, is_locked, read_plain, take_lock, write_whole
+from lemll._files import (
+    FileLock,
+    check_plain,
+    csv_text,
+    open_plain,
+    take_lock,
+    write_output,
+    write_whole,
+)
 from lemll._types import Array, Settings
 from lemll._validation import check_memory
-from lemll.exceptions import NotEnoughMemoryError, StoreError
+from lemll.exceptions import NotEnoughMemoryError, StoreError, import_extra
 from lemll.lab.cells import Cell
 from lemll.lab.records import Record, Status, damage, decode, encode
+from lemll.metrics.table import METRICS
+
+_PLAIN = (
+    "id", "code", "status", "experiment", "dataset", "method", "estimator", "criterion",
+    "criterion_value",
+    "attempt", "finished",
+)  # fmt: skip
+
+
+def _row(record: Record) -> Settings:
+    return {
+        **{name: getattr(record, name) for name in _PLAIN},
+        "setting": str(record.setting[0]),
+        "number": record.setting[-1],
+        "hidden": record.hidden,
+        "parameters": json.dumps(dict(record.parameters)),
+        "chosen": None if record.chosen is None else json.dumps(dict(record.chosen)),
+        "fit_seconds": record.seconds.get("fit"),
+        "error": None if record.error is None else record.error["message"],
+        **{name: record.metrics.get(name) for name in METRICS},
+    }
+
+
+def write_rows(records: Iterable[Record], path: Path) -> int:
+    """Write records to a .csv or .parquet file, and return how many."""
+    rows = [_row(record) for record in records]
+    if not rows:
+        raise ValueError("the store has no record to export; run the protocol first.")
+    if path.suffix == ".parquet":
+        write_output(path, _parquet(rows))
+    elif path.suffix == ".csv":
+        write_output(path, csv_text([list(rows[0]), *(row.values() for row in rows)]))
+    else:
+        raise ValueError(f"cannot export to {path.name!r}; the name must end in .csv or .parquet.")
+    return len(rows)
+
+
+def _parquet(rows: list[Settings]) -> bytes:
+    stream = io.BytesIO()
+    pyarrow = import_extra("pyarrow", "store", "Writing Parquet")
+    parquet = import_extra("pyarrow.parquet", "store", "Writing Parquet")
+    parquet.write_table(pyarrow.Table.from_pylist(rows), stream)
+    return stream.getvalue()
+
 
 # Records have a few kilobytes, because the length of their texts is limited.
 _MOST_RECORD_BYTES = 64 * 2**20
@@ -432,26 +485,7 @@ class Store:
         int
             The number of rows.
         """
-        from lemll.lab.export import write_rows
-
         return write_rows(self.records(), Path(path))
-
-    def query(self, sql: str) -> list[tuple[Any, ...]]:
-        """Query the store with SQL, using DuckDB (extra ``store``).
-
-        Parameters
-        ----------
-        sql : str
-            The table is called ``cells``, with the columns of `export`.
-
-        Returns
-        -------
-        list of tuple
-            The rows of the answer.
-        """
-        from lemll.lab.export import query_rows
-
-        return query_rows(self.records(), sql)
 
 
 def _refused(path: Path, error: OSError) -> StoreError:
@@ -459,3 +493,59 @@ def _refused(path: Path, error: OSError) -> StoreError:
         f"cannot write {path.name} in {path.parent}: {error.strerror}. Results stored before are "
         "safe; free some space or allow writing, then resume"
     )
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether the lock of this file is held; False if it is not a plain file."""
+    import fcntl
+
+    try:
+        descriptor = open_plain(path)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+_BLOCK_BYTES = 2**20
+
+
+def read_plain(path: str | Path, *, most: int, follow: bool = False) -> bytes:
+    """Read a plain file up to a limit of its size.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    most : int
+        Largest number of bytes.
+    follow : bool, default=False
+        Whether the path may be a symbolic link.
+
+    Returns
+    -------
+    bytes
+        The content of the file.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read. The attribute `strerror` gives the reason.
+    """
+    descriptor = open_plain(path, follow=follow)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size > most:
+            raise OSError(errno.EFBIG, f"it has {size} bytes, but at most {most} are allowed")
+        content = os.read(descriptor, size)
+        # One call may return less than requested, and the size may change during the reading.
+        while len(content) < size and (more := os.read(descriptor, _BLOCK_BYTES)):
+            content += more
+        return content
+    finally:
+        os.close(descriptor)

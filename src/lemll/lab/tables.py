@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
-from typing import Any
 
 import numpy as np
 
@@ -22,10 +21,10 @@ from lemll.datasets.dataset import Dataset
 from lemll.exceptions import StoreError
 from lemll.lab.cells import Cell, load_source
 from lemll.lab.execute import measure
-from lemll.lab.models import own_arrays, split_rows
 from lemll.lab.protocol import Protocol
 from lemll.lab.published import paper_name, published_prediction, published_reconstruction
 from lemll.lab.records import Record, damage
+from lemll.lab.searches import own_arrays, split_rows
 from lemll.lab.statistics import average_ranks
 from lemll.lab.store import Store
 from lemll.metrics.table import METRICS, Metric
@@ -568,7 +567,7 @@ class ComparisonTable:
             hidden, the last column says which.
         """
         hides = any(panel.condition for panel in self.panels)
-        rows: list[list[Any]] = [
+        rows: list[list[object]] = [
             ["metric", "threshold", "dataset", "method", "mean", "std", "values", "mark",
              "published_mean", "published_std", *["hidden"] * hides]
         ]  # fmt: skip

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import TimeoutError as NotYetDone
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 from joblib.externals.loky import ProcessPoolExecutor
@@ -41,16 +42,11 @@ class Processes:
         Largest time of a cell, in seconds.
     memory_limit : float, optional
         Largest memory of a cell in GiB, in addition to the memory of the process itself.
-    blas_threads : int, optional
-        Number of linear algebra threads per process.
     """
 
-    def __init__(
-        self, time_limit: float | None, memory_limit: float | None, blas_threads: int | None
-    ) -> None:
+    def __init__(self, time_limit: float | None, memory_limit: float | None) -> None:
         self._time_limit = time_limit
         self._memory_limit = memory_limit
-        self._threads = blas_threads
         self._lock = threading.Lock()
         self._idle: list[_Process] = []
         self._all: list[_Process] = []
@@ -70,7 +66,7 @@ class Processes:
             if self._stopped:
                 raise Stopped
             if not self._idle:
-                self._all.append(_Process(self._memory_limit, self._threads))
+                self._all.append(_Process(self._memory_limit))
                 return self._all[-1]
             return self._idle.pop()
 
@@ -114,12 +110,12 @@ class Stopped(LemllError):
 class _Process:
     """One worker process. It starts when it is needed, and again after it has died."""
 
-    def __init__(self, memory_limit: float | None, threads: int | None) -> None:
+    def __init__(self, memory_limit: float | None) -> None:
         self._lock = threading.Lock()
         self._executor: Any = None
         self._stopped = False
         self._arguments = (os.getpid(), memory_limit)
-        self._environment = dict.fromkeys(_THREAD_VARIABLES, str(threads)) if threads else None
+        self._environment = dict.fromkeys(_THREAD_VARIABLES, "1")
 
     def run(self, task: Task, time_limit: float | None) -> Outcome:
         try:
@@ -241,7 +237,7 @@ def dask_client(address: str) -> Iterator[Any]:
         yield client
 
 
-def _connected(distributed: Any, address: str) -> Any:
+def _connected(distributed: ModuleType, address: str) -> Any:
     try:
         # Check the address first: a client with an invalid address waits for half a minute.
         distributed.comm.get_address_host_port(address)
@@ -281,7 +277,7 @@ def _started(start: Callable[[], Any]) -> Any:
             gc.enable()
 
 
-def _certificates(distributed: Any, address: str) -> Any:
+def _certificates(distributed: ModuleType, address: str) -> Any:
     """Return the certificates in the configuration of Dask, or name those that are missing."""
     security = distributed.Security()
     wanted = {"CA_FILE": security.tls_ca_file, "CLIENT__CERT": security.tls_client_cert}

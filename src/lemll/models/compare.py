@@ -23,8 +23,6 @@ from lemll.models.training import (
 from lemll.predictors import LEMLLCV, TagPredictor
 from lemll.tables import LabelledTable, LabelSpec, Table, TableEncoder, inspect_columns, split_table
 
-__all__ = ["FEWEST_SPLITS", "FREQUENCY", "LearnerScores", "compare_learners"]
-
 FREQUENCY = "labels by frequency"
 _FEWEST_ROWS = 20
 # Fewer splits do not tell a difference from chance, so they are done whatever the time.

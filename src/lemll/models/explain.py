@@ -8,14 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from lemll._types import Array, Features, FloatArray, IndexArray, Settings
+from lemll._types import Array, Features, FloatArray, Frame, IndexArray, Settings
 from lemll._validation import is_sparse
 from lemll.models.training import TableModel
 from lemll.predictors import LEMLL
-from lemll.tables import Frame, Table, is_missing, truth_of
+from lemll.tables import Table, is_missing, truth_of
 from lemll.topology import reconstruction_weights
-
-__all__ = ["Explanation", "Feature", "explain_table"]
 
 _NEIGHBORS = 10
 # The gap to the optimum does not change what a reader can see.

@@ -14,7 +14,6 @@ import json
 import math
 import os
 import re
-import secrets
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -25,23 +24,11 @@ import numpy as np
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
-from lemll._files import open_plain
+from lemll._files import open_plain, whole_file
 from lemll._types import Estimator, Settings, SettingsView
 from lemll.exceptions import ModelFileError, import_extra
-from lemll.models.checks import check_content
 from lemll.models.training import TableModel
-from lemll.models.trusted import SCHEMA, TRUSTED, canonical, check_schema
-
-__all__ = [
-    "SUFFIX",
-    "Archive",
-    "checksum_of",
-    "load",
-    "read_archive",
-    "read_metadata",
-    "save",
-    "write_archive",
-]
+from lemll.models.trusted import SCHEMA, TRUSTED, canonical, check_content, check_schema
 
 # The content may be this many times as large as the file, and a text as large as the file.
 _EXPANSION = 100
@@ -374,17 +361,11 @@ def _checksum(metadata: SettingsView, parts: Mapping[str, str]) -> str:
 
 def _write(path: Path, parts: Mapping[str, bytes]) -> None:
     """Replace a file by an archive, when the archive is complete and has been read again."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-    try:
-        with temporary.open("xb+") as raw:
-            with _reasons("the model cannot be saved: it has {}"):
-                write_archive(raw, parts)
-            raw.flush()
-            _read(path, raw)
-            os.fsync(raw.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole_file(path) as raw:
+        with _reasons("the model cannot be saved: it has {}"):
+            write_archive(raw, parts)
+        raw.flush()
+        _read(path, raw)
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -6,8 +6,10 @@ The graph computes in float64, as lemll does. Its input is ``X``; its outputs ar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import comb
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,8 +22,6 @@ from lemll.exceptions import LemllError, import_extra
 from lemll.models.training import TableModel
 from lemll.predictors import LEMLL, LEMLLCV, MSVRCV, BinaryRelevance, MSVRClassifier
 from lemll.tables import TableEncoder
-
-__all__ = ["to_onnx"]
 
 _OPSET = 17
 _LEARNERS = (LEMLL, MSVRClassifier, LEMLLCV, MSVRCV, BinaryRelevance)
@@ -267,7 +267,7 @@ def _polynomial(graph: _Graph, kernel: Any, rows: str, products: str, others: Fl
 class _Graph:
     """Nodes and constants of an ONNX graph in float64."""
 
-    def __init__(self, onnx: Any) -> None:
+    def __init__(self, onnx: ModuleType) -> None:
         self._onnx = onnx
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
@@ -281,7 +281,7 @@ class _Graph:
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
         return self.named(operator, inputs, f"n{len(self._nodes)}", **attributes)
 
-    def named(self, operator: str, inputs: Any, name: str, **attributes: Any) -> str:
+    def named(self, operator: str, inputs: Sequence[str], name: str, **attributes: Any) -> str:
         node = self._onnx.helper.make_node(operator, list(inputs), [name], **attributes)
         self._nodes.append(node)
         return name
@@ -319,7 +319,7 @@ class _Graph:
         self,
         n_features: int,
         n_labels: int,
-        outputs: dict[str, Any],
+        outputs: dict[str, int],
         properties: dict[str, str],
     ) -> bytes:
         helper, double = self._onnx.helper, self._onnx.TensorProto.DOUBLE

@@ -10,19 +10,6 @@ from scipy import stats
 
 from lemll._types import FloatArray
 
-__all__ = [
-    "MARKS",
-    "BestAgainst",
-    "Outcome",
-    "TTest",
-    "best_of_splits",
-    "check_level",
-    "checked_table",
-    "checked_vector",
-    "holm",
-    "paired_t_test",
-]
-
 Outcome = Literal["better", "worse", "equal"]
 
 MARKS: dict[Outcome, str] = {"better": "•", "worse": "∘", "equal": ""}

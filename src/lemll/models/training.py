@@ -16,6 +16,7 @@ from lemll._types import (
     Estimator,
     Features,
     FloatArray,
+    Frame,
     IndexArray,
     MatrixLike,
     Settings,
@@ -34,7 +35,6 @@ from lemll.predictors import (
     TagPredictor,
 )
 from lemll.tables import (
-    Frame,
     LabelledTable,
     LabelSpec,
     Table,
@@ -44,9 +44,6 @@ from lemll.tables import (
     split_table,
     truth_of,
 )
-
-__all__ = ["LEARNERS", "Predictions", "TableModel", "fit_rows", "fit_table", "make_learner",
-           "stratified_splits", "table_pipeline"]  # fmt: skip
 
 LEARNERS: Mapping[str, Callable[[], Estimator]] = {
     "TagPredictor": TagPredictor,

@@ -3,8 +3,7 @@
 from lemll.predictors.binary_relevance import BinaryRelevance
 from lemll.predictors.folds import SearchProgress
 from lemll.predictors.forest import GrownForest, MultilabelForest
-from lemll.predictors.lemll import LEMLL
-from lemll.predictors.lemll_cv import LEMLLCV
+from lemll.predictors.lemll import LEMLL, LEMLLCV
 from lemll.predictors.msvr import MSVR, MSVRClassifier
 from lemll.predictors.msvr_cv import MSVRCV
 from lemll.predictors.tag_predictor import (

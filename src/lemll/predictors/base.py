@@ -6,7 +6,7 @@ import inspect
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -107,6 +107,8 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """
 
     thresholds: Thresholds | None
+    # Whether probabilities are learned from scores of unseen rows: a parameter of some learners.
+    probability: bool = False
     _coding: LabelCoding
 
     @abstractmethod
@@ -115,7 +117,7 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _validated(
         self, X: Features, y: MatrixLike, label_weight: MatrixLike = None
-    ) -> tuple[Any, LabelArray, LabelCoding]:
+    ) -> tuple[Features, LabelArray, LabelCoding]:
         """Check the arguments of `fit`; return features, 0/1 labels and their coding."""
         self._criterion()
         check_same_rows(X, y)
@@ -141,6 +143,9 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _store(self, coding: LabelCoding, thresholds: FloatArray) -> None:
         """Store what `predict` needs in addition to the scores."""
+        if not self.probability:
+            # The calibration of an earlier fit must not answer for this one.
+            self.__dict__.pop("_calibration", None)
         self._coding = coding
         self.classes_ = coding.classes
         self.label_names_ = np.array(coding.names, dtype=object)
@@ -432,7 +437,7 @@ class MultilabelClassifier(LabelScorer):
         thresholds = np.zeros(Y.shape[1])
         # A 1-D target takes the class with the best score, so thresholds have no effect.
         criterion = self._criterion() if coding.multilabel else None
-        if criterion is not None or self._needs_unseen_scores():
+        if criterion is not None or self.probability:
             scores = self._unseen_scores(X, Y, weight, of_rows)
             self._learn_from_unseen(scores, *_weigh_rows(Y, weight, of_rows))
             if criterion is not None:
@@ -452,10 +457,6 @@ class MultilabelClassifier(LabelScorer):
             self._fit(X, Y)
         else:
             self._fit_partial(X, Y, weight)
-
-    def _needs_unseen_scores(self) -> bool:
-        """Return whether something besides the thresholds is learned from scores of unseen rows."""
-        return False
 
     def _learn_from_unseen(
         self, scores: FloatArray, Y: LabelArray, weight: FloatArray | None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -49,7 +48,7 @@ class BuiltIn:
             return X
         return X.multiply(self.scale).tocsr() if is_sparse(X) else X * self.scale
 
-    def unscaled(self, coef: Any) -> Features:
+    def unscaled(self, coef: Features) -> Features:
         """Convert coefficients of the scaled features to coefficients of the original ones."""
         return coef if self.scale is None else coef * self.scale
 
@@ -160,7 +159,7 @@ def fit_member(
     return clone(estimator).fit(X, y.astype(np.int64))
 
 
-def member_log_odds(member: Any, X: Features) -> FloatArray:
+def member_log_odds(member: Estimator, X: Features) -> FloatArray:
     """Score rows with a fitted member: use its probabilities if possible, else its decisions."""
     if isinstance(member, float):
         return np.full(X.shape[0], member)

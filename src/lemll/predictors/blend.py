@@ -22,8 +22,7 @@ from lemll.predictors.binary_relevance import BinaryRelevance
 from lemll.predictors.calibrated import log_odds
 from lemll.predictors.folds import Fold, FoldPath, Space
 from lemll.predictors.forest import MultilabelForest, Trees, weighs_whole_rows
-from lemll.predictors.lemll import LEMLL
-from lemll.predictors.lemll_cv import LEMLLCV
+from lemll.predictors.lemll import LEMLL, LEMLLCV
 from lemll.solvers import GridPoint
 
 _Keys = npt.NDArray[np.uint64]

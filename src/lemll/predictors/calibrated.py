@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import minimize
@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from lemll._labels import LabelCoding, check_same_rows, code_degrees
-from lemll._types import Features, FloatArray, LabelArray, MatrixLike, Settings
+from lemll._types import Estimator, Features, FloatArray, LabelArray, MatrixLike, Settings
 from lemll._validation import UNOBSERVED, all_or_nothing
 from lemll.predictors.base import LabelScorer, MultilabelClassifier, plain_method_names
 
@@ -178,7 +178,7 @@ def constant_labels(Y: LabelArray, weight: FloatArray | None) -> FloatArray:
     return np.where(relevant & other, 0.0, np.where(relevant, 1.0, -1.0))
 
 
-def _wants_probability(estimator: Any) -> bool:
+def _wants_probability(estimator: Estimator) -> bool:
     if estimator.probability:
         return True
     raise AttributeError(
@@ -190,14 +190,7 @@ def _wants_probability(estimator: Any) -> bool:
 class CalibratedProbabilities(LabelScorer):
     """Part of classifiers with the parameter `probability`."""
 
-    probability: bool
     _calibration: Calibration | None = None
-
-    def _store(self, coding: LabelCoding, thresholds: FloatArray) -> None:
-        if not self.probability:
-            # The lines of an earlier fit must not answer for this one.
-            self._calibration = None
-        super()._store(coding, thresholds)
 
     @available_if(_wants_probability)
     def predict_proba(self, X: MatrixLike) -> FloatArray:
@@ -266,9 +259,6 @@ class DegreeClassifier(CalibratedProbabilities, MultilabelClassifier):
     @abstractmethod
     def _fit_degrees(self, X: Features, D: FloatArray, weight: FloatArray | None) -> None:
         """Learn from validated X and degrees in [0, 1]; `weight` is 0 in unknown cells."""
-
-    def _needs_unseen_scores(self) -> bool:
-        return bool(self.probability)
 
     def _learn_from_unseen(
         self, scores: FloatArray, Y: LabelArray, weight: FloatArray | None

@@ -16,8 +16,7 @@ from sklearn.preprocessing import normalize as normalize_rows
 from lemll._types import Array, Features, FloatArray, KernelLike, LabelArray, Settings, SettingsView
 from lemll._validation import available_bytes
 from lemll.exceptions import UndefinedMetricError
-from lemll.fitting.equation9 import check_fits, local_graph
-from lemll.fitting.kernels import choose_kernel
+from lemll.fitting.equation9 import check_fits, choose_kernel, local_graph
 from lemll.fitting.scaling import fit_scaling
 from lemll.metrics import METRICS, Metric, MetricScorer
 from lemll.solvers import (
@@ -107,7 +106,7 @@ class Fold:
         The weights of the cells of Y; by default 1. Y is -1 in cells with the weight 0.
     """
 
-    X: Any
+    X: Features
     Y: LabelArray
     train: npt.NDArray[np.intp]
     test: npt.NDArray[np.intp]
@@ -197,7 +196,7 @@ class FoldPath:
         self._fold, self._space = fold, space
         self._options = dict(options)
         self._graph: Settings | None = self._options.pop("graph", None)
-        self._prepared: tuple[Any, _Path] | None = None
+        self._prepared: tuple[Features, _Path] | None = None
 
     def score(
         self, points: Sequence[GridPoint], measures: Mapping[str, Measure], *, keep: bool = False
@@ -251,7 +250,7 @@ class FoldPath:
         ((_, solution),) = path([point])
         return np.asarray(across @ solution.coef.T + solution.intercept)
 
-    def _prepare(self) -> tuple[Any, _Path]:
+    def _prepare(self) -> tuple[Features, _Path]:
         """Return the features (or kernel values) of the test rows, and the path to solve."""
         fold, space = self._fold, self._space
         pairwise = space.kernel == "precomputed"

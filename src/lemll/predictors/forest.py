@@ -14,7 +14,17 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree._tree import Tree
 from sklearn.utils import check_random_state
 
-from lemll._types import Features, FloatArray, IndexArray, LabelArray, RandomState
+from lemll._types import (
+    Array,
+    Estimator,
+    Features,
+    FloatArray,
+    IndexArray,
+    LabelArray,
+    RandomState,
+    Settings,
+    SparseMatrix,
+)
 from lemll._validation import check_choice, check_flag, check_magnitude, check_whole, is_sparse
 from lemll.model_selection import equal_row_groups
 from lemll.predictors.base import WeighsRows
@@ -128,7 +138,7 @@ class MultilabelForest(WeighsRows, ProbabilityClassifier):
         check_magnitude(X)
         drawn = self.trees == "random" if self.bootstrap is None else self.bootstrap
         bootstrap = check_flag("bootstrap", drawn)
-        options: dict[str, Any] = {
+        options: Settings = {
             "max_features": self.max_features,
             "min_samples_leaf": check_whole("min_samples_leaf", self.min_samples_leaf, least=1),
             "bootstrap": bootstrap,
@@ -183,8 +193,8 @@ class GrownForest(NamedTuple):
         The shares of the labels in the leaves of all trees.
     """
 
-    trees: list[Any]
-    shares: Any
+    trees: list[Estimator]
+    shares: SparseMatrix
 
     def predict(self, rows: Features) -> FloatArray:
         """Return the mean of the shares over the trees."""
@@ -277,7 +287,7 @@ def _with_weight(data: _TreeRows) -> _Known:
     return _Known(rows, _TreeRows(data.rows[rows], data.labels[rows], data.weight[rows], groups))
 
 
-def _light(tree: Any, first: int) -> tuple[Any, Any]:
+def _light(tree: Estimator, first: int) -> tuple[Array, SparseMatrix]:
     """Return a tree whose leaves hold their numbers, from `first`, and the shares of the leaves."""
     state = tree.__getstate__()
     is_leaf = state["nodes"]["left_child"] < 0

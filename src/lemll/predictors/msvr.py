@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from lemll._labels import check_same_rows
 from lemll._types import Estimator, Features, FloatArray, LabelArray, MatrixLike
 from lemll._validation import all_or_nothing, check_number, check_whole
-from lemll.fitting.equation9 import check_fits
-from lemll.fitting.kernels import choose_kernel, model_outputs, store_solution
+from lemll.fitting.equation9 import check_fits, choose_kernel, model_outputs, store_solution
 from lemll.predictors.base import ScalesColumns, WeighsRows
 from lemll.predictors.calibrated import DegreeClassifier
 from lemll.solvers import solve_msvr

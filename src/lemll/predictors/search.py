@@ -38,7 +38,8 @@ from lemll._validation import (
     check_whole,
     warn_caller,
 )
-from lemll.fitting.kernels import KERNEL_SETTINGS, inverse_variance
+from lemll.fitting.equation9 import KERNEL_SETTINGS
+from lemll.fitting.kernels import inverse_variance
 from lemll.fitting.scaling import check_scale, usual_scale
 from lemll.model_selection import IterativeStratifiedKFold, equal_row_groups
 from lemll.predictors.base import partial_refusal, plain_method_names
@@ -270,7 +271,7 @@ class PathCV(CalibratedProbabilities):
             )
         return clone(self.estimator)
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Set parameters, also those of `estimator`, for example ``estimator__thresholds="f1"``.
 
         Parameters
@@ -520,7 +521,7 @@ class PathCV(CalibratedProbabilities):
     ) -> list[Fold]:
         if isinstance(self.cv, Integral):
             # Random folds may contain no row with a rare label.
-            splitter: Any = IterativeStratifiedKFold(check_whole("cv", self.cv, least=2))
+            splitter = IterativeStratifiedKFold(check_whole("cv", self.cv, least=2))
             if len(Y) < splitter.n_splits:
                 raise ValueError(
                     f"cv={self.cv} folds need at least as many rows, got n_samples={len(Y)}."
@@ -579,7 +580,7 @@ class PathCV(CalibratedProbabilities):
         scores: FloatArray = self.best_estimator_._score(self._rows(X))
         return scores
 
-    def __getattr__(self, name: str) -> Features:
+    def __getattr__(self, name: str) -> Any:
         """Return an attribute of the final model as if it belonged to this object."""
         # Look in vars(self): hasattr would call this method again without end.
         if name.endswith("_") and not name.startswith("_") and "best_estimator_" in vars(self):

@@ -324,8 +324,8 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
         }
         weights = self._weigh(log_odds, Y, weight)
         blend = sum(w * log_odds[name] for name, w in weights.items())
-        self._calibration = fit_calibration(np.asarray(blend), Y, weight)
-        final = self._with_constants(self._calibration.log_odds(np.asarray(blend)))
+        self._total_calibration = fit_calibration(np.asarray(blend), Y, weight)
+        final = self._with_constants(self._total_calibration.log_odds(np.asarray(blend)))
         self.out_of_fold_proba_ = self._as_given(expit(final))
         total = sum(weights.values())
         self._weights = {name: weights.get(name, 0.0) for name in learned}
@@ -362,7 +362,7 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
         X = _sorted_columns(_stored(X, self._sparse), self._order.columns)
         for part in self._parts:
             total = total + part.weight * part.calibration.log_odds(part.score(X))
-        scores = self._with_constants(self._calibration.log_odds(total))
+        scores = self._with_constants(self._total_calibration.log_odds(total))
         return scores[:, np.argsort(self._order.labels)]
 
     def _criterion(self) -> None:

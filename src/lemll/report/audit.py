@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from lemll._types import LabelArray, Settings
+from lemll._types import Frame, LabelArray, Settings
 from lemll._validation import UNOBSERVED
 from lemll.audit import TagAudit
-from lemll.report.page import template_environment, write_html
-
-__all__ = ["AuditRows", "write_audit"]
+from lemll.report.page import write_scripted
 
 # The page holds the features of the rows that it shows, up to this number of cells.
 _MOST_CELLS = 600_000
@@ -52,7 +46,7 @@ class AuditRows:
 def write_audit(
     path: str | Path,
     audit: TagAudit,
-    issues: Any,
+    issues: Frame,
     rows: AuditRows,
     *,
     title: str,
@@ -81,25 +75,19 @@ def write_audit(
         The page: one file that needs no other file and no network. All names are shown as text.
     """
     path = Path(path)
-    script = resources.files("lemll.report").joinpath("templates/audit.js").read_text("utf-8")
-    text = (
-        template_environment()
-        .get_template("audit.html")
-        .render(
-            title=title,
-            notes=list(notes),
-            labels=list(audit.tags.names),
-            calibrated=audit.rates is not None,
-            content=_content(audit, issues, rows),
-            script=script,
-            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        )
+    write_scripted(
+        path,
+        "audit",
+        title=title,
+        notes=list(notes),
+        labels=list(audit.tags.names),
+        calibrated=audit.rates is not None,
+        content=_content(audit, issues, rows),
     )
-    write_html(path, text)
     return path
 
 
-def _content(audit: TagAudit, issues: Any, rows: AuditRows) -> Settings:
+def _content(audit: TagAudit, issues: Frame, rows: AuditRows) -> Settings:
     """Return everything that the script shows, as plain data."""
     place = {name: j for j, name in enumerate(audit.tags.names)}
     near = [list(found)[:_SHOWN_NEIGHBOURS] for found in issues["neighbours"]]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,10 +11,8 @@ from lemll._types import FloatArray, Settings
 from lemll.metrics import METRICS
 from lemll.models import Explanation
 from lemll.models.assess import THRESHOLDS
-from lemll.report.page import template_environment, write_html
+from lemll.report.page import write_scripted
 from lemll.tables import is_missing
-
-__all__ = ["write_explanation"]
 
 # At most this number of labels, columns and characters are shown per row.
 _LABELS_OF_A_ROW, _COLUMNS_OF_A_ROW, _CHARACTERS = 12, 8, 60
@@ -50,33 +45,28 @@ def write_explanation(path: str | Path, found: Explanation) -> Path:
         The page: one file that needs no other file and no network.
     """
     path = Path(path)
-    script = resources.files("lemll.report").joinpath("templates/explain.js").read_text("utf-8")
     frequent = np.argsort(-np.diag(found.together), kind="stable")[:_LABELS_OF_A_MATRIX].tolist()
-    template = template_environment().get_template("explain.html")
-    write_html(
+    write_scripted(
         path,
-        template.render(
-            title=f"What {found.learner} learned from {Path(found.source).name}",
-            verdict=_verdict(found),
-            n_rows=len(found.ids),
-            learner=found.learner,
-            labels=found.label_names,
-            figures=_figures(found),
-            n_held_out=found.report["rows"],
-            calibration=_calibration_picture(found.report["calibration"]),
-            calibration_error=found.report["calibration_error"],
-            matrix_names=[found.label_names[j] for j in frequent],
-            n_left_out=len(found.label_names) - len(frequent),
-            together=_together(found, frequent),
-            columns=[
-                (name, _shaded(found.sensitivity[i, frequent], found.sensitivity.max()))
-                for i, name in enumerate(found.columns)
-            ],
-            are_probabilities=found.are_probabilities,
-            data=_data(found),
-            script=script,
-            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        ),
+        "explain",
+        title=f"What {found.learner} learned from {Path(found.source).name}",
+        verdict=_verdict(found),
+        n_rows=len(found.ids),
+        learner=found.learner,
+        labels=found.label_names,
+        figures=_figures(found),
+        n_held_out=found.report["rows"],
+        calibration=_calibration_picture(found.report["calibration"]),
+        calibration_error=found.report["calibration_error"],
+        matrix_names=[found.label_names[j] for j in frequent],
+        n_left_out=len(found.label_names) - len(frequent),
+        together=_together(found, frequent),
+        columns=[
+            (name, _shaded(found.sensitivity[i, frequent], found.sensitivity.max()))
+            for i, name in enumerate(found.columns)
+        ],
+        are_probabilities=found.are_probabilities,
+        data=_data(found),
     )
     return path
 
@@ -181,7 +171,7 @@ def _data(found: Explanation) -> Settings:
     }
 
 
-def _row(found: Explanation, i: int) -> list[list[Any]]:
+def _row(found: Explanation, i: int) -> list[list[object]]:
     """Return the labels to show of a row: number, given (1, 0, -1), importance, probability."""
     given, importance = found.Y[i], found.importance[i]
     rank = importance + 10.0 * (given == 1) + 5.0 * found.predicted[i]

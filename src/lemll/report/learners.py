@@ -16,8 +16,6 @@ from lemll.models.pairwise import BestAgainst, best_of_splits
 from lemll.report.diagrams import value_dots
 from lemll.report.page import Section, TableData, write_page
 
-__all__ = ["LearnerVerdict", "judge_learners", "write_learners"]
-
 
 class LearnerVerdict(NamedTuple):
     """Which learner is best by one measure, and which differences may be chance.

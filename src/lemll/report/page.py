@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from lemll._files import write_output
 from lemll.exceptions import import_extra
 from lemll.report.diagrams import DotPlot, RankDiagram
-
-__all__ = ["Link", "Picture", "Section", "TableData", "template_environment", "write_html",
-           "write_page"]  # fmt: skip
 
 
 class TableData(NamedTuple):
@@ -79,6 +78,24 @@ def write_page(path: Path, title: str, sections: Sequence[Section], *, verdict: 
     """
     template = template_environment().get_template("page.html")
     write_html(path, template.render(title=title, sections=sections, verdict=verdict))
+
+
+def write_scripted(path: Path, name: str, **content: object) -> None:
+    """Write the page of a template that has a script; the page allows no other script.
+
+    Parameters
+    ----------
+    path : Path
+        File to write.
+    name : str
+        Name of the template and of its script, without suffixes.
+    **content : object
+        What the template shows.
+    """
+    script = resources.files("lemll.report").joinpath(f"templates/{name}.js").read_text("utf-8")
+    content["script_hash"] = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    template = template_environment().get_template(f"{name}.html")
+    write_html(path, template.render(script=script, **content))
 
 
 def write_html(path: Path, text: str) -> None:

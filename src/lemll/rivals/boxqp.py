@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +13,13 @@ from scipy import linalg, sparse
 from scipy.linalg import lapack
 from sklearn.exceptions import ConvergenceWarning
 
-from lemll._types import Features, FloatArray, LabelArray, SparseMatrix
-from lemll._validation import check_finite, check_number, check_whole, is_sparse, warn_caller
+from lemll._types import Array, Features, FloatArray, LabelArray, MatrixLike, SparseMatrix
+from lemll._validation import check_number, check_whole, is_sparse, warn_caller
 from lemll.enhancers.base import BaseEnhancer
-from lemll.fitting.distances import check_two_rows
 from lemll.fitting.scaling import Normalization
-from lemll.solvers.interface import Solution, Status, check_stopping
-from lemll.solvers.logistic import solve_definite
+from lemll.rivals.distances import check_two_rows
+from lemll.solvers.equation9 import Solution, Status
+from lemll.solvers.linear import solve_definite
 
 # Larger systems are solved by conjugate gradients, because their factorisation would take too long.
 LARGEST_FACTOR = 4000
@@ -33,17 +33,9 @@ class Hessian:
     """The matrix ``A'A + ridge I``, as products and as systems of the free variables."""
 
     def __init__(self, A: Features, ridge: float) -> None:
-        matrix: Features = A if is_sparse(A) else np.asarray(A)
-        if matrix.ndim != 2 or 0 in matrix.shape or matrix.dtype.kind not in "biuf":
-            raise ValueError(
-                "A must be a 2-D matrix of real numbers with rows and columns, got shape "
-                f"{matrix.shape} and dtype {matrix.dtype}."
-            )
-        check_finite(matrix, name="A")
-        self.ridge = check_number("ridge", ridge, above=0, inclusive=True)
-        self.n_variables = int(matrix.shape[1])
-        self.sparse = is_sparse(matrix)
-        self.A: Any = matrix.tocsr() if self.sparse else matrix.astype(np.float64, copy=False)
+        self.ridge, self.n_variables = ridge, int(A.shape[1])
+        self.sparse = is_sparse(A)
+        self.A: Features = A.tocsr() if self.sparse else A.astype(np.float64, copy=False)
         self._asked, self._invertible = 0, self.n_variables <= LARGEST_INVERSE
 
     @cached_property
@@ -67,7 +59,7 @@ class Hessian:
         squares = self.A.multiply(self.A) if self.sparse else self.A**2
         return np.asarray(squares.sum(axis=0)).ravel() + self.ridge
 
-    def block(self, free: Any) -> FloatArray:
+    def block(self, free: Array) -> FloatArray:
         """Return the rows and columns of some variables, as a new dense array."""
         self._asked += len(free) ** 2
         if self._asked > self.n_variables**2 and self.n_variables <= LARGEST_FACTOR:
@@ -80,7 +72,7 @@ class Hessian:
         block[np.diag_indices(len(free))] += self.ridge
         return np.asarray(block)
 
-    def newton(self, free: Any, right: FloatArray, accuracy: float) -> FloatArray:
+    def newton(self, free: Array, right: FloatArray, accuracy: float) -> FloatArray:
         """Solve the system of the free variables with the smallest possible factor."""
         n_held = self.n_variables - len(free)
         if len(free) == 0:
@@ -113,7 +105,7 @@ class Hessian:
         inverse[np.diag_indices(self.n_variables)] = np.diag(half)
         return np.asarray(inverse)
 
-    def _by_the_inverse(self, free: Any, right: FloatArray, accuracy: float) -> FloatArray:
+    def _by_the_inverse(self, free: Array, right: FloatArray, accuracy: float) -> FloatArray:
         # Schur complement: (H_ff)^-1 = (H^-1)_ff - (H^-1)_fh ((H^-1)_hh)^-1 (H^-1)_hf, for the free
         # variables f and the held variables h. Only a factor of the order of h is needed.
         inverse = self._inverse
@@ -133,7 +125,7 @@ class Hessian:
         found: FloatArray = solution[free]
         return found
 
-    def _conjugate_gradients(self, free: Any, right: FloatArray, accuracy: float) -> FloatArray:
+    def _conjugate_gradients(self, free: Array, right: FloatArray, accuracy: float) -> FloatArray:
         """Solve the system by conjugate gradients, preconditioned by the diagonal."""
         inverse = 1 / np.maximum(self.diagonal()[free], np.finfo(np.float64).tiny)
         whole = np.zeros(self.n_variables)
@@ -195,15 +187,17 @@ class BoxQpSolution(Solution):
 
 def solve_box_qp(
     A: Features,
-    lower: Any,
-    upper: Any,
+    lower: MatrixLike,
+    upper: MatrixLike,
     *,
     ridge: float = 0.0,
-    linear: Any = None,
+    linear: MatrixLike = None,
     tol: float = 1e-8,
     max_iter: int = 500,
 ) -> BoxQpSolution:
     """Minimise ``|A x|^2 / 2 + ridge |x|^2 / 2 + linear'x`` within bounds, column by column.
+
+    The arguments are not checked, because the enhancers make them.
 
     Parameters
     ----------
@@ -235,8 +229,8 @@ def solve_box_qp(
     (array([1., 1.]), True)
     """
     hessian = Hessian(A, ridge)
-    low, high, slope = _check_bounds(lower, upper, linear, hessian.n_variables)
-    check_stopping(tol=tol, max_iter=max_iter)
+    low, high = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
+    slope = np.zeros_like(low) if linear is None else np.asarray(linear, dtype=np.float64)
     solved = [
         _solve_one(_Problem(hessian, low[:, k], high[:, k], slope[:, k]), tol, max_iter)
         for k in range(low.shape[1])
@@ -283,32 +277,6 @@ def kkt_residual(
     0.0
     """
     return np.asarray(np.abs(x - np.clip(x - gradient, lower, upper)).max(axis=0))
-
-
-def _check_bounds(
-    lower: Any, upper: Any, linear: Any, n_variables: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    low, high = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
-    if low.ndim != 2 or low.shape[0] != n_variables or low.shape[1] == 0 or low.shape != high.shape:
-        raise ValueError(
-            f"lower and upper must both be ({n_variables}, n_problems), "
-            f"got {low.shape} and {high.shape}."
-        )
-    if not (low <= high).all():
-        i, k = (int(place) for place in np.argwhere(~(low <= high))[0])
-        raise ValueError(
-            f"lower must not exceed upper, got {low[i, k]} and {high[i, k]} for variable {i} of "
-            f"problem {k}."
-        )
-    if np.isposinf(low).any() or np.isneginf(high).any():
-        raise ValueError("lower must be below +inf and upper above -inf; no point is allowed.")
-    slope = np.zeros_like(low) if linear is None else np.asarray(linear, dtype=np.float64)
-    if slope.shape != low.shape:
-        raise ValueError(
-            f"linear must have the shape {low.shape} of the bounds, got {slope.shape}."
-        )
-    check_finite(slope, name="linear")
-    return low, high, slope
 
 
 class _Problem(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -166,7 +166,7 @@ class MemberPairs:
     """
 
     n_labels: int
-    members: list[Any]
+    members: list[Estimator]
     n_iter: int = 1
 
     @classmethod

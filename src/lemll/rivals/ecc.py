@@ -59,7 +59,7 @@ class Chain:
     coef: FloatArray | None = None
     label_coef: FloatArray | None = None
     intercept: FloatArray | None = None
-    members: list[Any] | None = None
+    members: list[Estimator] | None = None
 
     def log_odds(self, X: Features) -> FloatArray:
         """Score each label, given the predictions of the earlier ones; columns in label order."""
@@ -211,7 +211,7 @@ def _sampled(weights: Array, drawn: Array) -> Array:
 
 def mean_probabilities(chains: list[Chain], X: Features, votes: bool) -> FloatArray:
     """Return the mean of the probabilities, or of the decisions, of the chains."""
-    total: Any = 0.0
+    total: Array | float = 0.0
     for chain in chains:
         scores = chain.log_odds(X)
         total = total + ((scores >= 0) if votes else expit(scores))
@@ -310,7 +310,7 @@ class LabelChain(ChainClassifier):
         return self.chain_.log_odds(X)
 
 
-def _checked_order(order: Any, n_labels: int) -> IndexArray:
+def _checked_order(order: MatrixLike, n_labels: int) -> IndexArray:
     message = (
         f"order={order!r} must be 'random' or hold each label's number, 0 to {n_labels - 1}, once."
     )
@@ -420,7 +420,7 @@ class ECC(ChainClassifier):
 
     _fit_partial = _fit
 
-    def _sample(self, random: Any, n_samples: int) -> IndexArray:
+    def _sample(self, random: np.random.RandomState, n_samples: int) -> IndexArray:
         """Return how often each row is drawn."""
         if self.sampling == "bootstrap":
             drawn = random.randint(n_samples, size=n_samples)

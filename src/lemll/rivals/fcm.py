@@ -21,7 +21,6 @@ from lemll._validation import (
     warn_caller,
 )
 from lemll.enhancers.base import BaseEnhancer
-from lemll.solvers.interface import check_stopping
 
 # A larger rise of the objective, relative to it, is not a rounding error.
 _ROUNDING = 1e-12
@@ -106,8 +105,6 @@ def solve_fuzzy_means(
            [1., 0.],
            [0., 1.]])
     """
-    check_stopping(tol=tol, max_iter=check_whole("max_iter", max_iter, least=1))
-    check_number("fuzzifier", fuzzifier, above=1)
     squared_distances = _distances_to_means(X)
     # The point of the present step, the memberships after the last one, and their momentum.
     point, last, momentum = memberships, memberships, 1.0

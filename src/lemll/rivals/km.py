@@ -11,7 +11,7 @@ from lemll._sparse import lighter
 from lemll._types import Features, FloatArray, KernelLike, LabelArray
 from lemll._validation import check_choice, check_memory, check_number, is_sparse
 from lemll.enhancers.base import BaseEnhancer
-from lemll.fitting.distances import choose_gamma, mean_distance, squared_distances, upper_distances
+from lemll.rivals.distances import choose_gamma, mean_distance, squared_distances, upper_distances
 
 KERNELS = ("linear", "rbf")
 RADII = ("positives", "all")

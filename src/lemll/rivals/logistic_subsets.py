@@ -13,7 +13,7 @@ from scipy import sparse
 from lemll._sparse import dense, lighter
 from lemll._types import Array, Features, FloatArray, IndexArray, MatrixLike
 from lemll._validation import is_sparse
-from lemll.solvers.interface import as_features, check_size, check_stopping
+from lemll.solvers.equation9 import as_features, check_size, check_stopping
 from lemll.solvers.logistic import (
     ARMIJO,
     LEAST_CURVATURE,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy import linalg
@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, xlogy
 
 from lemll._types import Features, FloatArray, LabelArray, MatrixLike
-from lemll._validation import check_choice, check_number, is_sparse
-from lemll.solvers.interface import Solution, Status, as_features, check_size, check_stopping
+from lemll._validation import is_sparse
+from lemll.solvers.equation9 import Solution, Status
 
 Empirical = Literal["virtual", "pairwise"]
 
@@ -64,7 +64,7 @@ class MaxentSolution(Solution):
 
 def solve_maxent(
     X: Features | MaxentBasis,
-    distribution: Any,
+    distribution: MatrixLike,
     labels: MatrixLike,
     *,
     beta: float = 0.1,
@@ -120,11 +120,7 @@ def solve_maxent(
            [0.2, 0.3, 0.5]])
     """
     basis = X if isinstance(X, MaxentBasis) else MaxentBasis(X)
-    D, Y = _check_arrays(basis.n_samples, distribution, labels)
-    check_number("beta", beta, above=0, inclusive=True)
-    check_number("ridge", ridge, above=0, inclusive=True)
-    check_stopping(tol=tol, max_iter=max_iter)
-    check_choice("emp", emp, EMPIRICAL_LOSSES)
+    D, Y = np.asarray(distribution, dtype=np.float64), np.asarray(labels).astype(np.int8)
     objective = _Objective(basis, D, Y, beta=beta, emp=emp, clip=clip, ridge=ridge)
     W = objective.first_weights() if start is None else basis.encode(start.coef, start.intercept)
 
@@ -200,10 +196,7 @@ class MaxentBasis:
     """
 
     def __init__(self, X: Features) -> None:
-        X = as_features(X.tocsr() if is_sparse(X) else X)
-        if not is_sparse(X) and not isinstance(X, np.ndarray):
-            raise ValueError("X must hold features; a kernel has none.")
-        check_size(X, "X", "float64")
+        X = X.tocsr() if is_sparse(X) else X
         X = X.astype(np.float64, copy=False)
         self.n_samples, self.n_features = X.shape
         self.mean, self.variance = _location_and_variance(X)
@@ -357,20 +350,6 @@ def empirical_loss(
         of_labels += np.where(both, shares, 0.0)
     # The loss is positively homogeneous in f, so by Euler's theorem it equals <gradient, f>.
     return float(np.vdot(by_f, f)), by_f
-
-
-def _check_arrays(
-    n_samples: int, distribution: Any, labels: MatrixLike
-) -> tuple[FloatArray, LabelArray]:
-    D, Y = np.asarray(distribution, dtype=np.float64), np.asarray(labels).astype(np.int8)
-    if Y.ndim != 2 or D.shape != (Y.shape[0], Y.shape[1] + 1) or len(D) != n_samples:
-        raise ValueError(
-            f"X has {n_samples} rows, so labels must be ({n_samples}, n_labels) and distribution "
-            f"({n_samples}, n_labels + 1); got {Y.shape} and {D.shape}."
-        )
-    if not ((D >= 0).all() and np.allclose(D.sum(axis=1), 1)):
-        raise ValueError("distribution must not be negative, and its rows must sum to one.")
-    return D, Y
 
 
 def _location_and_variance(X: Features) -> tuple[FloatArray, FloatArray]:

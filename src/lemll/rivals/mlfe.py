@@ -153,11 +153,14 @@ class MLFEEnhancer(BoxedEnhancer):
             f"The weights between {X.shape[0]} rows",
             'use coding="lasso", or enhance fewer rows at a time',
         )
+        relaxation = check_number("relaxation", self.relaxation, above=0)
+        if relaxation >= 2:
+            raise ValueError(f"relaxation must lie between 0 and 2, got {self.relaxation!r}.")
         return admm_codes(
             X,
             share=share,
             penalty=check_number("penalty", self.penalty, above=0),
-            relaxation=check_number("relaxation", self.relaxation, above=0),
+            relaxation=relaxation,
             absolute=check_number("absolute_tol", self.absolute_tol, above=0),
             relative=check_number("relative_tol", self.relative_tol, above=0),
         ).weights

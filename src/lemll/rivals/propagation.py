@@ -14,7 +14,6 @@ from lemll._validation import check_magnitude, check_number, check_whole, warn_c
 from lemll.fitting.scaling import fit_scaling
 from lemll.predictors.calibrated import ProbabilityClassifier, TiesAreRelevant, log_odds
 from lemll.rivals.mlknn import nearest_training_rows, neighbour_graph
-from lemll.solvers.interface import check_stopping
 from lemll.topology.neighbors import nearest_neighbors
 
 
@@ -86,15 +85,11 @@ def solve_smoothing(
     >>> solve_smoothing(chain, target, weight).labels.ravel().round(3)
     array([0.25, 0.5 , 0.75])
     """
-    check_stopping(tol=tol, max_iter=max_iter)
-    mu = check_number("smoothness", smoothness, above=0, inclusive=True)
-    if not (weight > 0).all():
-        raise ValueError(f"weight must be above 0 in every cell, got {weight.min():g}.")
     degree = np.asarray(graph.sum(axis=1)).ravel()
-    laplacian = mu * (sparse.diags_array(degree) - graph).tocsr()
+    laplacian = smoothness * (sparse.diags_array(degree) - graph).tocsr()
     # The diagonal is a good preconditioner: the weights of the cells differ much, and the rest of
     # the matrix has rows of similar size.
-    inverse = 1 / (weight + mu * degree[:, None])
+    inverse = 1 / (weight + smoothness * degree[:, None])
     right = weight * target
     length = np.sqrt(_inner(right, right))
     length[length == 0] = 1

@@ -22,9 +22,9 @@ from lemll._validation import (
     warn_caller,
 )
 from lemll.enhancers.base import BaseEnhancer
-from lemll.fitting.distances import check_gamma, squared_distances
 from lemll.predictors.base import MultilabelClassifier
-from lemll.rivals.maxent import MaxentBasis, MaxentSolution, solve_maxent
+from lemll.rivals.distances import check_gamma, squared_distances
+from lemll.rivals.maxent import EMPIRICAL_LOSSES, MaxentBasis, MaxentSolution, solve_maxent
 from lemll.rivals.two_stage import fit_enhancer
 
 TRANSITIONS = ("column", "row", "symmetric")
@@ -402,6 +402,7 @@ class RELIAB(MultilabelClassifier):
 
     def _fit(self, X: Features, Y: LabelArray) -> None:
         beta = check_number("beta", self.beta, above=0, inclusive=True)
+        check_choice("emp", self.emp, EMPIRICAL_LOSSES)
         tau = check_number("tau", self.tau, above=0)
         tol = check_number("tol", self.tol, above=0)
         check_magnitude(X)

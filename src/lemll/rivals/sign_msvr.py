@@ -11,20 +11,17 @@ dual point.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from lemll._types import Features, FloatArray, MatrixLike
-from lemll._validation import check_number
-from lemll.solvers.certificate import exact_step, row_norms, tube_loss
-from lemll.solvers.interface import (
+from lemll.solvers.certificate import row_norms, tube_loss
+from lemll.solvers.equation9 import (
     Solution,
     Status,
-    check_real,
-    check_size,
-    check_stopping,
     check_weights,
+    exact_step,
 )
 from lemll.solvers.msvr import check_targets
 from lemll.solvers.msvr_search import (
@@ -230,7 +227,7 @@ def solve_sign_msvr(
     *,
     C1: float = 1.0,
     C2: float = 1.0,
-    gain: Any = None,
+    gain: FloatArray | None = None,
     epsilon: float = 0.001,
     tol: float = 1e-10,
     max_iter: int = 1000,
@@ -279,15 +276,7 @@ def solve_sign_msvr(
     True
     """
     X, T = check_targets(X, targets)
-    G = np.zeros(T.shape) if gain is None else np.asarray(gain)
-    check_real(G, "gain")
-    if G.shape != T.shape:
-        raise ValueError(f"gain must have the shape of targets, {T.shape}; got {G.shape}.")
-    check_size(G, "gain", "float64")
-    check_number("C1", C1, above=0)
-    check_number("C2", C2, above=0, inclusive=True)
     check_weights(alpha=1 / (2 * C1), beta=1.0, gamma=0.0, epsilon=epsilon)
-    check_stopping(tol=tol, max_iter=max_iter)
     # The objective divided by C1 has the form of Eq. (10), with alpha = 1 / (2 C1).
     problem = SignProblem(
         X,
@@ -295,7 +284,7 @@ def solve_sign_msvr(
         alpha=1 / (2 * C1),
         epsilon=epsilon,
         cost=C2 / C1,
-        gain=np.asarray(G, dtype=np.float64) / C1,
+        gain=(np.zeros(T.shape) if gain is None else gain) / C1,
     )
     search = _Search(problem, tol, max_iter)
     status = search.run()

@@ -14,7 +14,6 @@ So all rows share one inverse, and a step for a block of rows is one matrix prod
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +22,7 @@ from scipy.linalg import lapack
 
 from lemll._sparse import dense, lighter
 from lemll._types import Features, FloatArray
-from lemll._validation import check_number, check_whole, is_sparse
+from lemll._validation import is_sparse
 from lemll.topology.neighbors import check_features
 
 # Rows in use count as linearly dependent if a squared pivot is below this share of the largest.
@@ -152,7 +151,7 @@ class SparseCoding:
         Duality gap of each lasso, relative to ``|x_i|^2 / 2``. Infinity if it was not computed.
     """
 
-    weights: Any
+    weights: Features
     n_iter: npt.NDArray[np.intp]
     gap: FloatArray
 
@@ -183,8 +182,8 @@ def admm_codes(
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-        Features.
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Features. The other arguments are not checked, because the enhancer makes them.
     share : float, default=0.01
         lambda_i relative to the largest product of row i with another row.
     penalty : float, default=1.0
@@ -211,13 +210,13 @@ def admm_codes(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from lemll.rivals.sparse_coding import admm_codes
-    >>> admm_codes([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]]).weights.round(2)
+    >>> admm_codes(np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]])).weights.round(2)
     array([[0.  , 0.49, 0.  ],
            [1.98, 0.  , 0.  ],
            [0.  , 0.  , 0.  ]])
     """
-    _check(share=share, penalty=penalty, relaxation=relaxation, max_iter=max_iter)
     system = _System(lighter(check_features(X)), penalty)
     n_samples = system.n_samples
     weights = np.empty((n_samples, n_samples))
@@ -257,8 +256,8 @@ def lasso_codes(
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-        Features.
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Features. The other arguments are not checked, because the enhancer makes them.
     share : float, default=0.01
         lambda_i relative to the largest product of row i with another row.
     tol : float, default=1e-8
@@ -279,14 +278,13 @@ def lasso_codes(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from lemll.rivals.sparse_coding import lasso_codes
-    >>> lasso_codes([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]]).weights.toarray().round(3)
+    >>> lasso_codes(np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]])).weights.toarray().round(3)
     array([[0.   , 0.495, 0.   ],
            [1.98 , 0.   , 0.   ],
            [0.   , 0.   , 0.   ]])
     """
-    _check(share=share, penalty=1.0, relaxation=1.0, max_iter=max_iter)
-    check_number("tol", tol, above=0)
     light = lighter(check_features(X))
     n_samples = light.shape[0]
     n_iter, gap = np.zeros(n_samples, dtype=np.intp), np.zeros(n_samples)
@@ -304,14 +302,6 @@ def lasso_codes(
     weights = sparse.csr_array(parts, shape=(n_samples, n_samples))
     weights.sort_indices()
     return SparseCoding(weights, n_iter, gap)
-
-
-def _check(*, share: float, penalty: float, relaxation: float, max_iter: int) -> None:
-    check_number("share", share, above=0)
-    check_number("penalty", penalty, above=0)
-    if not 0 < check_number("relaxation", relaxation) < 2:
-        raise ValueError(f"relaxation must lie between 0 and 2, got {relaxation!r}.")
-    check_whole("max_iter", max_iter, least=1)
 
 
 class _System:

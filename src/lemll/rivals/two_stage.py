@@ -21,17 +21,17 @@ from lemll._types import (
 )
 from lemll._validation import check_magnitude, check_number, check_settings, check_whole
 from lemll.enhancers.lemll import LEMLLEnhancer
-from lemll.fitting.distances import gamma_of_distance, mean_distance, upper_distances
-from lemll.fitting.equation9 import check_fits
-from lemll.fitting.kernels import (
+from lemll.fitting.equation9 import (
     KERNEL_SETTINGS,
-    Kernel,
+    check_fits,
     choose_kernel,
     model_outputs,
     store_solution,
 )
+from lemll.fitting.kernels import Kernel
 from lemll.predictors.base import MultilabelClassifier
 from lemll.predictors.msvr import MSVR
+from lemll.rivals.distances import gamma_of_distance, mean_distance, upper_distances
 from lemll.rivals.sign_msvr import solve_sign_msvr
 
 

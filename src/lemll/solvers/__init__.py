@@ -36,7 +36,7 @@ where F is the objective and D is the value of a dual point, which is at most th
 """
 
 from lemll.solvers.distributed import BlocksLostError, RowBlock, solve_blocks
-from lemll.solvers.interface import LemllSolution
+from lemll.solvers.equation9 import LemllSolution
 from lemll.solvers.joint import kernel_bytes, solve_joint, solver_bytes
 from lemll.solvers.log_linear import solve_log_linear
 from lemll.solvers.logistic import solve_logistic

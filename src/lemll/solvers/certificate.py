@@ -1,18 +1,18 @@
-"""The tube loss, the exact line search, and lower bounds of Eq. (9) without a linear solve."""
+"""The tube loss, features as certificates see them, and lower bounds of Eq. (9)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.linalg import LinAlgError, cholesky, eigh
 
-from lemll._types import Features, FloatArray
+from lemll._types import Array, Features, FloatArray, MatrixLike
+from lemll._validation import is_sparse
 
-MAX_TRIALS = 50
-# The line search stops when the slope is this share of the first slope. Near the minimum the
-# objective is quadratic, so its remaining error is about the square of this share.
-SLOPE_SHARE = 1e-3
 # An objective below this share of min(beta, 1) |Y|_F^2 counts as zero.
 ZERO_SHARE = 1e-18
 # The best point between two dual points is searched on a grid of TRIALS points. Each further round
@@ -84,96 +84,6 @@ def tube_weights(residual_norms: FloatArray, epsilon: float | FloatArray) -> Flo
     # The inner `where` avoids a division by zero in rows whose weight is 0 anyway.
     outside = residual_norms > epsilon
     return np.where(outside, 1.0 - epsilon / np.where(outside, residual_norms, 1.0), 0.0)
-
-
-class LineSearch(NamedTuple):
-    """The step along a line (0 if the line does not descend), and the decrease of the objective."""
-
-    step: float
-    decrease: float
-
-
-def exact_step(
-    square: FloatArray,
-    cross: FloatArray,
-    speed: FloatArray,
-    *,
-    linear: float,
-    quadratic: float,
-    epsilon: float | FloatArray,
-    other: Callable[[float], tuple[float, float]] | None = None,
-) -> LineSearch:
-    """Minimise Eq. (9) along a line.
-
-    On the line the residuals are ``xi_i + s h_i``. Up to a constant, the objective is
-    ``phi(s) = sum_i L(sqrt(square_i + 2 s cross_i + s^2 speed_i)) + 2 s linear + s^2 quadratic``.
-    It is convex and continuously differentiable. Newton's method finds the zero of phi' inside a
-    bracket.
-
-    Parameters
-    ----------
-    square, cross, speed : ndarray of shape (n_samples,)
-        ``|xi_i|^2``, ``<xi_i, h_i>`` and ``|h_i|^2``.
-    linear, quadratic : float
-        Half the slope and half the curvature of the quadratic terms of Eq. (9).
-    epsilon : float or ndarray of shape (n_samples,)
-        Radius of the tube, or one radius per row.
-    other : callable, optional
-        Returns half the slope and half the curvature of a further convex term at s.
-
-    Returns
-    -------
-    LineSearch
-        The step s and the decrease ``phi(0) - phi(s) >= 0``, without the term `other`.
-    """
-    start_norms = np.sqrt(square)
-    start_loss = np.maximum(start_norms - epsilon, 0.0)
-    step, low, high = 0.0, 0.0, np.inf
-    norms = start_norms
-    first_slope = 0.0
-    for trial in range(MAX_TRIALS):
-        # The derivative of |xi + s h|^2 / 2 with respect to s.
-        drift = cross + step * speed
-        safe = np.maximum(norms, epsilon)
-        safe[safe == 0] = 1.0  # happens only if epsilon = 0, where every weight is 1
-        weights = 1.0 - epsilon / safe
-        more_slope, more_curvature = (0.0, 0.0) if other is None else other(step)
-        slope = float(weights @ drift) + linear + step * quadratic + more_slope
-        if trial == 0:
-            first_slope = slope
-            if not slope < 0:
-                return LineSearch(0.0, 0.0)
-        elif abs(slope) <= SLOPE_SHARE * -first_slope:
-            break
-        if slope < 0:
-            low = step
-        else:
-            high = step
-        # Second derivative of the tube loss. Besides `weights @ speed` it has the term
-        # (1 - a) (drift / norm)^2, because the weight a itself changes along the line.
-        inside = norms <= epsilon
-        bend = drift / safe
-        bend *= bend
-        bend *= 1.0 - weights
-        bend[inside] = 0.0
-        curvature = float(weights @ speed) + float(bend.sum()) + quadratic + more_curvature
-        newton = step - slope / curvature if curvature > 0 else np.inf
-        # The curvature jumps at the edge of the tube, so a Newton step may leave the bracket. Then
-        # double the step, or bisect if both ends of the bracket are known.
-        if not low < newton < high:
-            newton = 2 * step + 1.0 if np.isinf(high) else (low + high) / 2
-        if newton in (low, high):
-            break
-        step = newton
-        norms = np.sqrt(np.maximum(square + step * (2 * cross + step * speed), 0.0))
-    loss = np.maximum(norms - epsilon, 0.0)
-    # Use a^2 - b^2 = (a - b)(a + b) for each row. The decrease may be tiny compared with F, and
-    # the difference of two sums would lose its digits.
-    decrease = float((start_loss - loss) @ (start_loss + loss)) - step * (
-        2 * linear + step * quadratic
-    )
-    # phi is convex and its slope at 0 is negative. A negative decrease is a rounding error.
-    return LineSearch(step, max(decrease, 0.0))
 
 
 class Weights(NamedTuple):
@@ -476,8 +386,265 @@ def best_share(gaps: Callable[[FloatArray], FloatArray]) -> float:
     return float(shares[best])
 
 
-def _mixed(products: Any, share: Any) -> Features:
+def _mixed(products: Features, share: float | FloatArray) -> Features:
     """Return the square of ``(1 - share) a + share b`` from the products of a and b."""
     first, both, second = products
     rest = 1 - share
     return rest * rest * first + 2 * rest * share * both + share * share * second
+
+
+# Differences between K[i, j] and K[j, i] up to this share of the largest entry are accepted as
+# rounding errors.
+ASYMMETRY = 1e-8
+
+
+# Negative eigenvalues up to this share of the largest eigenvalue are accepted as rounding errors.
+NEGATIVE_SHARE = 1e-8
+
+
+# Enough for the size of the largest eigenvalue; it is only used as a scale.
+POWER_STEPS = 30
+
+
+class ShiftedFeatures:
+    """Products with the shifted features ``X - 1 shift'``, in float64.
+
+    A shift of the features does not change Eq. (9) if the intercept is adapted. It does change the
+    rounding errors: if X is far from the origin, products with X lose digits. Therefore dense
+    features are centred. Of sparse features, only columns without zeros are centred, so that the
+    other columns stay sparse.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array of shape (n_samples, n_features)
+        Features. They are never changed.
+    """
+
+    def __init__(self, X: Features) -> None:
+        self._mean: FloatArray = np.asarray(X.mean(axis=0, dtype=np.float64)).reshape(-1)
+        self._sparse = is_sparse(X)
+        self._matrix, self._shift = X, self._mean
+        if self._sparse:
+            self._matrix, self._shift = _centre_full_columns(X, self._mean)
+        self._shifted = self._sparse
+        # Small dense features are shifted once and kept; large ones are shifted block by block.
+        if not self._sparse and 8 * X.size <= CERTIFICATE_BLOCK_BYTES:
+            self._matrix, self._shifted = X - self._shift, True
+
+    def residuals(self, U: FloatArray, coef: FloatArray, intercept: FloatArray) -> FloatArray:
+        """Return ``U - X Theta' - 1 b'``.
+
+        The shifted intercept ``b + Theta shift`` is rounded. The result is exact for a slightly
+        different ``b``.
+        """
+        residuals: FloatArray = U - (intercept + coef @ self._shift)
+        for rows, block in self._blocks():
+            residuals[rows] -= block @ coef.T
+        return residuals
+
+    def residuals_of(
+        self, rows: slice, U: FloatArray, coef: FloatArray, intercept: FloatArray
+    ) -> FloatArray:
+        """Return some rows of `residuals`; U holds these rows only."""
+        residuals: FloatArray = U - (intercept + coef @ self._shift)
+        residuals -= self._rows(rows) @ coef.T
+        return residuals
+
+    def correlation_of(self, rows: slice, half_dual: FloatArray) -> FloatArray:
+        """Return ``half_dual' X`` of some rows, with shifted X; `half_dual` holds these rows."""
+        return np.asarray((self._rows(rows).T @ half_dual).T)
+
+    def without_sums(self, correlation: FloatArray, sums: FloatArray) -> FloatArray:
+        """Remove from the sum of `correlation_of` what the rounded column sums contribute."""
+        return np.asarray(correlation - np.outer(sums, self._mean - self._shift))
+
+    def _rows(self, rows: slice) -> Features:
+        block = self._matrix[rows]
+        return block if self._shifted else block - self._shift
+
+    def square(self, coef: FloatArray) -> float:
+        """Return ``|Theta|_F^2``."""
+        return float(np.vdot(coef, coef))
+
+    def misfit(self, alpha: float, coef: FloatArray, half_dual: FloatArray) -> float:
+        """Return ``|alpha Theta' - X' half_dual|_F^2``; columns of `half_dual` sum to zero."""
+        # Because of the zero sums, X and the shifted X give the same product.
+        return self.square(alpha * coef - self._correlation(half_dual))
+
+    def _correlation(self, half_dual: FloatArray) -> FloatArray:
+        """Return ``half_dual' X``."""
+        product: FloatArray
+        if self._sparse:
+            # The column sums are zero only up to rounding. In columns that are not shifted, the
+            # mean would multiply this rounding error, so subtract its contribution.
+            product = (self._matrix.T @ half_dual).T
+            product -= np.outer(half_dual.sum(axis=0), self._mean - self._shift)
+            return product
+        product = np.zeros((half_dual.shape[1], len(self._mean)))
+        for rows, block in self._blocks():
+            product += half_dual[rows].T @ block
+        return product
+
+    def _blocks(self) -> Iterator[tuple[slice, Array]]:
+        """Yield the shifted features in blocks of rows of limited size."""
+        if self._shifted:
+            yield slice(None), self._matrix
+            return
+        step = max(1, CERTIFICATE_BLOCK_BYTES // (8 * len(self._mean)))
+        for start in range(0, self._matrix.shape[0], step):
+            rows = slice(start, start + step)
+            yield rows, self._matrix[rows] - self._shift
+
+
+def _centre_full_columns(X: Features, mean: FloatArray) -> tuple[Features, FloatArray]:
+    """Subtract the mean from the columns that have an entry in every row; also return the shift."""
+    # Duplicate entries would be counted twice below and shifted twice, so merge them first.
+    X = X.tocsr()
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    full = np.bincount(X.indices, minlength=X.shape[1]) == X.shape[0]
+    shift = np.where(full, mean, 0.0)
+    if not full.any():
+        return X, shift
+    pattern = (X.data - shift[X.indices], X.indices, X.indptr)
+    return sparse.csr_array(pattern, shape=X.shape), shift
+
+
+class CentredKernel:
+    """A kernel matrix, centred in its feature space, which replaces the features in Eq. (9).
+
+    The model is ``p(x) = sum_j a_j k(x_j, x) + b``. There is one coefficient ``a_j`` per sample and
+    label, and ``sum_j a_j = 0``. The penalty ``|Theta|_F^2`` is ``tr A'KA``. The intercept is not
+    penalised, so the feature space may be shifted: ``Kc = (I - 11'/n) K (I - 11'/n)`` gives the
+    same minimum. With the row means s of K, ``K A = Kc A + 1 (A's)'``.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n_samples, n_samples)
+        The symmetric kernel matrix. It is not changed unless `overwrite` is True.
+    overwrite : bool, default=False
+        Whether a float64 K may be centred in place, which saves a copy.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (n_samples, n_samples)
+        Kc, float64.
+    shift : ndarray of shape (n_samples,)
+        Row means of K.
+    shape : tuple of int
+        (n_samples, n_samples): there is one coefficient per sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lemll.solvers.certificate import CentredKernel
+    >>> CentredKernel(np.array([[1.0, 0.0], [0.0, 1.0]])).matrix
+    array([[ 0.5, -0.5],
+           [-0.5,  0.5]])
+    """
+
+    def __init__(self, K: MatrixLike, *, overwrite: bool = False) -> None:
+        K = np.asarray(K)
+        if K.ndim != 2 or K.shape[0] != K.shape[1] or not K.size:
+            raise ValueError(
+                "a kernel matrix must be square, one row and one column for each sample; "
+                f"got shape {K.shape}."
+            )
+        _check_symmetric(K)
+        own = np.asarray if overwrite else np.array
+        self.matrix: FloatArray = own(K, dtype=np.float64)
+        self.shape: tuple[int, int] = (len(K), len(K))
+        self.shift: FloatArray = self.matrix.mean(axis=1)
+        # K - s 1' - 1 s' + mean(s): the two-sided centring, without n x n temporary arrays.
+        self.matrix -= self.shift - self.shift.mean()
+        self.matrix -= self.shift[:, None]
+
+    def check_positive(self, *, rounding: float = 0.0) -> None:
+        """Refuse a kernel with a negative eigenvalue, because Eq. (9) would not be convex.
+
+        The centred kernel is checked. The constant direction, which the intercept covers, does not
+        count.
+
+        Parameters
+        ----------
+        rounding : float, default=0.0
+            Relative rounding error of the values, if they were given in a lower precision.
+        """
+        # A Cholesky factorisation of K + slack I exists if no eigenvalue is below -slack. It is
+        # much cheaper than the eigenvalues, which are computed only for the error message.
+        share = max(NEGATIVE_SHARE, len(self.matrix) * rounding)
+        slack = share * _largest_eigenvalue(self.matrix)
+        shifted = self.matrix.copy()
+        shifted.flat[:: len(shifted) + 1] += max(slack, np.finfo(np.float64).tiny)
+        try:
+            cholesky(shifted.T, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            smallest = eigh(
+                self.matrix, eigvals_only=True, subset_by_index=(0, 0), check_finite=False
+            )[0]
+            raise ValueError(
+                "the kernel must be positive semi-definite, but its smallest eigenvalue (centred) "
+                f"is {smallest:.4g}; use another kernel or other parameters of it, or add "
+                f"{-smallest:.4g} to the diagonal of a precomputed one."
+            ) from None
+
+    def rows(self, kept: npt.NDArray[np.bool_]) -> CentredKernel:
+        """Return the kernel of some samples, with the centre of all samples."""
+        part = object.__new__(CentredKernel)
+        part.matrix = self.matrix[np.ix_(kept, kept)]
+        part.shift = self.shift[kept]
+        part.shape = (len(part.matrix), len(part.matrix))
+        return part
+
+    def residuals(self, U: FloatArray, coef: FloatArray, intercept: FloatArray) -> FloatArray:
+        """Return ``U - K A - 1 b'`` for coefficients ``coef = A'`` whose rows sum to zero."""
+        residuals: FloatArray = U - (intercept + coef @ self.shift)
+        residuals -= self.matrix @ coef.T
+        return residuals
+
+    def square(self, coef: FloatArray) -> float:
+        """Return ``|Theta|_F^2``."""
+        return max(0.0, float(np.vdot(coef.T, self.matrix @ coef.T)))
+
+    def misfit(self, alpha: float, coef: FloatArray, half_dual: FloatArray) -> float:
+        """Return ``|alpha Theta' - Xc' half_dual|_F^2``."""
+        # Theta' = Xc' A, so the difference is Xc' (alpha A - half_dual): again a kernel expansion.
+        return self.square(alpha * coef - half_dual.T)
+
+
+def _check_symmetric(K: Array) -> None:
+    if K.dtype.kind not in "biuf":
+        raise ValueError(f"a kernel matrix must hold real numbers, got dtype {K.dtype}.")
+    largest = max(abs(float(K.max())), abs(float(K.min())))
+    if not np.isfinite(largest):
+        raise ValueError(
+            "a kernel matrix must not contain NaN or infinity; check the rows that it was computed "
+            "from."
+        )
+    step = max(1, CERTIFICATE_BLOCK_BYTES // (8 * len(K)))
+    for start in range(0, len(K), step):
+        difference = np.abs(K[start : start + step] - K[:, start : start + step].T)
+        i, j = np.unravel_index(int(difference.argmax()), difference.shape)
+        if difference[i, j] > ASYMMETRY * largest:
+            raise ValueError(
+                f"a kernel matrix must be symmetric, got {K[start + i, j]:.6g} in row {start + i}, "
+                f"column {j} and {K[j, start + i]:.6g} the other way round."
+            )
+
+
+def _largest_eigenvalue(matrix: FloatArray) -> float:
+    """Estimate the largest eigenvalue in absolute value, by power iteration."""
+    # A start vector without a regular pattern is hardly ever orthogonal to the eigenvector. It is
+    # not random, so that the result is reproducible.
+    vector = np.cos(np.arange(1, len(matrix) + 1) ** 2.0)
+    length = 0.0
+    for _ in range(POWER_STEPS):
+        vector /= max(float(np.linalg.norm(vector)), np.finfo(np.float64).tiny)
+        vector = matrix @ vector
+        length = float(np.linalg.norm(vector))
+    return length
+
+
+# X is centred in blocks of this size, so that temporary arrays stay small even if X is large.
+CERTIFICATE_BLOCK_BYTES = 1 << 25

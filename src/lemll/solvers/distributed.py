@@ -18,14 +18,13 @@ from lemll.solvers.certificate import (
     GapParts,
     Weights,
     best_share,
-    exact_step,
     row_norms,
     smallest_objective,
     tube_loss,
     tube_weights,
     weighed,
 )
-from lemll.solvers.interface import Callback, Status, check_stopping, check_weights
+from lemll.solvers.equation9 import Callback, Status, check_stopping, check_weights, exact_step
 from lemll.solvers.linear import CentredFeatures, Cholesky
 from lemll.solvers.search import LARGEST_FALL, LabelOperators, Search, label_step
 
@@ -294,7 +293,7 @@ class BlocksLostError(Exception):
 class Team(Protocol):
     """All blocks. Each call asks every block for one of its methods."""
 
-    def call(self, method: str, *arguments: Any, **options: Any) -> list[Any]:
+    def call(self, method: str, *arguments: object, **options: object) -> list[Any]:
         """Return the results of all blocks, in their order; may raise `BlocksLostError`."""
 
 
@@ -310,7 +309,7 @@ class LocalTeam:
     def __init__(self, blocks: list[RowBlock]) -> None:
         self._blocks = blocks
 
-    def call(self, method: str, *arguments: Any, **options: Any) -> list[Any]:
+    def call(self, method: str, *arguments: object, **options: object) -> list[Any]:
         """Return the results of all blocks, in their order."""
         return [getattr(block, method)(*arguments, **options) for block in self._blocks]
 
@@ -490,7 +489,7 @@ class _BlockSearch(Search):
         super().__init__(weights, floor, tol, max_iter, callback)
         self._team, self._shape = team, shape
         _, beta, gamma, _ = weights
-        mean_weight: Any = shape.mean_weight if shape.weighted else np.ones(n_labels)
+        mean_weight: Array | float = shape.mean_weight if shape.weighted else np.ones(n_labels)
         kappa = beta * float(np.mean(mean_weight)) + gamma * shape.roughness
         self._on_features = 1 / (1 + kappa)
         on_ones = beta * mean_weight
@@ -546,13 +545,13 @@ class _BlockSearch(Search):
 
     # The preconditioner.
 
-    def _begin(self, point: Any) -> tuple[Any, Any]:
+    def _begin(self, point: object) -> tuple[Any, Any]:
         self._direction = np.zeros_like(self.V)
         self._last: tuple[Array, Array] | None = None
         self.decrement = self.conjugacy = 0.0
         return self, self
 
-    def direction(self, point: Any) -> Any:
+    def direction(self, point: object) -> Any:
         """Find ``P^-1 g`` in all blocks; set `conjugacy` by the rule of Polak and Ribiere."""
         assert self._factor is not None
         alpha = self.weights.alpha
@@ -581,7 +580,7 @@ class _BlockSearch(Search):
         self._team.call("aim", dV, self._on_features, self._on_ones)
         return self
 
-    def turn(self, share: float, towards: Any) -> None:
+    def turn(self, share: float, towards: object) -> None:
         """Replace the direction by ``share`` times itself plus the one of `direction`."""
         self._direction = share * self._direction + self._towards
         lines = self._team.call("turn", share)
@@ -590,7 +589,7 @@ class _BlockSearch(Search):
 
     # The point.
 
-    def descend(self, direction: Any) -> bool:
+    def descend(self, direction: object) -> bool:
         """Step against the direction to the minimum on the line; return False if it rises."""
         alpha, model = self.weights.alpha, self._direction[:-1]
         linear = self._linear - alpha * float(np.vdot(self.V[:-1], model))
@@ -620,7 +619,7 @@ class _BlockSearch(Search):
             self._refresh()
         return True
 
-    def certify(self, point: Any) -> float:
+    def certify(self, point: object) -> float:
         """Return the certified relative gap."""
         scale = max(self.objective, self.floor)
         return self._gap(self.tol * scale) / scale

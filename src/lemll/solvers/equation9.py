@@ -1,25 +1,21 @@
-"""The certificate of Eq. (9) for many rows: float64 sums over blocks of rows.
-
-`duality_gap` holds about fourteen arrays of n_samples x n_labels in float64. A search in float32
-needs less than that itself. Here only U and (I - W) U exist as a whole in float64; all other terms
-are sums over rows, and each block of rows adds its part.
-"""
+"""Eq. (9): its value, its certificate, the checks of what solvers take, and what they return."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
-from scipy.linalg import LinAlgError, cholesky, eigh
 
 from lemll._types import Array, Features, FloatArray, MatrixLike, SparseMatrix
-from lemll._validation import is_sparse
+from lemll._validation import check_finite, check_number, check_whole, is_sparse
 from lemll.solvers.certificate import (
+    CentredKernel,
     DualityGap,
     GapParts,
+    ShiftedFeatures,
     Weights,
     row_norms,
     smallest_objective,
@@ -27,258 +23,6 @@ from lemll.solvers.certificate import (
     weighed,
 )
 from lemll.topology import ReconstructionOperator
-
-# X is centred in blocks of this size, so that temporary arrays stay small even if X is large.
-CERTIFICATE_BLOCK_BYTES = 1 << 25
-
-
-# Differences between K[i, j] and K[j, i] up to this share of the largest entry are accepted as
-# rounding errors.
-ASYMMETRY = 1e-8
-# Negative eigenvalues up to this share of the largest eigenvalue are accepted as rounding errors.
-NEGATIVE_SHARE = 1e-8
-# Enough for the size of the largest eigenvalue; it is only used as a scale.
-POWER_STEPS = 30
-
-
-class ShiftedFeatures:
-    """Products with the shifted features ``X - 1 shift'``, in float64.
-
-    A shift of the features does not change Eq. (9) if the intercept is adapted. It does change the
-    rounding errors: if X is far from the origin, products with X lose digits. Therefore dense
-    features are centred. Of sparse features, only columns without zeros are centred, so that the
-    other columns stay sparse.
-
-    Parameters
-    ----------
-    X : ndarray or sparse array of shape (n_samples, n_features)
-        Features. They are never changed.
-    """
-
-    def __init__(self, X: Features) -> None:
-        self._mean: FloatArray = np.asarray(X.mean(axis=0, dtype=np.float64)).reshape(-1)
-        self._sparse = is_sparse(X)
-        self._matrix, self._shift = X, self._mean
-        if self._sparse:
-            self._matrix, self._shift = _centre_full_columns(X, self._mean)
-        self._shifted = self._sparse
-        # Small dense features are shifted once and kept; large ones are shifted block by block.
-        if not self._sparse and 8 * X.size <= CERTIFICATE_BLOCK_BYTES:
-            self._matrix, self._shifted = X - self._shift, True
-
-    def residuals(self, U: FloatArray, coef: FloatArray, intercept: FloatArray) -> FloatArray:
-        """Return ``U - X Theta' - 1 b'``.
-
-        The shifted intercept ``b + Theta shift`` is rounded. The result is exact for a slightly
-        different ``b``.
-        """
-        residuals: FloatArray = U - (intercept + coef @ self._shift)
-        for rows, block in self._blocks():
-            residuals[rows] -= block @ coef.T
-        return residuals
-
-    def residuals_of(
-        self, rows: slice, U: FloatArray, coef: FloatArray, intercept: FloatArray
-    ) -> FloatArray:
-        """Return some rows of `residuals`; U holds these rows only."""
-        residuals: FloatArray = U - (intercept + coef @ self._shift)
-        residuals -= self._rows(rows) @ coef.T
-        return residuals
-
-    def correlation_of(self, rows: slice, half_dual: FloatArray) -> FloatArray:
-        """Return ``half_dual' X`` of some rows, with shifted X; `half_dual` holds these rows."""
-        return np.asarray((self._rows(rows).T @ half_dual).T)
-
-    def without_sums(self, correlation: FloatArray, sums: FloatArray) -> FloatArray:
-        """Remove from the sum of `correlation_of` what the rounded column sums contribute."""
-        return np.asarray(correlation - np.outer(sums, self._mean - self._shift))
-
-    def _rows(self, rows: slice) -> Features:
-        block = self._matrix[rows]
-        return block if self._shifted else block - self._shift
-
-    def square(self, coef: FloatArray) -> float:
-        """Return ``|Theta|_F^2``."""
-        return float(np.vdot(coef, coef))
-
-    def misfit(self, alpha: float, coef: FloatArray, half_dual: FloatArray) -> float:
-        """Return ``|alpha Theta' - X' half_dual|_F^2``; columns of `half_dual` sum to zero."""
-        # Because of the zero sums, X and the shifted X give the same product.
-        return self.square(alpha * coef - self._correlation(half_dual))
-
-    def _correlation(self, half_dual: FloatArray) -> FloatArray:
-        """Return ``half_dual' X``."""
-        product: FloatArray
-        if self._sparse:
-            # The column sums are zero only up to rounding. In columns that are not shifted, the
-            # mean would multiply this rounding error, so subtract its contribution.
-            product = (self._matrix.T @ half_dual).T
-            product -= np.outer(half_dual.sum(axis=0), self._mean - self._shift)
-            return product
-        product = np.zeros((half_dual.shape[1], len(self._mean)))
-        for rows, block in self._blocks():
-            product += half_dual[rows].T @ block
-        return product
-
-    def _blocks(self) -> Iterator[tuple[slice, Any]]:
-        """Yield the shifted features in blocks of rows of limited size."""
-        if self._shifted:
-            yield slice(None), self._matrix
-            return
-        step = max(1, CERTIFICATE_BLOCK_BYTES // (8 * len(self._mean)))
-        for start in range(0, self._matrix.shape[0], step):
-            rows = slice(start, start + step)
-            yield rows, self._matrix[rows] - self._shift
-
-
-def _centre_full_columns(X: Features, mean: FloatArray) -> tuple[Features, FloatArray]:
-    """Subtract the mean from the columns that have an entry in every row; also return the shift."""
-    # Duplicate entries would be counted twice below and shifted twice, so merge them first.
-    X = X.tocsr()
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    full = np.bincount(X.indices, minlength=X.shape[1]) == X.shape[0]
-    shift = np.where(full, mean, 0.0)
-    if not full.any():
-        return X, shift
-    pattern = (X.data - shift[X.indices], X.indices, X.indptr)
-    return sparse.csr_array(pattern, shape=X.shape), shift
-
-
-class CentredKernel:
-    """A kernel matrix, centred in its feature space, which replaces the features in Eq. (9).
-
-    The model is ``p(x) = sum_j a_j k(x_j, x) + b``. There is one coefficient ``a_j`` per sample and
-    label, and ``sum_j a_j = 0``. The penalty ``|Theta|_F^2`` is ``tr A'KA``. The intercept is not
-    penalised, so the feature space may be shifted: ``Kc = (I - 11'/n) K (I - 11'/n)`` gives the
-    same minimum. With the row means s of K, ``K A = Kc A + 1 (A's)'``.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n_samples, n_samples)
-        The symmetric kernel matrix. It is not changed unless `overwrite` is True.
-    overwrite : bool, default=False
-        Whether a float64 K may be centred in place, which saves a copy.
-
-    Attributes
-    ----------
-    matrix : ndarray of shape (n_samples, n_samples)
-        Kc, float64.
-    shift : ndarray of shape (n_samples,)
-        Row means of K.
-    shape : tuple of int
-        (n_samples, n_samples): there is one coefficient per sample.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lemll.solvers.equation9 import CentredKernel
-    >>> CentredKernel(np.array([[1.0, 0.0], [0.0, 1.0]])).matrix
-    array([[ 0.5, -0.5],
-           [-0.5,  0.5]])
-    """
-
-    def __init__(self, K: Any, *, overwrite: bool = False) -> None:
-        K = np.asarray(K)
-        if K.ndim != 2 or K.shape[0] != K.shape[1] or not K.size:
-            raise ValueError(
-                "a kernel matrix must be square, one row and one column for each sample; "
-                f"got shape {K.shape}."
-            )
-        _check_symmetric(K)
-        own = np.asarray if overwrite else np.array
-        self.matrix: FloatArray = own(K, dtype=np.float64)
-        self.shape: tuple[int, int] = (len(K), len(K))
-        self.shift: FloatArray = self.matrix.mean(axis=1)
-        # K - s 1' - 1 s' + mean(s): the two-sided centring, without n x n temporary arrays.
-        self.matrix -= self.shift - self.shift.mean()
-        self.matrix -= self.shift[:, None]
-
-    def check_positive(self, *, rounding: float = 0.0) -> None:
-        """Refuse a kernel with a negative eigenvalue, because Eq. (9) would not be convex.
-
-        The centred kernel is checked. The constant direction, which the intercept covers, does not
-        count.
-
-        Parameters
-        ----------
-        rounding : float, default=0.0
-            Relative rounding error of the values, if they were given in a lower precision.
-        """
-        # A Cholesky factorisation of K + slack I exists if no eigenvalue is below -slack. It is
-        # much cheaper than the eigenvalues, which are computed only for the error message.
-        share = max(NEGATIVE_SHARE, len(self.matrix) * rounding)
-        slack = share * _largest_eigenvalue(self.matrix)
-        shifted = self.matrix.copy()
-        shifted.flat[:: len(shifted) + 1] += max(slack, np.finfo(np.float64).tiny)
-        try:
-            cholesky(shifted.T, lower=True, overwrite_a=True, check_finite=False)
-        except LinAlgError:
-            smallest = eigh(
-                self.matrix, eigvals_only=True, subset_by_index=(0, 0), check_finite=False
-            )[0]
-            raise ValueError(
-                "the kernel must be positive semi-definite, but its smallest eigenvalue (centred) "
-                f"is {smallest:.4g}; use another kernel or other parameters of it, or add "
-                f"{-smallest:.4g} to the diagonal of a precomputed one."
-            ) from None
-
-    def rows(self, kept: npt.NDArray[np.bool_]) -> CentredKernel:
-        """Return the kernel of some samples, with the centre of all samples."""
-        part = object.__new__(CentredKernel)
-        part.matrix = self.matrix[np.ix_(kept, kept)]
-        part.shift = self.shift[kept]
-        part.shape = (len(part.matrix), len(part.matrix))
-        return part
-
-    def residuals(self, U: FloatArray, coef: FloatArray, intercept: FloatArray) -> FloatArray:
-        """Return ``U - K A - 1 b'`` for coefficients ``coef = A'`` whose rows sum to zero."""
-        residuals: FloatArray = U - (intercept + coef @ self.shift)
-        residuals -= self.matrix @ coef.T
-        return residuals
-
-    def square(self, coef: FloatArray) -> float:
-        """Return ``|Theta|_F^2``."""
-        return max(0.0, float(np.vdot(coef.T, self.matrix @ coef.T)))
-
-    def misfit(self, alpha: float, coef: FloatArray, half_dual: FloatArray) -> float:
-        """Return ``|alpha Theta' - Xc' half_dual|_F^2``."""
-        # Theta' = Xc' A, so the difference is Xc' (alpha A - half_dual): again a kernel expansion.
-        return self.square(alpha * coef - half_dual.T)
-
-
-def _check_symmetric(K: Array) -> None:
-    if K.dtype.kind not in "biuf":
-        raise ValueError(f"a kernel matrix must hold real numbers, got dtype {K.dtype}.")
-    largest = max(abs(float(K.max())), abs(float(K.min())))
-    if not np.isfinite(largest):
-        raise ValueError(
-            "a kernel matrix must not contain NaN or infinity; check the rows that it was computed "
-            "from."
-        )
-    step = max(1, CERTIFICATE_BLOCK_BYTES // (8 * len(K)))
-    for start in range(0, len(K), step):
-        difference = np.abs(K[start : start + step] - K[:, start : start + step].T)
-        i, j = np.unravel_index(int(difference.argmax()), difference.shape)
-        if difference[i, j] > ASYMMETRY * largest:
-            raise ValueError(
-                f"a kernel matrix must be symmetric, got {K[start + i, j]:.6g} in row {start + i}, "
-                f"column {j} and {K[j, start + i]:.6g} the other way round."
-            )
-
-
-def _largest_eigenvalue(matrix: FloatArray) -> float:
-    """Estimate the largest eigenvalue in absolute value, by power iteration."""
-    # A start vector without a regular pattern is hardly ever orthogonal to the eigenvector. It is
-    # not random, so that the result is reproducible.
-    vector = np.cos(np.arange(1, len(matrix) + 1) ** 2.0)
-    length = 0.0
-    for _ in range(POWER_STEPS):
-        vector /= max(float(np.linalg.norm(vector)), np.finfo(np.float64).tiny)
-        vector = matrix @ vector
-        length = float(np.linalg.norm(vector))
-    return length
 
 
 class LemllPoint(NamedTuple):
@@ -345,7 +89,7 @@ def duality_gap(
     W: SparseMatrix,
     point: LemllPoint,
     *,
-    half_dual: Any = None,
+    half_dual: MatrixLike = None,
     cell_weight: FloatArray | None = None,
     **weights: float,
 ) -> DualityGap:
@@ -378,7 +122,7 @@ def duality_gap(
 
     See Also
     --------
-    lemll.objective.GapParts : the same from products that a solver already has.
+    lemll.solvers.certificate.GapParts : the same from products that a solver already has.
 
     Examples
     --------
@@ -426,7 +170,9 @@ def _as_float(array: MatrixLike) -> FloatArray:
     return np.asarray(array, dtype=np.float64)
 
 
-# Above this size of one float64 array of n_samples x n_labels, the certificate goes by blocks.
+# Above this size of one float64 array of n_samples x n_labels, the certificate goes by blocks of
+# rows. `duality_gap` holds about fourteen such arrays, more than a search in float32. By blocks,
+# only U and (I - W) U exist as a whole in float64.
 LARGE_LABEL_BYTES = 1 << 25
 
 # Size of one float64 array of a block of rows and all labels.
@@ -509,3 +255,400 @@ def duality_gap_by_blocks(
     gap += float(np.vdot(difference, difference)) / alpha
     scale = max(objective, smallest_objective(Y, beta))
     return DualityGap(objective, objective - gap, gap / scale)
+
+
+MAX_TRIALS = 50
+
+
+# The line search stops when the slope is this share of the first slope. Near the minimum the
+# objective is quadratic, so its remaining error is about the square of this share.
+SLOPE_SHARE = 1e-3
+
+
+class LineSearch(NamedTuple):
+    """The step along a line (0 if the line does not descend), and the decrease of the objective."""
+
+    step: float
+    decrease: float
+
+
+def exact_step(
+    square: FloatArray,
+    cross: FloatArray,
+    speed: FloatArray,
+    *,
+    linear: float,
+    quadratic: float,
+    epsilon: float | FloatArray,
+    other: Callable[[float], tuple[float, float]] | None = None,
+) -> LineSearch:
+    """Minimise Eq. (9) along a line.
+
+    On the line the residuals are ``xi_i + s h_i``. Up to a constant, the objective is
+    ``phi(s) = sum_i L(sqrt(square_i + 2 s cross_i + s^2 speed_i)) + 2 s linear + s^2 quadratic``.
+    It is convex and continuously differentiable. Newton's method finds the zero of phi' inside a
+    bracket.
+
+    Parameters
+    ----------
+    square, cross, speed : ndarray of shape (n_samples,)
+        ``|xi_i|^2``, ``<xi_i, h_i>`` and ``|h_i|^2``.
+    linear, quadratic : float
+        Half the slope and half the curvature of the quadratic terms of Eq. (9).
+    epsilon : float or ndarray of shape (n_samples,)
+        Radius of the tube, or one radius per row.
+    other : callable, optional
+        Returns half the slope and half the curvature of a further convex term at s.
+
+    Returns
+    -------
+    LineSearch
+        The step s and the decrease ``phi(0) - phi(s) >= 0``, without the term `other`.
+    """
+    start_norms = np.sqrt(square)
+    start_loss = np.maximum(start_norms - epsilon, 0.0)
+    step, low, high = 0.0, 0.0, np.inf
+    norms = start_norms
+    first_slope = 0.0
+    for trial in range(MAX_TRIALS):
+        # The derivative of |xi + s h|^2 / 2 with respect to s.
+        drift = cross + step * speed
+        safe = np.maximum(norms, epsilon)
+        safe[safe == 0] = 1.0  # happens only if epsilon = 0, where every weight is 1
+        weights = 1.0 - epsilon / safe
+        more_slope, more_curvature = (0.0, 0.0) if other is None else other(step)
+        slope = float(weights @ drift) + linear + step * quadratic + more_slope
+        if trial == 0:
+            first_slope = slope
+            if not slope < 0:
+                return LineSearch(0.0, 0.0)
+        elif abs(slope) <= SLOPE_SHARE * -first_slope:
+            break
+        if slope < 0:
+            low = step
+        else:
+            high = step
+        # Second derivative of the tube loss. Besides `weights @ speed` it has the term
+        # (1 - a) (drift / norm)^2, because the weight a itself changes along the line.
+        inside = norms <= epsilon
+        bend = drift / safe
+        bend *= bend
+        bend *= 1.0 - weights
+        bend[inside] = 0.0
+        curvature = float(weights @ speed) + float(bend.sum()) + quadratic + more_curvature
+        newton = step - slope / curvature if curvature > 0 else np.inf
+        # The curvature jumps at the edge of the tube, so a Newton step may leave the bracket. Then
+        # double the step, or bisect if both ends of the bracket are known.
+        if not low < newton < high:
+            newton = 2 * step + 1.0 if np.isinf(high) else (low + high) / 2
+        if newton in (low, high):
+            break
+        step = newton
+        norms = np.sqrt(np.maximum(square + step * (2 * cross + step * speed), 0.0))
+    loss = np.maximum(norms - epsilon, 0.0)
+    # Use a^2 - b^2 = (a - b)(a + b) for each row. The decrease may be tiny compared with F, and
+    # the difference of two sums would lose its digits.
+    decrease = float((start_loss - loss) @ (start_loss + loss)) - step * (
+        2 * linear + step * quadratic
+    )
+    # phi is convex and its slope at 0 is negative. A negative decrease is a rounding error.
+    return LineSearch(step, max(decrease, 0.0))
+
+
+Precision = Literal["float64", "float32"]
+
+# Squares, sums and products of numbers up to this size do not overflow, and those of their inverses
+# do not underflow.
+LARGEST: dict[Precision, float] = {"float64": 1e100, "float32": 1e12}
+
+
+Status = Literal["converged", "max_iter", "stalled"]
+
+
+def check_arrays(
+    X: Features, Y: MatrixLike, W: SparseMatrix
+) -> tuple[Features, Array, SparseMatrix]:
+    """Return the arrays of Eq. (9) in the form that the solvers need, or raise a ValueError.
+
+    Parameters
+    ----------
+    X : array-like or sparse array of shape (n_samples, n_features), or CentredKernel
+        Features, or their kernel.
+    Y : array-like of shape (n_samples, n_labels)
+        Logical labels.
+    W : array-like or sparse array of shape (n_samples, n_samples)
+        Rebuilding weights.
+
+    Returns
+    -------
+    X : ndarray, sparse array or CentredKernel
+        The features. They are not copied.
+    Y : ndarray, float64
+        The labels. They are copied only if necessary.
+    W : sparse array
+        The weights. They are not copied if they are sparse.
+    """
+    X, Y = as_features(X), np.asarray(Y)
+    W = W if is_sparse(W) else sparse.csr_array(np.atleast_2d(np.asarray(W)))
+    check_real(Y, "Y")
+    check_real(W, "W")
+    n_samples = X.shape[0]
+    if Y.ndim != 2 or Y.shape[0] != n_samples or W.shape != (n_samples, n_samples):
+        raise ValueError(
+            f"X has {n_samples} rows, so Y must be ({n_samples}, n_labels) and W "
+            f"({n_samples}, {n_samples}); got Y {Y.shape} and W {W.shape}."
+        )
+    check_size(Y, "Y", "float64")
+    check_size(W, "W", "float64")
+    return X, np.asarray(Y, dtype=np.float64), W
+
+
+def as_features(X: Features) -> Features:
+    """Return features as a 2-D array, sparse array or kernel, or raise a ValueError.
+
+    Parameters
+    ----------
+    X : array-like or sparse array of shape (n_samples, n_features), or CentredKernel
+        Features, or their kernel.
+
+    Returns
+    -------
+    ndarray, sparse array or CentredKernel
+        The features, copied only if necessary.
+    """
+    if isinstance(X, CentredKernel):
+        return X
+    X = X if is_sparse(X) else np.asarray(X)
+    check_real(X, "X")
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(f"X must be 2-D with rows and features, got shape {X.shape}; reshape it.")
+    return X
+
+
+def check_real(array: MatrixLike, name: str) -> None:
+    """Refuse complex numbers, strings and objects."""
+    if array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must hold real numbers, got dtype {array.dtype}; convert it first."
+        )
+
+
+def check_size(array: MatrixLike, name: str, precision: Precision) -> None:
+    """Refuse NaN, infinity, and numbers whose squares would overflow.
+
+    Parameters
+    ----------
+    array : ndarray, sparse array or CentredKernel
+        The array to check.
+    name : str
+        Name of the array, for the error message.
+    precision : {"float64", "float32"}
+        Precision in which it will be squared.
+    """
+    if isinstance(array, CentredKernel):
+        array = array.matrix
+    values = array.data if is_sparse(array) else array
+    # Two passes need no copy of the array. With NaN the comparison is False, so NaN is also caught.
+    largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
+    if largest <= LARGEST[precision]:
+        return
+    check_finite(array, name=name)
+    raise ValueError(
+        f"{name} holds numbers of size {largest:.3g}, whose squares overflow in {precision}, "
+        f"where at most {LARGEST[precision]:.0e} is allowed; divide {name} by its largest "
+        "absolute value."
+    )
+
+
+def check_cell_weight(
+    cell_weight: MatrixLike, shape: tuple[int, ...], *, every_label: bool = True
+) -> Array:
+    """Return the weights of the cells of Y in float64, or refuse them.
+
+    Parameters
+    ----------
+    cell_weight : array-like of shape (n_samples, n_labels)
+        The weights.
+    shape : tuple of int
+        Shape of Y.
+    every_label : bool, default=True
+        Whether each label needs a positive weight. Otherwise one label with it is enough.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_labels)
+        The weights.
+    """
+    weights = np.asarray(cell_weight, dtype=np.float64)
+    if weights.shape != shape:
+        raise ValueError(f"cell_weight must have the shape of Y, {shape}; got {weights.shape}.")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ValueError(
+            "cell_weight must be finite and not negative, got "
+            f"{weights[~(np.isfinite(weights) & (weights >= 0))].flat[0]}; use 0 for cells that "
+            "nobody observed."
+        )
+    empty = np.flatnonzero(~(weights > 0).any(axis=0))
+    if len(empty) if every_label else len(empty) == shape[1]:
+        raise ValueError(f"label {empty[0]} has no cell with a positive weight; leave it out.")
+    return weights
+
+
+def check_start(U0: MatrixLike, Y: Array, *, name: str = "U0") -> Array:
+    """Return the initial numerical labels as float64, or raise a ValueError."""
+    U = np.asarray(U0, dtype=np.float64)
+    if U.shape != Y.shape:
+        raise ValueError(f"{name} must have the shape of Y, {Y.shape}; got {U.shape}.")
+    check_size(U, name, "float64")
+    return U
+
+
+def check_precision(precision: str) -> None:
+    """Refuse a precision that the solver does not know."""
+    if precision not in LARGEST:
+        raise ValueError(f'precision must be "float64" or "float32", got {precision!r}.')
+
+
+def check_stopping(*, tol: float, max_iter: int) -> None:
+    """Refuse an invalid tolerance or an invalid largest number of iterations.
+
+    Parameters
+    ----------
+    tol : float
+        Must be finite and positive.
+    max_iter : int
+        Must be a whole number of at least 0.
+    """
+    check_number("tol", tol, above=0)
+    check_whole("max_iter", max_iter, least=0)
+
+
+def check_weights(
+    *, alpha: float, beta: float, gamma: float, epsilon: float, precision: Precision = "float64"
+) -> None:
+    """Refuse parameters for which Eq. (9) is not strictly convex in U and Theta, or overflows.
+
+    Parameters
+    ----------
+    alpha, beta, gamma, epsilon : float
+        Parameters of Eq. (9).
+    precision : {"float64", "float32"}, default="float64"
+        Precision in which they will be used.
+    """
+    largest = LARGEST[precision]
+    for name, value in (("alpha", alpha), ("beta", beta), ("gamma", gamma), ("epsilon", epsilon)):
+        check_number(name, value, above=0, inclusive=name in ("gamma", "epsilon"))
+        if value and not 1 / largest <= value <= largest:
+            raise ValueError(
+                f"{name}={value} would overflow in {precision}, where weights lie between "
+                f"{1 / largest:.0e} and {largest:.0e}; scale X and the weights together."
+            )
+
+
+class Progress(NamedTuple):
+    """A progress report of a solver.
+
+    Attributes
+    ----------
+    iteration : int
+        Number of iterations so far.
+    objective : float
+        Eq. (9) at the current point.
+    optimality : float
+        The last certified relative gap. Infinity before the first certificate.
+    elapsed : float
+        Seconds since the solver was called, without the time spent in callbacks.
+    """
+
+    iteration: int
+    objective: float
+    optimality: float
+    elapsed: float
+
+
+Callback = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solution:
+    """Part of the results of iterative solvers."""
+
+    status: Status
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver met its tolerance."""
+        return self.status == "converged"
+
+
+@dataclass(frozen=True)
+class LemllSolution(Solution):
+    """A minimiser of Eq. (9) with its certificate.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_labels, n_features)
+        ``Theta``. With a kernel: the coefficients of the samples, of shape (n_labels, n_samples).
+    intercept : ndarray of shape (n_labels,)
+        ``b``.
+    numerical_labels : ndarray of shape (n_samples, n_labels)
+        ``U``.
+    objective : float
+        Eq. (9) at the solution, recomputed in float64.
+    objective_trace : ndarray of shape (n_iter + 1,)
+        Eq. (9) at the start and after each iteration.
+    optimality : float
+        Certified relative duality gap: ``(objective - min F) / max(objective, zero)`` is at most
+        this, where ``zero = 1e-18 min(beta, 1) |Y|_F^2`` is `smallest_objective`.
+        For every objective above `zero` it bounds the relative error, up to rounding.
+    n_iter : int
+        Number of iterations.
+    status : {"converged", "max_iter", "stalled"}
+        "stalled" means that rounding errors stopped the descent before the requested gap.
+    n_linear_solves : int
+        Number of factorised linear systems; 0 if the points of a long path share one decomposition.
+    dual_coef : ndarray of shape (n_samples, n_labels) or None
+        B of ``Theta' = (X - mean)' B``. Set by the joint solver if n_samples <= n_features.
+    half_dual : ndarray of shape (n_samples, n_labels) or None
+        ``Z/2`` of the dual point that proves `optimality`. Set by the joint solver. The user can
+        check the proof with `duality_gap`. None if that function finds an equally
+        good dual point itself.
+    """
+
+    coef: FloatArray
+    intercept: FloatArray
+    numerical_labels: FloatArray
+    objective: float
+    objective_trace: FloatArray
+    optimality: float
+    n_iter: int
+    n_linear_solves: int
+    dual_coef: FloatArray | None = None
+    half_dual: FloatArray | None = None
+
+    @property
+    def point(self) -> LemllPoint:
+        """The three unknowns of Eq. (9)."""
+        return LemllPoint(self.numerical_labels, self.coef, self.intercept)
+
+
+def solution_at(
+    point: LemllPoint,
+    certificate: DualityGap,
+    trace: list[float],
+    status: Status,
+    n_linear_solves: int,
+) -> LemllSolution:
+    """Build a solution from the point ``(U, Theta, b)``, its certificate and its trace."""
+    numerical_labels, coef, intercept = point
+    return LemllSolution(
+        coef=coef,
+        intercept=intercept,
+        numerical_labels=numerical_labels,
+        objective=certificate.objective,
+        objective_trace=np.array(trace),
+        optimality=certificate.relative,
+        n_iter=len(trace) - 1,
+        status=status,
+        n_linear_solves=n_linear_solves,
+    )

@@ -27,16 +27,17 @@ from lemll._types import (
 from lemll._validation import is_sparse
 from lemll.solvers import linear as centred
 from lemll.solvers import linear as models
-from lemll.solvers.certificate import DualityGap, Weights, smallest_objective
-from lemll.solvers.equation9 import (
+from lemll.solvers.certificate import (
     CERTIFICATE_BLOCK_BYTES,
+    DualityGap,
+    Weights,
+    smallest_objective,
+)
+from lemll.solvers.equation9 import (
     LARGE_LABEL_BYTES,
+    Callback,
     Data,
     LemllPoint,
-    duality_gap,
-)
-from lemll.solvers.interface import (
-    Callback,
     LemllSolution,
     Precision,
     check_arrays,
@@ -46,6 +47,7 @@ from lemll.solvers.interface import (
     check_start,
     check_stopping,
     check_weights,
+    duality_gap,
     solution_at,
 )
 from lemll.solvers.search import JointSearch, Operators, Point
@@ -134,7 +136,7 @@ def solve_joint(
     See Also
     --------
     lemll.lab.reference.solve_reference : Algorithm 1 of the paper.
-    lemll.objective.duality_gap : the certificate.
+    lemll.solvers.equation9.duality_gap : the certificate.
 
     Examples
     --------

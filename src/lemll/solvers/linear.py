@@ -15,12 +15,13 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import LinAlgError, cho_factor, eigh
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 from scipy.linalg.lapack import get_lapack_funcs
 
-from lemll._types import Array, Features
+from lemll._types import Array, Features, FloatArray
 from lemll._validation import is_sparse
-from lemll.solvers.equation9 import CentredKernel, LemllPoint
+from lemll.solvers.certificate import CentredKernel
+from lemll.solvers.equation9 import LemllPoint
 
 # To compute a Gram matrix, sparse features are converted to dense in blocks of this size.
 BLOCK_BYTES = 1 << 25
@@ -78,7 +79,7 @@ class CentredFeatures:
         if mean is not None:
             self.mean = mean
         self._grams: dict[str, Array] = {}
-        self._matrix: Any
+        self._matrix: Features
         # Subtracting the mean would fill a sparse matrix. Keep X sparse and correct each product.
         if self.sparse:
             # Without weights nothing is changed in place, so float32 rows need no copy.
@@ -718,3 +719,19 @@ class _Diagonalised:
         rotated = self._vectors.T @ right
         rotated *= self._inverse
         return np.asarray(self._vectors @ rotated)
+
+
+def solve_definite(hessian: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve a system whose matrix is positive definite, except for rounding errors."""
+    # A positive diagonal term makes the matrix definite again. The step is then shorter, but it is
+    # still a descent direction.
+    lift = 0.0
+    size = max(float(np.trace(hessian)) / len(hessian), 1e-290)
+    while True:
+        lifted = hessian + lift * np.eye(len(hessian)) if lift else hessian
+        try:
+            factor = cho_factor(lifted.T, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            lift = 10 * lift or 1e-14 * size
+            continue
+        return np.asarray(cho_solve(factor, right, check_finite=False))

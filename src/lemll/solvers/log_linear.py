@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lemll._types import FloatArray
-from lemll.solvers.interface import Solution, Status, check_stopping
+from lemll.solvers.equation9 import Solution, Status, check_stopping
 
 # A step must achieve this share of the decrease predicted by the gradient (Armijo's rule).
 SUFFICIENT = 1e-4

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
-from scipy.linalg import cho_factor, cho_solve
 
 from lemll._types import Features, FloatArray, MatrixLike
 from lemll._validation import check_number, is_sparse
-from lemll.solvers.interface import as_features, check_size, check_stopping
+from lemll.solvers.equation9 import as_features, check_size, check_stopping
+from lemll.solvers.linear import solve_definite
 from lemll.solvers.logistic_rows import SharedFeatures, conjugate_gradients, keep_problems
 
 ARMIJO = 1e-4
@@ -243,22 +243,6 @@ class NewtonBlock:
         return direction, direction0
 
 
-def solve_definite(hessian: FloatArray, right: FloatArray) -> FloatArray:
-    """Solve a system whose matrix is positive definite, except for rounding errors."""
-    # A positive diagonal term makes the matrix definite again. The step is then shorter, but it is
-    # still a descent direction.
-    lift = 0.0
-    size = max(float(np.trace(hessian)) / len(hessian), 1e-290)
-    while True:
-        lifted = hessian + lift * np.eye(len(hessian)) if lift else hessian
-        try:
-            factor = cho_factor(lifted.T, lower=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            lift = 10 * lift or 1e-14 * size
-            continue
-        return np.asarray(cho_solve(factor, right, check_finite=False))
-
-
 # A block of problems has a few arrays of this size. They fit into the cache of the processor, and
 # the memory does not depend on the number of problems.
 BLOCK_BYTES = 1 << 21
@@ -308,8 +292,8 @@ def solve_logistic(
     *,
     C: float = 1.0,
     sample_weight: MatrixLike = None,
-    extra: Any = None,
-    allowed: Any = None,
+    extra: MatrixLike = None,
+    allowed: MatrixLike = None,
     tol: float = 1e-6,
     max_iter: int = 100,
     n_jobs: int | None = None,
@@ -437,7 +421,11 @@ def _free_axes(allowed: npt.NDArray[np.bool_], n_axes: int) -> FloatArray:
 
 
 def _checked(
-    X: Features, labels: MatrixLike, sample_weight: MatrixLike, extra: Any, allowed: Any
+    X: Features,
+    labels: MatrixLike,
+    sample_weight: MatrixLike,
+    extra: MatrixLike,
+    allowed: MatrixLike,
 ) -> tuple[Any, ...]:
     X = as_features(X.tocsr() if is_sparse(X) else X)
     check_size(X, "X", "float64")

@@ -135,13 +135,17 @@ class _Parts:
     """The features in one precision: shared features with their shift, and extra features."""
 
     def __init__(
-        self, first: Any, shift: FloatArray | None, second: FloatArray | None, dtype: npt.DTypeLike
+        self,
+        first: Features,
+        shift: FloatArray | None,
+        second: FloatArray | None,
+        dtype: npt.DTypeLike,
     ) -> None:
-        self.first: Any = first.astype(dtype, copy=False)
+        self.first: Features = first.astype(dtype, copy=False)
         squared = self.first.multiply(self.first) if is_sparse(first) else self.first * self.first
-        self.first_squared: Any = squared.tocsr() if is_sparse(first) else squared
-        self.shift: Any = None if shift is None else shift.astype(dtype)
-        self.second: Any = None if second is None else second.astype(dtype, copy=False)
+        self.first_squared: Features = squared.tocsr() if is_sparse(first) else squared
+        self.shift: Array | None = None if shift is None else shift.astype(dtype)
+        self.second: Array | None = None if second is None else second.astype(dtype, copy=False)
 
 
 def _principal_axes(X: FloatArray) -> FloatArray:
@@ -256,7 +260,7 @@ def conjugate_gradients(
     return solved, used
 
 
-def _iterate(features: SharedFeatures, s: _Systems, penalty: Any) -> npt.NDArray[np.bool_]:
+def _iterate(features: SharedFeatures, s: _Systems, penalty: float) -> npt.NDArray[np.bool_]:
     """Take one step in every system; return which systems need more steps."""
     image = features.times(s.q[:-1])
     image += s.q[-1]

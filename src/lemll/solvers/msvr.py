@@ -24,8 +24,8 @@ import numpy as np
 
 from lemll._types import BoolArray, Features, FloatArray, MatrixLike
 from lemll._validation import is_sparse
-from lemll.solvers.equation9 import CentredKernel
-from lemll.solvers.interface import (
+from lemll.solvers.certificate import CentredKernel
+from lemll.solvers.equation9 import (
     Callback,
     as_features,
     check_cell_weight,

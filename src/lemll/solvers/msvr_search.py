@@ -10,14 +10,13 @@ import numpy as np
 
 from lemll._types import Features, FloatArray
 from lemll.solvers.certificate import (
-    exact_step,
     row_norms,
     smallest_objective,
     tube_loss,
     tube_weights,
     weighed,
 )
-from lemll.solvers.interface import Callback, Progress, Solution, Status
+from lemll.solvers.equation9 import Callback, Progress, Solution, Status, exact_step
 from lemll.solvers.linear import Model, features_for, model_for
 
 # Largest number of conjugate gradient steps per Newton step. If they are stopped early, the result

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from lemll._types import Array, Features, FloatArray, LabelArray, SparseMatrix
 from lemll.solvers.certificate import DualityGap, Weights, row_norms, tube_weights, weighed
-from lemll.solvers.equation9 import LemllPoint
-from lemll.solvers.interface import (
+from lemll.solvers.equation9 import (
+    LemllPoint,
     LemllSolution,
     Precision,
     Status,

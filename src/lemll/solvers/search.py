@@ -35,15 +35,21 @@ from lemll._types import Array, Features, SparseMatrix
 from lemll.solvers.certificate import (
     GapParts,
     Weights,
-    exact_step,
     row_norms,
     smallest_objective,
     tube_loss,
     tube_weights,
     weighed,
 )
-from lemll.solvers.equation9 import Data, LemllPoint, objective_value
-from lemll.solvers.interface import Callback, Progress, Status
+from lemll.solvers.equation9 import (
+    Callback,
+    Data,
+    LemllPoint,
+    Progress,
+    Status,
+    exact_step,
+    objective_value,
+)
 from lemll.solvers.linear import Model, features_for, model_for
 from lemll.topology import ReconstructionOperator
 
@@ -574,7 +580,7 @@ class Preconditioner:
     def __init__(self, operators: Operators, weights: Weights) -> None:
         self._operators, self._weights = operators, weights
         alpha, beta, gamma, _ = weights
-        mean_weight: Any = 1.0
+        mean_weight: Array | float = 1.0
         if operators.cell_weight is not None:
             # One number per label. A model of all labels needs a single one: their mean.
             mean_weight = operators.cell_weight.mean(axis=0)
@@ -698,7 +704,7 @@ class ChebyshevSeries:
         # and the labels in memory after the solver has returned.
         self._smoothness = operators.smoothness
         # Of shape (n_samples, 1), or (n_samples, n_labels) if the cells have weights.
-        shift: Any = np.full((len(operators.Y), 1), 1 + beta)
+        shift: Array = np.full((len(operators.Y), 1), 1 + beta)
         if operators.cell_weight is not None:
             shift = 1 + beta * operators.cell_weight.astype(np.float64)
         diagonal = shift + gamma * operators.roughness[:, None]

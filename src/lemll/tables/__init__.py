@@ -8,14 +8,13 @@ This room needs pandas (extra ``tables``).
 
 from lemll.tables.columns import Column, inspect_columns
 from lemll.tables.encoder import TableEncoder
-from lemll.tables.files import Frame, Table, read_table
+from lemll.tables.files import Table, read_table
 from lemll.tables.labels import LabelledTable, LabelSpec, split_table, truth_of
 from lemll.tables.parquet import open_parquet
 from lemll.tables.text import is_missing
 
 __all__ = [
     "Column",
-    "Frame",
     "LabelSpec",
     "LabelledTable",
     "Table",

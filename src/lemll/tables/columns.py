@@ -10,24 +10,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from lemll._types import Array, FloatArray, MatrixLike
+from lemll._types import Array, FloatArray, Frame, MatrixLike
 from lemll.exceptions import LemllError
-from lemll.tables.files import Frame, Table
+from lemll.tables.files import Table
 from lemll.tables.labels import LabelSpec, read_truth, split_tags
 from lemll.tables.text import READABLE_SHARE, as_number, cell_text, has_comma_in_number, is_missing
-
-__all__ = [
-    "Column",
-    "Kind",
-    "Survey",
-    "as_dates",
-    "as_numbers",
-    "as_texts",
-    "check_readable",
-    "inspect_column",
-    "inspect_columns",
-    "survey",
-]
 
 Kind = Literal["number", "date", "category", "text", "ignored"]
 

@@ -17,8 +17,6 @@ from lemll.tables.files import Table
 from lemll.tables.labels import PAIRS, LabelSpec, split_tags
 from lemll.tables.text import cell_text, open_text
 
-__all__ = ["edit_label", "edit_tags", "edit_text", "join_tags", "row_fingerprints", "written_cells"]
-
 
 def written_cells(table: Table, name: str) -> list[str]:
     """Return the cells of a column as they are written."""

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lemll._labels import check_same_rows
 from lemll._sparse import row_hashes
-from lemll._types import Array, BoolArray, Features, MatrixLike
+from lemll._types import Array, BoolArray, Features, Frame, MatrixLike
 from lemll._validation import check_whole, is_sparse
 from lemll.exceptions import LemllError, import_extra
 from lemll.tables.columns import (
@@ -31,9 +31,6 @@ from lemll.tables.columns import (
     check_readable,
     inspect_columns,
 )
-from lemll.tables.files import Frame
-
-__all__ = ["TableEncoder"]
 
 _NO_CATEGORY = "(missing)"
 _WORD = r"(?u)\b\w+\b"

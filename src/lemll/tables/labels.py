@@ -15,14 +15,11 @@ import numpy as np
 
 from lemll._files import without_guard
 from lemll._labels import spelling_key
-from lemll._types import FloatArray, MatrixLike, Settings, SettingsView
+from lemll._types import FloatArray, Frame, MatrixLike, Settings, SettingsView
 from lemll._validation import warn_caller
 from lemll.exceptions import LemllError
-from lemll.tables.files import Frame, Table
+from lemll.tables.files import Table
 from lemll.tables.text import cell_text, is_gap, is_missing
-
-__all__ = ["PAIRS", "LabelSpec", "LabelledTable", "read_truth", "split_table", "split_tags",
-           "tags_alike", "truth_of"]  # fmt: skip
 
 _USUAL = (";", "|", ",", "\t", "/")
 # One column must not mix these pairs, each of which is False, True.

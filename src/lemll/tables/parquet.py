@@ -15,8 +15,6 @@ from lemll._files import NAME_BYTES, Budget
 from lemll.exceptions import DatasetFormatError, import_extra
 from lemll.tables.text import CELL_BYTES, Cells, cell_text, empty_columns
 
-__all__ = ["CompactReader", "Unpacked", "Wanted", "open_parquet", "read_parquet", "unpacked_sizes"]
-
 # The fields of a struct to keep, with the fields to keep inside each of them; None for a number.
 Wanted = dict[int, "Wanted | None"]
 

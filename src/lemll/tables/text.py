@@ -17,22 +17,6 @@ from typing import NamedTuple
 from lemll._types import MatrixLike
 from lemll.exceptions import DatasetFormatError
 
-__all__ = [
-    "CELL_BYTES",
-    "READABLE_SHARE",
-    "Cells",
-    "OpenText",
-    "as_number",
-    "cell_text",
-    "empty_columns",
-    "has_comma_in_number",
-    "is_gap",
-    "is_missing",
-    "open_text",
-    "read_text",
-    "settle_decimals",
-]
-
 # Approximate memory of one cell: its pointers, and a short text.
 CELL_BYTES = 64
 # Each column of a frame costs kilobytes and time, whatever it holds.

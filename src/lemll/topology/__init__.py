@@ -8,8 +8,13 @@ from lemll.topology.graphs import (
     save_graph,
 )
 from lemll.topology.neighbors import nearest_neighbors
-from lemll.topology.search import find_neighbors, neighbor_recall
-from lemll.topology.weights import check_graph, local_weights, reconstruction_weights
+from lemll.topology.weights import (
+    check_graph,
+    find_neighbors,
+    local_weights,
+    neighbor_recall,
+    reconstruction_weights,
+)
 
 __all__ = [
     "NeighborGraph",

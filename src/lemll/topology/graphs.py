@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 import zipfile
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lemll._files import open_plain
-from lemll._types import Array, Features, FloatArray, IndexArray, SparseMatrix
+from lemll._files import open_plain, whole_file
+from lemll._types import Array, DType, Features, FloatArray, IndexArray, MatrixLike, SparseMatrix
 from lemll._validation import check_finite, is_sparse
 from lemll.exceptions import GraphFileError
 from lemll.topology.neighbors import check_features, check_n_neighbors
-from lemll.topology.search import find_neighbors
-from lemll.topology.weights import check_graph, graph_of, local_weights, weights_of_grams
-
-__all__ = [
-    "NeighborGraph",
-    "ReconstructionOperator",
-    "kernel_reconstruction_weights",
-    "load_graph",
-    "neighbor_graph",
-    "save_graph",
-]
+from lemll.topology.weights import (
+    check_graph,
+    find_neighbors,
+    graph_of,
+    local_weights,
+    weights_of_grams,
+)
 
 
 class ReconstructionOperator:
@@ -67,7 +62,7 @@ class ReconstructionOperator:
 
     def __init__(self, W: SparseMatrix, dtype: npt.DTypeLike = np.float64) -> None:
         self.shape: tuple[int, int] = W.shape
-        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.dtype: DType = np.dtype(dtype)
         eye = sparse.eye_array(W.shape[0], format="csr")
         self._residual: SparseMatrix = sparse.csr_array(eye - W, dtype=self.dtype)
 
@@ -94,11 +89,11 @@ class ReconstructionOperator:
         """Return (I - W) U, the error of rebuilding U."""
         return self._residual @ U
 
-    def adjoint(self, R: Any) -> Features:
+    def adjoint(self, R: MatrixLike) -> Features:
         """Return (I - W)' R."""
         return self._adjoint @ R
 
-    def adjoint_rows(self, rows: slice, R: Any) -> Features:
+    def adjoint_rows(self, rows: slice, R: MatrixLike) -> Features:
         """Return some rows of (I - W)' R."""
         return self._adjoint[rows] @ R
 
@@ -138,7 +133,7 @@ BLOCK_BYTES = 1 << 25
 
 
 def kernel_reconstruction_weights(
-    K: Any, n_neighbors: int = 10, *, reg: float = 1e-3, reg_policy: str = "always"
+    K: MatrixLike, n_neighbors: int = 10, *, reg: float = 1e-3, reg_policy: str = "always"
 ) -> Features:
     r"""Return the weights that rebuild every row from its K nearest rows in a feature space.
 
@@ -303,16 +298,9 @@ def save_graph(graph: NeighborGraph, path: str | Path) -> None:
         "recall": np.array(graph.recall),
         "checked_rows": np.array(graph.checked_rows),
     }
-    # A temporary name until the file is complete: an interrupted write leaves no broken graph.
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            # The stubs of NumPy take the names of the arrays for those of options.
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with whole_file(target) as file:
+        # The stubs of NumPy take the names of the arrays for those of options.
+        np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
 def load_graph(path: str | Path, X: Features = None) -> NeighborGraph:

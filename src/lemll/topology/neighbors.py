@@ -16,20 +16,8 @@ from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
 from lemll._sparse import SPARSE_DENSITY
-from lemll._types import Features, FloatArray, IndexArray
+from lemll._types import Array, Features, FloatArray, IndexArray, SparseMatrix
 from lemll._validation import check_finite, is_sparse
-
-__all__ = [
-    "Block",
-    "Candidates",
-    "Rows",
-    "check_features",
-    "check_n_neighbors",
-    "nearest_among_all",
-    "nearest_neighbors",
-    "sweep",
-    "worker_threads",
-]
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -106,8 +94,8 @@ class Block(NamedTuple):
     """
 
     dense: Float32Array
-    occasional: Any
-    rare: Any
+    occasional: SparseMatrix
+    rare: SparseMatrix
 
 
 class Rows:
@@ -485,9 +473,9 @@ class _Scratch(threading.local):
     """
 
     def __init__(self) -> None:
-        self._values: Any = np.empty(0)
+        self._values: Array = np.empty(0)
 
-    def array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Any:
+    def array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """Return an array with arbitrary values, always of the same type."""
         size = math.prod(shape)
         if len(self._values) < size:
@@ -681,7 +669,7 @@ def _all_turns(rows: Rows, candidates: Candidates, in_order: Callable[..., Any])
 
 
 @cache
-def _controller() -> Features:
+def _controller() -> ThreadpoolController:
     """Return the controller of the linear algebra libraries; its search takes milliseconds."""
     return ThreadpoolController()
 

@@ -104,7 +104,7 @@ class _Terminated(BaseException):
 
 @contextmanager
 def _sigterm_raises() -> Iterator[None]:
-    def stop(number: int, frame: Any) -> None:
+    def stop(number: int, frame: object) -> None:
         raise _Terminated
 
     before = signal.signal(signal.SIGTERM, stop)

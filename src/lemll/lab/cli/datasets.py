@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.progress import track
@@ -100,7 +101,7 @@ def info_command(
         console.print(f"note: {dataset_info(name).note}")
 
 
-def _shorten(names: Any, most: int = 8) -> str:
+def _shorten(names: Sequence[str], most: int = 8) -> str:
     shown = ", ".join(names[:most])
     return shown + (f", ... ({len(names)} in all)" if len(names) > most else "")
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import joblib
 import numpy as np
@@ -23,7 +23,7 @@ from sklearn.model_selection import ParameterGrid
 from threadpoolctl import threadpool_limits
 
 from lemll._files import csv_text, write_texts
-from lemll._types import Array, Features, FloatArray
+from lemll._types import Array, Estimator, Features, FloatArray, Grid, Settings, SettingsView
 from lemll.datasets.describe import binarize_distribution
 from lemll.enhancers.blend import BlendEnhancer
 from lemll.exceptions import ProtocolError, StoreError
@@ -44,7 +44,7 @@ from lemll.metrics.table import METRICS
 # KM, FCM, RELIAB: published runs differ in how memberships become degrees, in the kernel, and in
 #     the number of clusters.
 # ML2 and MLFE have one published setting, LabelGraph and the baselines have none.
-GRIDS: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
+GRIDS: Mapping[str, Grid] = {
     "LEMLL": {**dict.fromkeys(("alpha", "beta", "gamma"), (1 / 64, 64.0)), "tol": (1e-4,)},
     "GLLE": {"smoothness": (0.01, 0.1, 1.0, 10.0, 100.0)},
     "LESC": {"noise": ("rows",), "beta": (0.01, 0.1, 1.0), "smoothness": (1.0, 10.0)},
@@ -77,10 +77,10 @@ class GridChoice(NamedTuple):
     """
 
     distribution: FloatArray
-    setting: dict[str, Any]
+    setting: Settings
 
 
-def published_grid(method: str, X: Features) -> Mapping[str, tuple[Any, ...]] | None:
+def published_grid(method: str, X: Features) -> Grid | None:
     """Return the settings that the oracle tries on given rows.
 
     Parameters
@@ -104,7 +104,7 @@ def published_grid(method: str, X: Features) -> Mapping[str, tuple[Any, ...]] | 
 
 
 def best_of_grid(
-    enhancer: Any, grid: Mapping[str, tuple[Any, ...]], X: Features, Y: Array, D: FloatArray
+    enhancer: Estimator, grid: Grid, X: Features, Y: Array, D: FloatArray
 ) -> GridChoice:
     """Return the setting of a grid with the smallest Chebyshev distance from the truth.
 
@@ -133,10 +133,10 @@ def best_of_grid(
     given = enhancer.get_params(deep=False)
     some = np.arange(len(D))[:: max(1, len(D) // _SCALE_ROWS)]
 
-    def fitted(setting: Mapping[str, Any]) -> Any:
+    def fitted(setting: SettingsView) -> Estimator:
         return type(enhancer)(**{**given, **setting}).fit(X, Y)
 
-    best: dict[str, Any] = {}
+    best: Settings = {}
     least = np.inf
     for setting in ParameterGrid({name: list(values) for name, values in grid.items()}):
         found = chebyshev(D, _scaled(fitted(setting), some, D))
@@ -148,7 +148,7 @@ def best_of_grid(
     return GridChoice(other, {key: value for key, value in best.items() if given[key] != value})
 
 
-def with_truth(enhancer: Any, D: FloatArray) -> FloatArray:
+def with_truth(enhancer: Estimator, D: FloatArray) -> FloatArray:
     """Return the distributions with the scale, or the weights, that fit all rows best.
 
     Parameters
@@ -171,13 +171,13 @@ def with_truth(enhancer: Any, D: FloatArray) -> FloatArray:
     return _scaled(enhancer, everything, D)
 
 
-def _scaled(enhancer: Any, rated: Array, D: FloatArray) -> FloatArray:
+def _scaled(enhancer: Estimator, rated: Array, D: FloatArray) -> FloatArray:
     calibrated(enhancer, rated, D)
     # The rated rows hold the truth now, so compute the distributions again.
     return np.asarray(enhancer.distribution(enhancer.numerical_labels_))
 
 
-def calibrated(enhancer: Any, rated: Array, D: FloatArray) -> FloatArray:
+def calibrated(enhancer: Estimator, rated: Array, D: FloatArray) -> FloatArray:
     """Calibrate by rated rows; a method whose distributions have no scale stays as it is.
 
     Parameters
@@ -476,7 +476,7 @@ def _measured(
 
 
 def _measure_cell(
-    protocol: Protocol, cell: Cell, enhancer: Any, shared: float, missing: Collection[str]
+    protocol: Protocol, cell: Cell, enhancer: Estimator, shared: float, missing: Collection[str]
 ) -> Iterator[MeasuredRegime]:
     dataset = load_source(cell.source)[0]
     D, threshold = np.asarray(dataset.D), float(cell.setting.threshold or 0.0)
@@ -508,7 +508,7 @@ def _measure_cell(
         yield MeasuredRegime(key(label, ORACLE_GRID), found, seconds, setting)
 
 
-def _shown(setting: Mapping[str, Any]) -> str:
+def _shown(setting: SettingsView) -> str:
     return " ".join(
         f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
         for name, value in setting.items()
@@ -516,7 +516,10 @@ def _shown(setting: Mapping[str, Any]) -> str:
 
 
 def measure_fitted(
-    enhancer: Any, D: FloatArray, metrics: Sequence[str], wanted: Collection[str] | None = None
+    enhancer: Estimator,
+    D: FloatArray,
+    metrics: Sequence[str],
+    wanted: Collection[str] | None = None,
 ) -> Iterator[tuple[str, dict[str, float]]]:
     """Measure a fitted enhancer in the regimes that need no other fit.
 

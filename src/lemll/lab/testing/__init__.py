@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
 
 from sklearn.base import clone
 
@@ -21,7 +20,7 @@ from lemll.lab.testing import enhancers, learners, shared
 
 __all__ = ["ENHANCER_CHECKS", "MULTILABEL_CHECKS", "check_enhancer", "check_multilabel_estimator"]
 
-Check = Callable[[Any], None]
+Check = Callable[[Estimator], None]
 
 
 def _checks(*modules: ModuleType) -> tuple[Check, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
@@ -90,7 +90,9 @@ def check_new_rows(enhancer: Estimator) -> None:
     """Check that a model enhances new rows, and that calls before `fit` raise an error."""
     X, Y = make_data()
     one = copied(enhancer)
-    calls: list[tuple[Any, tuple[Any, ...]]] = [(one.calibrate, ([0], [[1.0, 0, 0, 0]]))]
+    calls: list[tuple[Callable[..., object], tuple[object, ...]]] = [
+        (one.calibrate, ([0], [[1.0, 0, 0, 0]]))
+    ]
     has_model = hasattr(one, "enhance")
     if has_model:
         calls.append((one.enhance, (X,)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
@@ -33,7 +32,7 @@ def assert_close(estimator: Estimator, found: Array, expected: Array) -> None:
     assert_allclose(found, expected, rtol=most, atol=most)
 
 
-def copied(estimator: Estimator, **parameters: Any) -> Any:
+def copied(estimator: Estimator, **parameters: object) -> Estimator:
     """Return a copy with other parameters; an enhancer gets a seed."""
     copy = clone(estimator)
     if hasattr(copy, "fit_enhance") and "random_state" in copy.get_params():
@@ -41,7 +40,7 @@ def copied(estimator: Estimator, **parameters: Any) -> Any:
     return copy.set_params(**parameters)
 
 
-def fitted(estimator: Estimator, X: Features, Y: MatrixLike, **weights: Array) -> Any:
+def fitted(estimator: Estimator, X: Features, Y: MatrixLike, **weights: Array) -> Estimator:
     """Fit a copy of an estimator."""
     return copied(estimator).fit(X, Y, **weights)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ CACHE_BYTES = 1 << 20
 BLOCK_ROWS = 128
 
 
-def check_gamma(name: str, gamma: Any) -> float:
+def check_gamma(name: str, gamma: object) -> float:
     """Return the parameter gamma of exp(-gamma |x - z|^2), or refuse it.
 
     Parameters
