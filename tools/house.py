@@ -19,8 +19,8 @@ OUTSIDE = ("rivals", "lab")
 DOORS = ("dask", "model_selection", "plots")
 # The largest allowed value of each figure.
 LIMITS: dict[str, float] = {
-    "code lines of src": 31_700,
-    "code lines of the product": 20_650,
+    "code lines of src": 32_000,
+    "code lines of the product": 20_900,
     "files of src": 174,
     "imports and __all__, per cent of code": 10.5,
     "public names of the product": 160,
@@ -35,7 +35,7 @@ LIMITS: dict[str, float] = {
     "modules on the way of lemll audit": 42,
     "files that name MLkNN": 8,
     "Any in src": 220,
-    "code lines of tests": 25_200,
+    "code lines of tests": 25_300,
 }
 _WALK = """
 import os, sys, tempfile, threading, warnings
