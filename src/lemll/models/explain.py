@@ -156,7 +156,7 @@ def explain_table(
         columns=columns,
         sensitivity=_sensitivity(model, table, columns, seed),
         together=relevant.T @ relevant,
-        cells=table.frame[[name for name in table.frame.columns if name in _used(model)]],
+        cells=table.frame[[name for name in table.frame.columns if _is_shown(model, name)]],
         report=model.report,
     )
 
@@ -164,6 +164,11 @@ def explain_table(
 def _used(model: TableModel) -> dict[str, str]:
     """Return the columns that the encoder uses, with their kinds."""
     return {c.name: c.kind for c in model.pipeline[0].columns_ if c.kind != "ignored"}
+
+
+def _is_shown(model: TableModel, name: str) -> bool:
+    """Return whether the cells of a column tell a reader something; vectors do not."""
+    return _used(model).get(name, "vector") != "vector"
 
 
 def _deviations(X: Features) -> FloatArray:

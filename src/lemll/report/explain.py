@@ -146,7 +146,7 @@ def _data(found: Explanation) -> Settings:
         "columns": _shown_columns(found),
         "cells": [
             [_cell(value) for value in values]
-            for values in found.cells[_shown_columns(found)].itertuples(index=False, name=None)
+            for values in found.cells[_shown_columns(found)].to_numpy(dtype=object)
         ],
         "neighbors": [
             [
