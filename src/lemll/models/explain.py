@@ -139,7 +139,7 @@ def explain_table(
     say("shuffling columns")
     effects = enhanced.coef_ * _deviations(X)
     columns = _columns(model, effects)
-    relevant = (Y == 1).astype(np.int64)
+    relevant, used = (Y == 1).astype(np.int64), _used(model)
     return Explanation(
         source=table.source,
         learner=type(model.learner).__name__,
@@ -156,7 +156,8 @@ def explain_table(
         columns=columns,
         sensitivity=_sensitivity(model, table, columns, seed),
         together=relevant.T @ relevant,
-        cells=table.frame[[name for name in table.frame.columns if _is_shown(model, name)]],
+        # The numbers of a vector tell a reader nothing.
+        cells=table.frame[[n for n in table.frame.columns if used.get(n, "vector") != "vector"]],
         report=model.report,
     )
 
@@ -164,11 +165,6 @@ def explain_table(
 def _used(model: TableModel) -> dict[str, str]:
     """Return the columns that the encoder uses, with their kinds."""
     return {c.name: c.kind for c in model.pipeline[0].columns_ if c.kind != "ignored"}
-
-
-def _is_shown(model: TableModel, name: str) -> bool:
-    """Return whether the cells of a column tell a reader something; vectors do not."""
-    return _used(model).get(name, "vector") != "vector"
 
 
 def _deviations(X: Features) -> FloatArray:

@@ -74,14 +74,13 @@
     const most = Math.max(...counted.map((entry) => entry[2])) || 1;
     const others = data.rows[i].filter((entry) => entry[1] !== 1 && (!given.length || entry[1] < 0 || entry[4] || (data.areProbabilities && entry[3] >= 0.05)));
     others.sort((a, b) => b[3] - a[3]);
-    const head = make("tr", {}, ...["label", "given", "importance", data.areProbabilities ? "probability" : "score"].map((text) => make("th", { scope: "col", text })));
+    const head = make("tr", {}, ...["label", "importance", data.areProbabilities ? "probability" : "score"].map((text) => make("th", { scope: "col", text })));
     const body = make("tbody");
     for (const entry of [...given, ...others]) {
       const [j, known, importance, probability, predicted] = entry;
       const share = counted.includes(entry);
       body.append(make("tr", {},
-        make("th", { scope: "row", text: data.labels[j] }),
-        make("td", { text: known === 1 ? "yes" : known === 0 ? "no" : "unknown" }),
+        make("th", { scope: "row" }, data.labels[j], known === 1 ? "" : make("small", { text: known === 0 ? " not given" : " unknown" })),
         make("td", { class: "bars" }, ...(share ? [bar(importance / most), `${Math.round((100 * importance) / total)} %`] : ["–"])),
         make("td", { text: `${number(probability)}${predicted ? " ✓" : ""}` })));
     }
