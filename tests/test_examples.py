@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import runpy
 import tempfile
 from pathlib import Path
 
 import pytest
+
+from lemll.lab import methods
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +30,7 @@ def _run(monkeypatch, tmp_path):
 def test_every_example_is_tested():
     here = Path(__file__).read_text(encoding="utf-8")
     names = sorted(path.stem for path in EXAMPLES.glob("*.py"))
-    assert len(names) == 7
+    assert len(names) == 11
     assert all(f'run("{name}")' in here for name in names)
 
 
@@ -60,49 +61,6 @@ def test_tune_and_look(run):
     assert len(names["shown"]) == 1
 
 
-def test_compare_learners(run, capsys):
-    names = run("compare_learners")
-    output = capsys.readouterr().out
-    assert (names["end"].done, names["end"].failed) == (75, 0)
-    assert names["conclusions"].n_datasets == 5
-    assert output.count("Wilcoxon-Holm") == 2
-    assert "| average rank |" in output
-
-
-def test_calibrate_the_scale(run):
-    names = run("calibrate_the_scale")
-    for truth in ("flat", "steep"):
-        assert names["calibrated"][truth] < names["plain"][truth]
-        widths = [high / low for _, low, high in names["scales"][truth]]
-        assert widths[-1] < widths[0]
-    assert names["scales"]["flat"][-1][0] < 1 < names["scales"]["steep"][-1][0]
-    assert len(names["shown"]) == 1
-
-
-def test_incomplete_tags(run, capsys):
-    names = run("incomplete_tags")
-    assert names["unknown"][0] == names["as_zero"][0]
-    gains = [honest - zero for honest, zero in zip(names["unknown"], names["as_zero"], strict=True)]
-    assert gains[1:] == sorted(gains[1:])
-    assert gains[1] > 0.01
-    assert names["right"] > names["always_zero"] + 0.2
-    assert "60% hidden" in capsys.readouterr().out
-    assert len(names["shown"]) == 1
-
-
-def test_the_notebook_runs_and_shows_what_it_says(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    path = EXAMPLES.parent / "notebooks" / "from_a_table.ipynb"
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    namespace: dict[str, object] = {}
-    for cell in cells:
-        if cell["cell_type"] == "code":
-            exec(compile("".join(cell["source"]), path.name, "exec"), namespace)
-            assert cell["outputs"], "a cell without output; run the notebook again"
-    assert "The model predicts new rows better" in capsys.readouterr().out
-    assert namespace["held_out"].learned
-
-
 def test_find_wrong_tags(run, capsys):
     pytest.importorskip("pandas")
     names = run("find_wrong_tags")
@@ -111,3 +69,58 @@ def test_find_wrong_tags(run, capsys):
     (figure,) = names["shown"]
     assert len(figure.axes) == 12
     assert "cells changed" in capsys.readouterr().out
+
+
+def test_articles_to_audit(run, capsys):
+    names = run("01_articles_to_audit")
+    assert names["held_out"].learned
+    assert names["found"][: names["planted"]].mean() > 0.8
+    assert "semicolon between the cells" in capsys.readouterr().out
+    assert len(names["shown"]) == 1
+
+
+def test_tags_from_embeddings(run):
+    names = run("02_tags_from_embeddings")
+    assert names["as_array"] > 0.9
+    assert names["figures"]["images.csv"] == pytest.approx(names["figures"]["lists.parquet"])
+    assert len(names["shown"]) == 1
+
+
+def test_molecules_with_unknown_assays(run, capsys):
+    names = run("03_molecules_with_unknown_assays")
+    assert names["unknown"][0] == names["as_zero"][0]
+    pairs = zip(names["unknown"][1:], names["as_zero"][1:], strict=True)
+    assert all(honest > zero + 0.01 for honest, zero in pairs)
+    assert names["hits"] > 2 * names["active"][names["train"]][names["hidden"]].mean()
+    assert len(names["shown"]) == 1
+
+
+def test_degrees_from_ten_ratings(run):
+    names = run("04_degrees_from_ten_ratings")
+    assert names["after"] < 0.6 * names["before"]
+    widths = [high / low for _, low, high in names["found"]]
+    assert widths[-1] < widths[0]
+    assert len(names["shown"]) == 1
+
+
+def test_compare_a_new_method(run, capsys, monkeypatch):
+    monkeypatch.setattr(methods, "_METHODS", dict(methods._METHODS))
+    names = run("05_compare_a_new_method")
+    assert (names["end"].done, names["end"].failed) == (100, 0)
+    assert names["conclusions"].n_datasets == 5
+    assert "| average rank |" in capsys.readouterr().out
+
+
+def test_a_million_rows(run):
+    names = run("06_a_million_rows")
+    assert names["model"].neighbor_search_ is not None
+    assert names["model"].optimality_ <= 1e-4
+    assert names["precision"] > 0.9
+
+
+def test_rows_on_several_machines(run):
+    pytest.importorskip("dask.distributed")
+    names = run("07_rows_on_several_machines")
+    assert (names["model"].n_blocks_, names["model"].n_losses_) == (3, 0)
+    assert abs(names["found"]["three blocks"] - names["found"]["one machine"]) < 0.02
+    assert names["agreement"] > 0.9

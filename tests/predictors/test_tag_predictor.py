@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from lemll import TagPredictor
+from lemll import LEMLL, LEMLLCV, TagPredictor
 from lemll.datasets import load_digit_tags
 from lemll.metrics import average_precision
 from lemll.predictors.blend import (
@@ -372,3 +372,15 @@ def test_thresholds_mean_what_they_mean_in_other_learners(digits):
     assert (zero.thresholds_ == 0).all()
     with pytest.raises(ValueError, match="thresholds='best' must be 'zero', 'f1', 'hamming'"):
         TagPredictor(thresholds="best").fit(X, Y)
+
+
+def test_a_notebook_shows_what_the_fit_chose_and_a_terminal_its_steps(digits, capsys):
+    X, Y, *_ = digits
+    model = TagPredictor(members=("logistic",), cv=2, verbose=1)
+    assert "What the fit chose" not in model._repr_html_()
+    model.fit(X[:80], Y[:80])
+    assert f"<td style='text-align:left'>{model.chosen_['logistic']}</td>" in model._repr_html_()
+    assert model.cut_short_ == []
+    assert "TagPredictor, step 2 of 2" in capsys.readouterr().err
+    for other in (LEMLL(), LEMLLCV(cv=2)):
+        assert "What the fit chose" in other.fit(X[:80], Y[:80])._repr_mimebundle_()["text/html"]

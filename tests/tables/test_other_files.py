@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from lemll.exceptions import DatasetFormatError
+from lemll.exceptions import DatasetFormatError, LemllError
 from lemll.tables import LabelSpec, TableEncoder, read_table, split_table
 
 FRAME = pd.DataFrame(
@@ -36,6 +38,53 @@ def test_lists_in_parquet_are_tags(tmp_path):
     found = split_table(read_table(path), LabelSpec(tags="tags"))
     assert found.label_names == ("sea", "sky")
     assert found.Y.tolist() == [[1, 1], [0, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("kind", ["npy", "lists", "fixed", "text"])
+def test_vectors_are_features(tmp_path, kind):
+    V = np.random.default_rng(0).standard_normal((6, 9)).astype(np.float32)
+    frame, path = pd.DataFrame({"tags": list("abcabc")}), tmp_path / "t.csv"
+    if kind == "npy":
+        np.save(tmp_path / "t.npy", V)
+    else:
+        frame["v"] = [None, *V[1:].tolist()]
+    if kind in ("lists", "fixed"):
+        path = path.with_suffix(".parquet")
+        table = pa.Table.from_pandas(frame)
+        fixed = pa.array(frame["v"], pa.list_(pa.float32(), 9))
+        pq.write_table(table.set_column(1, "v", fixed) if kind == "fixed" else table, path)
+    else:
+        frame.to_csv(path, index=False)
+    found = split_table(read_table(path, keep=["tags"]), LabelSpec(tags="tags"))
+    encoder = TableEncoder().fit(found.X)
+    assert [(c.kind, c.width) for c in encoder.columns_] == [("vector", 9)]
+    if kind != "npy":
+        V[0] = np.median(V[1:], axis=0)
+    expected = (V - V.mean(axis=0)) / V.std(axis=0)
+    np.testing.assert_allclose(encoder.transform(found.X), expected, atol=1e-6)
+    assert encoder.feature_owners() == [found.X.columns[0]] * 9
+    with pytest.raises(LemllError, match="held lists of 9 numbers .* 6 of 6 cells are none"):
+        encoder.transform(pd.DataFrame({found.X.columns[0]: list(V[:, :8])}))
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros((5, 2)), r"of the shape \(5, 2\).* needs numbers in 3 rows"),
+        (np.array([["a"], ["b"], ["c"]]), "an array of <U1"),
+        (np.array([{}, {}, {}]), "cannot be read as an array"),
+        (b"", "cannot be read as an array"),
+        (b"\x93NUMPY\x01\x00\xff\xff", "cannot be read as an array"),
+        (np.zeros((3, 2)), "which the table has; rename the column"),
+    ],
+)
+def test_a_wrong_array_beside_a_table_is_refused(tmp_path, array, message):
+    name = "vectors" if np.shape(array) == (3, 2) else "a"
+    (tmp_path / "t.csv").write_text(f"{name},tags\n1,x\n2,y\n3,x\n", encoding="utf-8")
+    beside = tmp_path / "t.npy"
+    beside.write_bytes(array) if isinstance(array, bytes) else np.save(beside, array)
+    with pytest.raises(DatasetFormatError, match=message):
+        read_table(tmp_path / "t.csv")
 
 
 def test_excel(tmp_path):

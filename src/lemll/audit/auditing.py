@@ -108,14 +108,20 @@ class TagAudit:
         return nearest_neighbors(self.features, min(n_neighbors, self.features.shape[0] - 1))
 
     def worst_cells(self, limit: int | None) -> tuple[IndexArray, IndexArray]:
-        """Return rows and labels of the most doubtful known cells, worst first."""
+        """Return rows and labels of the most doubtful known cells, worst first.
+
+        Among equal scores, those come first that the features alone contradict most.
+        """
         known = np.flatnonzero(~np.isnan(self.error))
         values = self.error.ravel()[known]
         if limit is not None and limit < len(known):
-            # Selecting first is much faster than sorting a million cells. Ties stay in order.
+            # Selecting first is much faster than sorting a million cells. Ties stay together.
             least = np.partition(values, len(values) - limit)[len(values) - limit]
             known, values = known[values >= least], values[values >= least]
-        order = np.argsort(-values, kind="stable")[:limit]
+        keys = [-values]
+        if self.out_of_fold is not None:
+            keys.insert(0, -np.abs(self.tags.Y - self.out_of_fold).ravel()[known])
+        order = np.lexsort(keys)[:limit]
         rows, labels = np.unravel_index(known[order], self.error.shape)
         return rows, labels
 

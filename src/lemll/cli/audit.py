@@ -33,6 +33,7 @@ from lemll.exceptions import LemllError
 from lemll.predictors.tag_predictor import BlendProgress
 from lemll.report.audit import AuditRows, write_audit
 from lemll.report.page import template_environment
+from lemll.tables.columns import inspect_columns
 from lemll.tables.edit import edit_label, edit_tags, edit_text, row_fingerprints, written_cells
 from lemll.tables.encoder import TableEncoder
 from lemll.tables.files import Table, is_text
@@ -273,8 +274,9 @@ def audit(
         issues = issue_frame(result, limit=_listed(result) if limit is None else limit)
         noise = None if fast else noise_frame(result)
         write_output(output, csv_text(_lines(issues, row_ids, prints)))
-        values = found.X.to_numpy(dtype=object).tolist()
-        shown = AuditRows(row_ids, list(found.X.columns), values, prints)
+        readable = [c.name for c in inspect_columns(found.X[:100]) if c.kind != "vector"]
+        values = found.X[readable].to_numpy(dtype=object).tolist()
+        shown = AuditRows(row_ids, readable, values, prints)
         notes = _notes(data, result, noise)
         write_audit(page, result, issues, shown, title=f"Audit of {data.name}", notes=notes)
     counts = issues["kind"].value_counts()

@@ -27,6 +27,7 @@ _TAG_NAMES = ("tags", "tag", "labels", "label", "keywords", "categories", "topic
 
 _KINDS = {
     "number": "numbers",
+    "vector": "vectors",
     "date": "dates",
     "category": "categories",
     "text": "texts",
@@ -34,6 +35,7 @@ _KINDS = {
 }
 _ENCODED = {
     "number": "median in gaps, standardised",
+    "vector": "for example embeddings; standardised",
     "date": "days, month, weekday, hour",
     "category": "one column per value",
     "text": "tf-idf of words",

@@ -151,7 +151,7 @@ def _audited(photos: PhotoTable, path: Path) -> list[list[str]]:
         i, j = files[cell["id"]], photos.label_names.index(cell["label"])
         planted = photos.truth[i, j] != photos.given[i, j]
         kind = "given, looks wrong" if cell["kind"] == "wrong" else "not given, looks missing"
-        found.append([cell["id"], photos.frame["caption"][i], cell["label"], kind,
+        found.append([cell["id"], cell["label"], kind, photos.frame["caption"][i],
                       f"{float(cell['score']):.2f}", "yes" if planted else "no"])  # fmt: skip
     return found
 
@@ -172,9 +172,9 @@ def _audit_section(photos: PhotoTable, path: Path) -> Section:
         tables=[
             TableData(
                 f"The {_SHOWN} most doubtful tags",
-                ["photo", "caption", "tag", "", "score", "planted mistake"],
+                ["photo", "tag", "the tag is", "caption", "score", "planted mistake"],
                 rows[:_SHOWN],
-                words=(1, 3),
+                words=(2, 3),
             )
         ],
         link=Link("audit.html", "The page of lemll audit: accept or reject"),

@@ -31,7 +31,7 @@ from lemll.report.diagrams import (
     Tick,
     round_ticks,
 )
-from lemll.report.page import write_scripted
+from lemll.report.page import write_html
 
 # Shades of the heat map, from the best rank to the worst.
 _SHADES = 8
@@ -149,7 +149,7 @@ def _write(
     path: Path, table: ComparisonTable, *, views: list[PanelView], **context: object
 ) -> Path:
     shown = [entry for panel in table.panels for entry in panel.entries.values()]
-    write_scripted(
+    return write_html(
         path,
         "comparison",
         control=table.control,
@@ -162,7 +162,6 @@ def _write(
         has_published=any(cell.published for view in views for _, row in view.rows for cell in row),
         **context,
     )
-    return path
 
 
 def _verdict(table: ComparisonTable, views: list[PanelView]) -> str:

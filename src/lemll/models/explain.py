@@ -139,7 +139,7 @@ def explain_table(
     say("shuffling columns")
     effects = enhanced.coef_ * _deviations(X)
     columns = _columns(model, effects)
-    relevant = (Y == 1).astype(np.int64)
+    relevant, used = (Y == 1).astype(np.int64), _used(model)
     return Explanation(
         source=table.source,
         learner=type(model.learner).__name__,
@@ -156,7 +156,8 @@ def explain_table(
         columns=columns,
         sensitivity=_sensitivity(model, table, columns, seed),
         together=relevant.T @ relevant,
-        cells=table.frame[[name for name in table.frame.columns if name in _used(model)]],
+        # The numbers of a vector tell a reader nothing.
+        cells=table.frame[[n for n in table.frame.columns if used.get(n, "vector") != "vector"]],
         report=model.report,
     )
 

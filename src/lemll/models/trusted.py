@@ -322,6 +322,7 @@ _WORDS = (r"(?u)\b\w\w+\b", r"(?u)\b\w+\b")
 _DATE = re.compile(r"(ISO8601)?|[-%YmdHMS/.: ]{1,40}")
 _MOST_JOBS = 1024
 _STATE_OF_RANDOM = 624
+_WIDEST_VECTOR = 2**20
 
 
 def check_content(model: object) -> None:
@@ -494,6 +495,8 @@ def _check_neighbours(model: BaseEstimator) -> None:
 def _check_column(column: Column) -> None:
     _need(isinstance(column.name, str) and isinstance(column.format, str), "a column without name")
     _need(_DATE.fullmatch(column.format) is not None, f"dates as {column.format[:40]!r}")
+    _need(isinstance(column.width, int), "a vector without width")
+    _need(0 <= column.width <= _WIDEST_VECTOR, f"vectors of {column.width} numbers")
 
 
 def _check_random(state: RandomState) -> None:

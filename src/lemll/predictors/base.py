@@ -6,12 +6,13 @@ import inspect
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import Literal, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import KFold
-from sklearn.utils import Tags
+from sklearn.utils import Tags, estimator_html_repr
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_consistent_length,
@@ -362,6 +363,21 @@ class LabelScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         step = max(1, _SCORE_BYTES // (8 * len(self.label_names_)))
         for start in range(0, rows.shape[0], step):
             yield self._score(rows[start : start + step])
+
+    def _findings(self) -> Mapping[str, str]:
+        """Return what the fit chose and found, for a reader; a notebook shows it."""
+        return {}
+
+    def _html_repr(self) -> str:
+        shown = str(estimator_html_repr(self))
+        if not hasattr(self, "n_features_in_"):
+            return shown
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(name)}</th>"
+            f"<td style='text-align:left'>{escape(text)}</td></tr>"
+            for name, text in self._findings().items()
+        )
+        return f"{shown}<table><caption>What the fit chose and found</caption>{rows}</table>"
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -368,7 +368,7 @@ class LemllMember:
         # The other half is for the out-of-fold scores of the best parameters.
         left = task.seconds_left() / 2
         found = search._search(task.X, task.Y, task.weight, None)
-        cut_short = task.seconds_left() <= left
+        cut_short = np.isfinite(left) and task.seconds_left() <= left
         space, point = found["_combination"]
         options = {**search._path_options(), "tol": _TOL}
         scores = np.empty(task.Y.shape)

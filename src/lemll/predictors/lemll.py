@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from types import MappingProxyType
 
@@ -234,6 +234,10 @@ class LEMLL(Equation9, ScalesColumns, DegreeClassifier):
     def label_distribution_(self) -> FloatArray:
         """Label distribution of the training rows, computed from `numerical_labels_`."""
         return normalize(self.numerical_labels_)
+
+    def _findings(self) -> Mapping[str, str]:
+        gap = f"{np.max(self.optimality_):.1e} at most, after {np.max(self.n_iter_)} iterations"
+        return {"distance to the optimum": gap, "labels": str(len(self.label_distribution_.T))}
 
     def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
         U = fit_equation9(self, self._learn_scaling(X), Y, weight)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
@@ -252,6 +252,10 @@ class PathCV(CalibratedProbabilities):
     n_jobs: int | None = None
     refit: bool = True
     callback: Any = None
+
+    def _findings(self) -> Mapping[str, str]:
+        best = ", ".join(f"{name}={value}" for name, value in self.best_params_.items())
+        return {"the best of the search": best}
 
     @abstractmethod
     def _axes(self) -> list[list[float]]:

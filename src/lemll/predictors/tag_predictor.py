@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -152,6 +153,8 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
         `max_seconds`.
     callback : callable, optional
         Called with a `BlendProgress` (step, done, expected, elapsed) before each step.
+    verbose : int, default=0
+        If positive, print each step to standard error.
 
     Attributes
     ----------
@@ -220,6 +223,15 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
     random_state: RandomState = 0
     memory: Estimator = None
     callback: Callable[[BlendProgress], None] | None = None
+    verbose: int = 0
+
+    def _findings(self) -> Mapping[str, str]:
+        shares = {
+            f"{name}, {share:.0%}": self.chosen_[name]
+            for name, share in self.contributions_.items()
+        }
+        cut = {"time": f"cut short: {', '.join(self.cut_short_)}"} if self.cut_short_ else {}
+        return {"optimised for": self.optimize, **shares, **cut}
 
     def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
         members = self._members(weight is not None and not weighs_whole_rows(weight))
@@ -229,7 +241,8 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
         self._order = order = content_order(X, Y, weight)
         X, Y = _sorted_columns(X[order.rows], order.columns), Y[order.rows][:, order.labels]
         weight = None if weight is None else weight[order.rows][:, order.labels]
-        clock = _TimeBudget(self.max_seconds, self.callback, self._STEPS * len(members))
+        callbacks = [show for show in (self.callback, _print if self.verbose else None) if show]
+        clock = _TimeBudget(self.max_seconds, callbacks, self._STEPS * len(members))
         task = BlendTask(X, Y, weight, self._folds(X, Y), clock.seconds_left)
         self._constant = constant_labels(Y, weight)
         # Threads of BLAS wait for each other in small products, most of all on a busy machine.
@@ -439,23 +452,28 @@ class _TimeBudget:
     def __init__(
         self,
         max_seconds: float | None,
-        callback: Callable[[BlendProgress], None] | None,
+        callbacks: Sequence[Callable[[BlendProgress], None]],
         expected: int,
     ) -> None:
         self._begin = time.perf_counter()
         self._limit = float("inf")
         if max_seconds is not None:
             self._limit = check_number("max_seconds", max_seconds, above=0)
-        self._callback, self._expected, self._done = callback, expected, 0
+        self._callbacks, self._expected, self._done = callbacks, expected, 0
 
     def seconds_left(self) -> float:
         return self._limit - (time.perf_counter() - self._begin)
 
     def report(self, step: str) -> None:
-        if self._callback is not None:
-            elapsed = time.perf_counter() - self._begin
-            self._callback(BlendProgress(step, self._done, self._expected, elapsed))
+        elapsed = time.perf_counter() - self._begin
+        for show in self._callbacks:
+            show(BlendProgress(step, self._done, self._expected, elapsed))
         self._done += 1
+
+
+def _print(progress: BlendProgress) -> None:
+    done = f"step {progress.done + 1} of {progress.expected}"
+    sys.stderr.write(f"TagPredictor, {done}, {progress.elapsed:.1f} s: {progress.step}\n")
 
 
 # A kernel matrix of more rows takes minutes; with more rows LEMLL is linear.

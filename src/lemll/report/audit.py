@@ -11,12 +11,12 @@ import numpy as np
 from lemll._types import Frame, LabelArray, Settings
 from lemll._validation import UNOBSERVED
 from lemll.audit import TagAudit
-from lemll.report.page import write_scripted
+from lemll.audit.scores import EVEN_ODDS
+from lemll.report.page import shown_cells, write_html
 
 # The page holds the features of the rows that it shows, up to this number of cells.
 _MOST_CELLS = 600_000
 _MOST_COLUMNS = 30
-_LONGEST_TEXT = 300
 # Neighbours that the page shows; the CSV file names all of them.
 _SHOWN_NEIGHBOURS = 5
 
@@ -74,17 +74,16 @@ def write_audit(
     Path
         The page: one file that needs no other file and no network. All names are shown as text.
     """
-    path = Path(path)
-    write_scripted(
+    return write_html(
         path,
         "audit",
         title=title,
         notes=list(notes),
         labels=list(audit.tags.names),
         calibrated=audit.rates is not None,
+        n_likely=_likely(audit, issues),
         content=_content(audit, issues, rows),
     )
-    return path
 
 
 def _content(audit: TagAudit, issues: Frame, rows: AuditRows) -> Settings:
@@ -94,9 +93,11 @@ def _content(audit: TagAudit, issues: Frame, rows: AuditRows) -> Settings:
     listed = issues["row"].tolist()
     needed = sorted({*listed, *(row for found in near for row in found)})
     kept = min(_MOST_COLUMNS, len(rows.columns), _MOST_CELLS // max(1, len(needed)))
+    values = [rows.values[row][:kept] if kept else [] for row in needed]
     return {
         "labels": list(audit.tags.names),
         "calibrated": audit.rates is not None,
+        "likely": _likely(audit, issues),
         "columns": [str(name) for name in rows.columns[:kept]],
         "hidden_columns": len(rows.columns) - kept,
         "issues": {
@@ -116,11 +117,16 @@ def _content(audit: TagAudit, issues: Frame, rows: AuditRows) -> Settings:
                 "fingerprint": rows.fingerprints[row] if rows.fingerprints else "",
                 "tags": np.flatnonzero(audit.tags.Y[row] == 1).tolist(),
                 "unknown": _unknown(audit.tags.Y, row),
-                "values": [_shown(value) for value in rows.values[row][:kept]] if kept else [],
+                "values": texts,
             }
-            for row in needed
+            for row, texts in zip(needed, shown_cells(values), strict=True)
         },
     }
+
+
+def _likely(audit: TagAudit, issues: Frame) -> int:
+    """Return how many of the listed tags are more likely wrong than right; they come first."""
+    return 0 if audit.rates is None else int((issues["score"] > EVEN_ODDS).sum())
 
 
 def _unknown(Y: LabelArray, row: int) -> list[int]:
@@ -131,10 +137,3 @@ def _unknown(Y: LabelArray, row: int) -> list[int]:
 def _rounded(values: Iterable[float]) -> list[float | None]:
     """Return numbers with four digits; NaN, which JSON does not know, becomes None."""
     return [None if np.isnan(value) else round(float(value), 4) for value in values]
-
-
-def _shown(value: object) -> str:
-    if value is None or (isinstance(value, float) and np.isnan(value)):
-        return ""
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-WIDTH = 720.0
+WIDTH, SLIM = 720.0, 420.0
 LINE = 22.0
 
 
@@ -65,15 +65,16 @@ class DotRow(NamedTuple):
 
 
 class DotPlot(NamedTuple):
-    """Means of all methods, one line per data set."""
+    """Means of all methods, one line per data set. In a slim picture, names stand above lines."""
 
     height: float
     ticks: list[Tick]
     rows: list[DotRow]
+    width: float = WIDTH
 
 
 def value_dots(values: Mapping[str, Sequence[float]]) -> DotPlot:
-    """Lay out values on one line per name, all dots of a line in one colour.
+    """Lay out values on one line per name, so slim that it fits a phone.
 
     Parameters
     ----------
@@ -87,20 +88,21 @@ def value_dots(values: Mapping[str, Sequence[float]]) -> DotPlot:
     """
     given = [value for line in values.values() for value in line]
     ticks = round_ticks(min(given), max(given))
-    left, right = 170.0, WIDTH - 20.0
+    left, right = 20.0, SLIM - 20.0
 
     def x(value: float) -> float:
         return round(left + (value - ticks[0]) / (ticks[-1] - ticks[0]) * (right - left), 1)
 
     rows = [
         DotRow(
-            30 + LINE * number,
+            46 + 2 * LINE * number,
             name,
-            [Dot(x(v), x(v), x(v), number, f"{name}: {v:.4f}") for v in line],
+            [Dot(x(v), x(min(line)), x(max(line)), number, f"{name}: {v:.4f}") for v in line],
         )
         for number, (name, line) in enumerate(values.items())
     ]
-    return DotPlot(40 + LINE * len(rows), [Tick(x(v), f"{v:g}") for v in ticks], rows)
+    marks = [Tick(x(v), f"{v:g}") for v in ticks]
+    return DotPlot(30 + 2 * LINE * len(rows), marks, rows, SLIM)
 
 
 def round_ticks(low: float, high: float) -> list[float]:

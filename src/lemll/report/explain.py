@@ -10,12 +10,11 @@ import numpy as np
 from lemll._types import FloatArray, Settings
 from lemll.metrics import METRICS
 from lemll.models import Explanation
-from lemll.models.assess import THRESHOLDS
-from lemll.report.page import write_scripted
-from lemll.tables import is_missing
+from lemll.models.assess import THRESHOLDS, plain_figures
+from lemll.report.page import shown_cells, write_html
 
 # At most this number of labels, columns and characters are shown per row.
-_LABELS_OF_A_ROW, _COLUMNS_OF_A_ROW, _CHARACTERS = 12, 8, 60
+_LABELS_OF_A_ROW, _COLUMNS_OF_A_ROW = 12, 8
 _NEIGHBORS_OF_A_ROW = 5
 # With more labels, the tables of pairs show the most frequent ones.
 _LABELS_OF_A_MATRIX = 30
@@ -44,17 +43,17 @@ def write_explanation(path: str | Path, found: Explanation) -> Path:
     Path
         The page: one file that needs no other file and no network.
     """
-    path = Path(path)
-    frequent = np.argsort(-np.diag(found.together), kind="stable")[:_LABELS_OF_A_MATRIX].tolist()
-    write_scripted(
+    by_frequency = np.argsort(-np.diag(found.together), kind="stable").tolist()
+    frequent = by_frequency[:_LABELS_OF_A_MATRIX]
+    return write_html(
         path,
         "explain",
         title=f"What {found.learner} learned from {Path(found.source).name}",
         verdict=_verdict(found),
         n_rows=len(found.ids),
         learner=found.learner,
-        labels=found.label_names,
-        figures=_figures(found),
+        labels=[(j, found.label_names[j]) for j in by_frequency],
+        figures=_figures(found, by_frequency),
         n_held_out=found.report["rows"],
         calibration=_calibration_picture(found.report["calibration"]),
         calibration_error=found.report["calibration_error"],
@@ -68,12 +67,11 @@ def write_explanation(path: str | Path, found: Explanation) -> Path:
         are_probabilities=found.are_probabilities,
         data=_data(found),
     )
-    return path
 
 
 def _verdict(found: Explanation) -> str:
     report = found.report
-    sentence = str(report["verdict"])
+    sentence = f"{plain_figures(report['labels'])} {report['verdict']}"
     scores = {score["measure"]: score for score in report["scores"]}
     for name in ("average_precision", "macro_auc"):
         if name in scores:
@@ -85,16 +83,17 @@ def _verdict(found: Explanation) -> str:
     return sentence
 
 
-def _figures(found: Explanation) -> list[Settings]:
+def _figures(found: Explanation, labels: list[int]) -> list[Settings]:
     """Return the figures of the labels on held-out rows, as text."""
     rows = []
-    for name, figure in zip(found.label_names, found.report["labels"], strict=True):
+    for j in labels:
+        figure = found.report["labels"][j]
         shares = {
             key: "–" if figure[key] is None else f"{figure[key]:.3f}"
             for key in ("precision", "recall", "f1", "auc")
         }
         counts = {key: figure[key] for key in ("relevant", "predicted")}
-        rows.append({"name": name, **counts, **shares})
+        rows.append({"number": j, "name": found.label_names[j], **counts, **shares})
     return rows
 
 
@@ -144,10 +143,7 @@ def _data(found: Explanation) -> Settings:
         "rows": [_row(found, i) for i in range(len(found.ids))],
         "surprise": _surprise(found).round(3).tolist(),
         "columns": _shown_columns(found),
-        "cells": [
-            [_cell(value) for value in values]
-            for values in found.cells[_shown_columns(found)].itertuples(index=False, name=None)
-        ],
+        "cells": shown_cells(found.cells[_shown_columns(found)].to_numpy(dtype=object)),
         "neighbors": [
             [
                 [int(j), round(float(w), 2)]
@@ -200,10 +196,3 @@ def _surprise(found: Explanation) -> FloatArray:
 
 def _shown_columns(found: Explanation) -> list[str]:
     return [str(name) for name in found.cells.columns[:_COLUMNS_OF_A_ROW]]
-
-
-def _cell(value: object) -> str:
-    if is_missing(value):
-        return ""
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= _CHARACTERS else f"{text[:_CHARACTERS]}…"

@@ -107,9 +107,18 @@ def _sentence(names: Sequence[str], against: Sequence[BestAgainst], value: str) 
             "No evidence of learning: no learner is significantly better than the frequencies of "
             "the labels."
         )
-    beaten = [names[p.other] for p in against if p.significant and names[p.other] != FREQUENCY]
-    others = [names[p.other] for p in against if not p.significant and names[p.other] != FREQUENCY]
-    parts = [f"{best} is the best learner here ({value})."]
+    rivals = [pair for pair in against if names[pair.other] != FREQUENCY]
+    if not rivals:
+        return f"{best} is the best learner here ({value})."
+    closest = min(rivals, key=lambda pair: abs(pair.difference))
+    low, high = closest.interval
+    parts = [
+        f"{best} is the best learner here ({value}), {abs(closest.difference):.3f} better than "
+        f"{names[closest.other]}, the next one (95 % interval {low:+.3f} to {high:+.3f}, "
+        f"p = {closest.adjusted:.2g})."
+    ]
+    beaten = [names[pair.other] for pair in rivals if pair.significant]
+    others = [names[pair.other] for pair in rivals if not pair.significant]
     if beaten:
         parts.append(f"It is significantly better than {', '.join(beaten)}.")
     if others:
@@ -135,12 +144,15 @@ def write_learners(path: Path, found: LearnerScores, verdict: LearnerVerdict) ->
     values = {
         name: found.values[:, i, column].tolist()
         for i, name in enumerate(found.learners)
-        if name in verdict.names
+        if name in verdict.names and name != FREQUENCY
     }
     sections = [
         Section(
             heading=f"{title} in each split",
-            paragraphs=[f"One dot per split. {good} is better."],
+            paragraphs=[
+                f"One dot per split. {good} is better. The frequencies of the labels alone give "
+                f"{found.values[:, -1, column].mean():.3f}."
+            ],
             dots=value_dots(values),
         ),
         Section(

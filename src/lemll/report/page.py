@@ -13,6 +13,10 @@ from typing import Any, NamedTuple
 from lemll._files import write_output
 from lemll.exceptions import import_extra
 from lemll.report.diagrams import DotPlot, RankDiagram
+from lemll.tables import is_missing
+
+# A page shows whole texts, unless all texts together have more characters than this.
+_MOST_CHARACTERS, _FEWEST_CHARACTERS = 4_000_000, 60
 
 
 class TableData(NamedTuple):
@@ -76,50 +80,70 @@ def write_page(path: Path, title: str, sections: Sequence[Section], *, verdict: 
     verdict : str, default=""
         One or two sentences at the top: what the page says.
     """
-    template = template_environment().get_template("page.html")
-    write_html(path, template.render(title=title, sections=sections, verdict=verdict))
+    write_html(path, "page", title=title, sections=sections, verdict=verdict)
 
 
-def write_scripted(path: Path, name: str, **content: object) -> None:
-    """Write the page of a template that has a script; the page allows no other script.
-
-    Parameters
-    ----------
-    path : Path
-        File to write.
-    name : str
-        Name of the template and of its script, without suffixes.
-    **content : object
-        What the template shows.
-    """
-    script = resources.files("lemll.report").joinpath(f"templates/{name}.js").read_text("utf-8")
-    content["script_hash"] = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    template = template_environment().get_template(f"{name}.html")
-    write_html(path, template.render(script=script, **content))
-
-
-def write_html(path: Path, text: str) -> None:
+def write_html(path: str | Path, name: str, **values: object) -> Path:
     """Write a page completely or not at all; its folder is created if it does not exist.
 
     Parameters
     ----------
-    path : Path
+    path : str or Path
         File to write.
-    text : str
-        Text of the page.
+    name : str
+        Name of the template, and of its script if it has one; no other script may run in the page.
+    **values : object
+        What the template shows.
+
+    Returns
+    -------
+    Path
+        The page: one file that needs no other file and no network. All names are shown as text.
 
     Raises
     ------
     OSError
         If the file cannot be written; the message says what to do.
     """
+    path = Path(path)
+    script = resources.files("lemll.report").joinpath(f"templates/{name}.js")
+    if script.is_file():
+        text = script.read_text("utf-8")
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        values |= {"script": text, "script_hash": digest}
     try:
-        write_output(path, text)
+        write_output(path, template_environment().get_template(f"{name}.html").render(**values))
     except OSError as error:
         raise OSError(
             f"the page cannot be written to {path}: {error.strerror}; "
             "give the name of a file in a folder that can be written to."
         ) from error
+    return path
+
+
+def shown_cells(rows: Sequence[Sequence[object]]) -> list[list[str]]:
+    """Return the cells of a table as text; if there are many, long texts are cut.
+
+    Parameters
+    ----------
+    rows : sequence of sequence
+        The cells of each row.
+
+    Returns
+    -------
+    list of list of str
+        The texts. One that was cut ends with an ellipsis.
+    """
+    n_cells = sum(map(len, rows))
+    longest = max(_FEWEST_CHARACTERS, _MOST_CHARACTERS // max(1, n_cells))
+    texts = [[_text(value) for value in row] for row in rows]
+    return [[t if len(t) <= longest else f"{t[:longest]}…" for t in row] for row in texts]
+
+
+def _text(value: object) -> str:
+    if is_missing(value):
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def template_environment() -> Any:

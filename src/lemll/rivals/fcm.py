@@ -190,7 +190,7 @@ def _memberships(squared: FloatArray, fuzzifier: float) -> FloatArray:
 
 @dataclass(eq=False, repr=False)
 class FCMEnhancer(BaseEnhancer):
-    r"""Recover label distributions by fuzzy c-means (FCM) clusters and fuzzy composition [1]_.
+    r"""Recover label distributions by fuzzy c-means (FCM) clusters and fuzzy composition.
 
     Fuzzy c-means finds centres :math:`c_k` and memberships :math:`m_{ik}` that minimise
     :math:`\sum_{ik} m_{ik}^\beta \|x_i - c_k\|^2`. The memberships of each row sum to one. The

@@ -16,7 +16,7 @@ _GRAPH_SETTINGS: SettingsView = {"reg": 1e-5, "reg_policy": "absolute"}
 
 @dataclass(eq=False, repr=False)
 class ML2Enhancer(BoxedEnhancer):
-    r"""Recover label distributions by the label manifold of ML2, the first stages of [1]_.
+    r"""Recover label distributions by the label manifold of ML2, its first stages.
 
     The LLE weights W rebuild the features of each row from its neighbours. The same weights shall
     rebuild the numerical labels, which keep the signs of the logical labels Y in -1/+1. For each
@@ -122,7 +122,7 @@ class ML2Enhancer(BoxedEnhancer):
 
 @dataclass(eq=False, repr=False)
 class ML2(SignKeepingClassifier):
-    r"""Multi-label manifold learning [1]_: numerical labels on a manifold, then a regression.
+    r"""Multi-label manifold learning: numerical labels on a manifold, then a regression.
 
     The first stage (`ML2Enhancer`) computes numerical labels :math:`\mu` that have the same signs
     as the logical labels. The second stage learns outputs :math:`f_i=\Theta x_i+b` that are close

@@ -24,7 +24,7 @@ LASSO_TOL = 1e-8
 
 @dataclass(eq=False, repr=False)
 class MLFEEnhancer(BoxedEnhancer):
-    r"""Recover label distributions by the enriched labels of MLFE, the first stages of [1]_.
+    r"""Recover label distributions by the enriched labels of MLFE, its first stages.
 
     A lasso rebuilds every row from all other rows,
 
@@ -168,7 +168,7 @@ class MLFEEnhancer(BoxedEnhancer):
 
 @dataclass(eq=False, repr=False)
 class MLFE(SignKeepingClassifier):
-    r"""Multi-label learning with feature-induced labelling information enrichment [1]_.
+    r"""Multi-label learning with feature-induced labelling information enrichment.
 
     The first stage (`MLFEEnhancer`) computes numerical labels :math:`\mu` that have the same signs
     as the logical labels. The second stage learns outputs :math:`f_i=\Theta\varphi(x_i)+b`,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -16,7 +17,7 @@ from lemll.tables.files import Table
 from lemll.tables.labels import LabelSpec, read_truth, split_tags
 from lemll.tables.text import READABLE_SHARE, as_number, cell_text, has_comma_in_number, is_missing
 
-Kind = Literal["number", "date", "category", "text", "ignored"]
+Kind = Literal["number", "vector", "date", "category", "text", "ignored"]
 
 # Formats of dates, the unmistakable ones first.
 _FORMATS = (
@@ -45,6 +46,8 @@ _WORDS_OF_TEXT, _LENGTH_OF_TEXT = 2.0, 16
 _ID_SHARE = 0.9
 _FEWEST_ROWS_OF_A_COUNTER = 10
 _LEADING_ZERO = re.compile(r"0\d")
+# Shorter lists of whole numbers may be tags.
+_FEWEST_WHOLE_NUMBERS = 8
 
 
 class Column(NamedTuple):
@@ -54,8 +57,8 @@ class Column(NamedTuple):
     ----------
     name : str
         Its name.
-    kind : {"number", "date", "category", "text", "ignored"}
-        How it is encoded.
+    kind : {"number", "vector", "date", "category", "text", "ignored"}
+        How it is encoded. A vector is a list of numbers, for example an embedding.
     why : str
         What was seen, for a reader.
     format : str
@@ -64,6 +67,8 @@ class Column(NamedTuple):
         Whether the dates have a time of day.
     gaps : tuple of str
         Texts in a column of numbers or dates that count as missing.
+    width : int
+        How many numbers each cell of a column of vectors has; otherwise 0.
     """
 
     name: str
@@ -72,6 +77,7 @@ class Column(NamedTuple):
     format: str = ""
     has_hours: bool = False
     gaps: tuple[str, ...] = ()
+    width: int = 0
 
 
 def inspect_columns(frame: Frame) -> list[Column]:
@@ -116,8 +122,10 @@ def inspect_column(name: str, cells: MatrixLike) -> Column:
     known = [cell for cell in cells if not is_missing(cell)]
     gaps = len(cells) - len(known)
     missing = f", {gaps} missing" if gaps else ""
-    if any(isinstance(cell, (list, dict, set, bytes, np.ndarray)) for cell in known):
-        return Column(name, "ignored", "lists or bytes")
+    width = _width(known)
+    if width or any(isinstance(cell, (list, dict, set, bytes, np.ndarray)) for cell in known):
+        why = f"{width} numbers per row{missing}" if width else "lists or bytes"
+        return Column(name, "vector" if width else "ignored", why, width=width)
     # Tables repeat their values, so each text is looked at once.
     counts = Counter(map(_plain, known))
     if not counts or (len(counts) == 1 and not gaps):
@@ -139,6 +147,36 @@ def inspect_column(name: str, cells: MatrixLike) -> Column:
     if found:
         return _date_column(name, counts, found, missing)
     return _text_column(name, counts, missing, len(cells))
+
+
+def _vector(cell: MatrixLike) -> FloatArray | None:
+    """Return the numbers of a list, an array or a JSON list; None if the cell is something else."""
+    try:
+        if isinstance(cell, str):
+            cell = json.loads(cell) if cell.lstrip().startswith("[") else None
+        values = np.asarray(cell)
+        numbers = values.ndim == 1 and values.dtype.kind in "biuf" and np.isfinite(values).all()
+        return values.astype(np.float64) if numbers else None
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def _width(known: list[MatrixLike]) -> int:
+    """Return how many numbers nearly all cells have, or 0 if these are not vectors."""
+    if not known or _vector(known[0]) is None:
+        return 0
+    vectors = [values for values in map(_vector, known) if values is not None]
+    ((width, count),) = Counter(map(len, vectors)).most_common(1)
+    whole = all((values == np.round(values)).all() for values in vectors)
+    few = width < (_FEWEST_WHOLE_NUMBERS if whole else 2)
+    return 0 if few or count < READABLE_SHARE * len(known) else width
+
+
+def as_vectors(cells: Iterable[MatrixLike], width: int) -> FloatArray:
+    """Return one row of numbers per cell, NaN where a cell does not have `width` of them."""
+    nothing = np.full(width, np.nan)
+    found = [_vector(cell) for cell in cells]
+    return np.array([v if v is not None and len(v) == width else nothing for v in found])
 
 
 def _plain(cell: object) -> str:
@@ -268,8 +306,9 @@ def check_readable(column: Column, cells: MatrixLike, read: Array) -> None:
         )
     given = len(lost) + int(read.sum())
     if len(lost) > 0.5 * given:
+        kind = f"lists of {column.width} number" if column.width else column.kind
         raise LemllError(
-            f"column {column.name!r} held {column.kind}s in the training rows, but {len(lost)} of "
+            f"column {column.name!r} held {kind}s in the training rows, but {len(lost)} of "
             f"{given} cells are none here, for example {str(lost[0])[:40]!r}; check the column"
         )
 
@@ -330,6 +369,8 @@ def survey(table: Table) -> Survey:
     columns = inspect_columns(table.frame)
     labels, tags, ids, marks = [], {}, [], []
     for column in columns:
+        if column.kind == "vector":
+            continue
         cells = list(table.frame[column.name])
         counts = _counted(cells)
         sign = "list" if counts is None else _separator(counts)

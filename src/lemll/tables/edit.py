@@ -20,7 +20,7 @@ from lemll.tables.text import cell_text, open_text
 
 def written_cells(table: Table, name: str) -> list[str]:
     """Return the cells of a column as they are written."""
-    if table.cells is not None:
+    if table.cells is not None and name in table.cells:
         return table.cells[name]
     return [cell_text(cell) for cell in table.frame[name]]
 

@@ -28,9 +28,11 @@ from lemll.tables.columns import (
     as_dates,
     as_numbers,
     as_texts,
+    as_vectors,
     check_readable,
     inspect_columns,
 )
+from lemll.tables.files import VECTORS
 
 _NO_CATEGORY = "(missing)"
 _WORD = r"(?u)\b\w+\b"
@@ -45,14 +47,15 @@ _DATE_PARTS: tuple[Callable[[datetime.datetime], float], ...] = (
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Numbers, dates, categories and texts of a frame as one matrix of features.
+    """Numbers, vectors, dates, categories and texts of a frame as one matrix of features.
 
     What a column holds is decided from the training rows, or given as `columns`. Numbers: gaps
     become the median, with a column that marks them, and columns are standardised. Dates become the
-    number of days, the month, the weekday and the hour, and are then treated as numbers. Categories
-    become one column per frequent value; a gap is a value of its own, and unknown values count as
-    rare ones. Texts become tf-idf weights of words. Columns without information are ignored: those
-    with one value, without values, with ids, or with the number of the row.
+    number of days, the month, the weekday and the hour, and are then treated as numbers. Vectors,
+    for example embeddings, become one column per number, standardised as well. Categories become
+    one column per frequent value; a gap is a value of its own, and unknown values count as rare
+    ones. Texts become tf-idf weights of words. Columns without information are ignored: those with
+    one value, without values, with ids, or with the number of the row.
 
     Parameters
     ----------
@@ -150,6 +153,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             if column.kind in ("number", "date")
             for part in _parts(column)
         ]
+        vectors = [p for c in self.columns_ if c.kind == "vector" for p in _parts(c)]
         categories = [name for name, kind in kinds if kind == "category"]
         words = check_whole("max_words", self.max_words, least=1)
         texts = [
@@ -167,6 +171,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
         parts = [
             ("numbers", make_pipeline(imputer, StandardScaler()), numbers),
+            ("vectors", make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), vectors),
             ("categories", one_hot, categories),
             *((f"words of {name}", vectorizer, column) for name, vectorizer, column in texts),
         ]
@@ -213,9 +218,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         needed = [column.name for column in self.columns_ if column.kind != "ignored"]
         absent = [name for name in needed if name not in given]
         if absent:
+            how = "save a .npy file beside it" if absent[0] == VECTORS else "empty if unknown"
             raise LemllError(
                 f"the table has no column {absent[0]!r}, which the model was trained with "
-                f"({len(absent)} of {len(needed)} columns are absent); add it, empty if unknown"
+                f"({len(absent)} of {len(needed)} columns are absent); add it, {how}"
             )
         return _stored(self.transformer_.transform(self._prepare(X)))
 
@@ -266,7 +272,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         parts = {part: column.name for column in self.columns_ for part in _parts(column)}
         found: list[tuple[str, str]] = []
         for title, fitted, columns in self.transformer_.transformers_:
-            if title == "numbers":
+            if title == "vectors":
+                found += [(parts[name], name) for name in columns]
+            elif title == "numbers":
                 indicated = [columns[j] for j in fitted[0].indicator_.features_]
                 found += [(parts[name], name) for name in columns]
                 found += [(parts[name], f"missing {name}") for name in indicated]
@@ -294,6 +302,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 values = as_numbers(cells)
                 check_readable(column, cells, np.isfinite(values))
                 made = [values]
+            elif column.kind == "vector":
+                rows = as_vectors(cells, column.width)
+                check_readable(column, cells, np.isfinite(rows[:, 0]))
+                made = list(rows.T)
             elif column.kind == "date":
                 made = self._date_parts(column, cells)
             else:
@@ -301,8 +313,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             names = _parts(column)
             if prepared.keys() & set(names):
                 raise LemllError(
-                    f"the parts of the date {column.name!r} have the name of a column, {names[0]!r}"
-                    "; rename it"
+                    f"the parts of {column.name!r} have the name of a column, {names[0]!r}; "
+                    "rename it"
                 )
             prepared.update(zip(names, made, strict=True))
         return pandas.DataFrame(prepared)
@@ -340,7 +352,9 @@ def _check_frame(X: Frame) -> list[str]:
 
 
 def _parts(column: Column) -> list[str]:
-    """Return the names of the parts of a date; other columns are one part."""
+    """Return the names of the parts of a date or a vector; other columns are one part."""
+    if column.kind == "vector":
+        return [f"{column.name} {k + 1}" for k in range(column.width)]
     if column.kind != "date":
         return [column.name]
     parts = ["days", "month", "weekday"] + (["hour"] if column.has_hours else [])

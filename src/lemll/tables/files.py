@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from lemll._files import Budget, check_plain, without_guard
-from lemll._types import Frame
+from lemll._types import FloatArray, Frame
 from lemll.exceptions import DatasetFormatError, import_extra
 from lemll.tables.parquet import read_parquet
 from lemll.tables.text import (
@@ -136,6 +138,8 @@ def _rows(sheet: Any) -> Iterator[tuple[int, list[str]]]:
         begun, empty = True, 0
 
 
+# The name of the column with the rows of the array beside a table.
+VECTORS = "vectors"
 SUFFIXES = (".csv", ".tsv", ".tab", ".parquet", ".xlsx", ".xlsm")
 
 
@@ -152,8 +156,8 @@ class Table:
     notes : tuple of str
         How the file was read, where it was not obvious: its encoding, delimiter, decimal mark.
     cells : mapping of str to list of str, optional
-        The cells of each column as they are written, for labels and ids. Without it, the frame has
-        them.
+        The cells of each column as they are written, for labels and ids. Columns that it does not
+        name are only in the frame.
     """
 
     frame: Frame
@@ -192,7 +196,8 @@ def read_table(
     Returns
     -------
     Table
-        The cells, and notes about how they were read.
+        The cells, and notes about how they were read. If an array has the name of the table with
+        the suffix ``.npy``, its rows are the column ``vectors``: features such as embeddings.
 
     Examples
     --------
@@ -237,7 +242,38 @@ def read_table(
         name: _with_gaps(column, name in keep)
         for name, column in zip(header, cells.columns, strict=True)
     }
-    return Table(pandas.DataFrame(columns, dtype=object), str(path), tuple(cells.notes), written)
+    frame, notes = pandas.DataFrame(columns, dtype=object), list(cells.notes)
+    beside = path.with_suffix(".npy")
+    if beside.exists():
+        vectors = _read_vectors(beside, frame)
+        frame[VECTORS] = pandas.Series(list(vectors), dtype=object)
+        notes.append(f"{beside.name} gives {vectors.shape[1]} features, in the column {VECTORS}")
+    return Table(frame, str(path), tuple(notes), written)
+
+
+def _read_vectors(path: Path, frame: Frame) -> FloatArray:
+    """Read the array beside a table. It is mapped, so its size is at most that of the file."""
+    check_plain(path.stat().st_mode)
+    try:
+        vectors = np.lib.format.open_memmap(path, mode="r")
+    except Exception as error:
+        # NumPy fails in many ways on a damaged file.
+        raise DatasetFormatError(
+            f"it cannot be read as an array ({error}); save it with numpy.save, or move it away",
+            file=str(path),
+        ) from error
+    if vectors.ndim != 2 or vectors.dtype.kind not in "iuf" or len(vectors) != len(frame):
+        raise DatasetFormatError(
+            f"it holds an array of {vectors.dtype} of the shape {vectors.shape}, but the table "
+            f"beside it needs numbers in {len(frame)} rows; save it again, or move it away",
+            file=str(path),
+        )
+    if VECTORS in frame.columns:
+        raise DatasetFormatError(
+            f"its rows would be the column {VECTORS!r}, which the table has; rename the column",
+            file=str(path),
+        )
+    return np.array(vectors, dtype=np.float64)
 
 
 def is_text(path: Path) -> bool:

@@ -298,8 +298,13 @@ def read_parquet(path: Path, budget: Budget) -> Cells:
 def _texts(values: Any, budget: Budget) -> list[str]:
     """Return the cells of a column as text; equal cells share one text."""
     types = import_extra("pyarrow.types", "store", "Reading Parquet")
+    if types.is_fixed_size_list(values.type):
+        pyarrow = import_extra("pyarrow", "store", "Reading Parquet")
+        values = values.cast(pyarrow.list_(values.type.value_type))
     if types.is_list(values.type) or types.is_large_list(values.type):
-        elements = iter(_texts(values.flatten(), budget))
+        flat = values.flatten()
+        numbers = types.is_floating(flat.type) or types.is_integer(flat.type)
+        elements = iter(flat.to_pylist() if numbers else _texts(flat, budget))
         counts = values.value_lengths().to_pylist()
         lists = [None if n is None else list(itertools.islice(elements, n)) for n in counts]
         return [cell_text(cell) for cell in lists]

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from lemll._types import MatrixLike
 from lemll.exceptions import DatasetFormatError
 
@@ -118,6 +120,8 @@ def cell_text(value: MatrixLike) -> str:
         case bytes():
             # Pictures and the like are no features; their column has the same value in all rows.
             text = "binary"
+        case np.ndarray():
+            text = json.dumps(value.tolist())
         case list() | tuple() | dict():
             text = json.dumps(value, ensure_ascii=False, default=cell_text)
         case _:

@@ -25,7 +25,7 @@ def demo(
     ] = 3,
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", help="Number of cells to run at the same time.")
-    ] = 1,
+    ] = 2,
 ) -> None:
     """Run the commands on a table of photos, compare learners, and write a page."""
     from lemll.lab.demo import make_demo

@@ -58,7 +58,7 @@
     const made = document.createDocumentFragment();
     for (let at = first; at < last; at++) {
       const i = shown[at];
-      const line = element("div", undefined, "issue");
+      const line = element("div", undefined, "line issue");
       line.id = `issue-${i}`;
       line.style.top = `${at * HEIGHT}px`;
       line.setAttribute("role", "option");
@@ -85,12 +85,13 @@
   const status = () => {
     const accepted = decisions.filter((decision) => decision === "accept").length;
     const rejected = decisions.filter((decision) => decision === "reject").length;
-    get("status").textContent = `${shown.length} of ${total} doubtful tags shown; ${accepted} accepted, ${rejected} rejected`;
+    const likely = data.likely ? `; the first ${data.likely} are more likely wrong than right` : "";
+    get("status").textContent = `${shown.length} of ${total} doubtful tags shown${likely}; ${accepted} accepted, ${rejected} rejected`;
   };
 
   const chips = (numbers, own) => {
     const line = element("p");
-    for (const j of numbers) line.append(element("span", labels[j], j === own ? "chip this" : "chip"));
+    for (const j of numbers) line.append(element("span", labels[j], j === own ? "tag this" : "tag"));
     if (!numbers.length) line.append("no tags");
     return line;
   };
@@ -112,15 +113,25 @@
   const measured = (value, text) => {
     const line = element("span", undefined, "figure");
     if (value !== null) {
-      const meter = element("meter");
-      meter.min = 0; meter.max = 1; meter.value = value;
-      line.append(meter, " ");
+      const [track, fill] = [element("span", undefined, "bar-track"), element("span", undefined, "bar-fill")];
+      fill.style.width = `${100 * Math.max(0, Math.min(1, value))}%`;
+      track.append(fill);
+      line.append(track);
     }
     line.append(text || percent(value));
     return line;
   };
 
-  const features = (row) => facts(data.columns.map((name, k) => [name, rows[row].values[k]]));
+  // A long text is shown from its beginning; a click shows all of it.
+  const whole = (text) => {
+    if (text.length <= 600) return text;
+    const [found, button] = [element("span", text.slice(0, 500)), element("button", "… show all")];
+    button.type = "button";
+    button.addEventListener("click", () => { found.textContent = text; });
+    found.append(button);
+    return found;
+  };
+  const features = (row) => facts(data.columns.map((name, k) => [name, whole(rows[row].values[k])]));
 
   const describe = () => {
     detail.replaceChildren();
@@ -210,7 +221,7 @@
     const wanted = get("search").value.trim().toLowerCase();
     shown = [];
     for (let i = 0; i < total; i++) {
-      if (kind !== "" && issues.given[i] !== Number(kind)) continue;
+      if (kind === "likely" ? i >= data.likely : kind !== "" && issues.given[i] !== Number(kind)) continue;
       if (label !== "" && issues.label[i] !== Number(label)) continue;
       if (state === "open" ? decisions[i] : state && decisions[i] !== state) continue;
       if (wanted && !textOf(issues.row[i]).includes(wanted)) continue;

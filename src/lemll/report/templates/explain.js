@@ -55,7 +55,7 @@
       }
       if (!tags.children.length) tags.append(make("span", { class: "tag", text: "no tag" }));
       const row = make("div", {
-        class: "example", role: "option", id: `example-${i}`, "aria-selected": String(place === selected),
+        class: "line example", role: "option", id: `example-${i}`, "aria-selected": String(place === selected),
         "aria-posinset": place + 1, "aria-setsize": shown.length,
       }, make("b", { text: data.ids[i] }), tags);
       row.style.top = `${place * height}px`;
@@ -66,23 +66,41 @@
     if (shown.length) list.setAttribute("aria-activedescendant", `example-${shown[selected]}`);
     else list.removeAttribute("aria-activedescendant");
   };
+  // The given labels and those that the model suggests, with the share of each among the given ones.
+  const table = (i) => {
+    const given = data.rows[i].filter((entry) => entry[1] === 1);
+    const counted = given.length ? given : data.rows[i];
+    const total = counted.reduce((sum, entry) => sum + entry[2], 0) || 1;
+    const most = Math.max(...counted.map((entry) => entry[2])) || 1;
+    const others = data.rows[i].filter((entry) => entry[1] !== 1 && (!given.length || entry[1] < 0 || entry[4] || (data.areProbabilities && entry[3] >= 0.05)));
+    others.sort((a, b) => b[3] - a[3]);
+    const head = make("tr", {}, ...["label", "importance", data.areProbabilities ? "probability" : "score"].map((text) => make("th", { scope: "col", text })));
+    const body = make("tbody");
+    for (const entry of [...given, ...others]) {
+      const [j, known, importance, probability, predicted] = entry;
+      const share = counted.includes(entry);
+      body.append(make("tr", {},
+        make("th", { scope: "row" }, data.labels[j], known === 1 ? "" : make("small", { text: known === 0 ? " not given" : " unknown" })),
+        make("td", { class: "bars" }, ...(share ? [bar(importance / most), `${Math.round((100 * importance) / total)} %`] : ["–"])),
+        make("td", { text: `${number(probability)}${predicted ? " ✓" : ""}` })));
+    }
+    return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Labels of this row" }, make("table", {}, make("thead", {}, head), body));
+  };
+  // A long text is shown from its beginning; a click shows all of it.
+  const whole = (text) => {
+    if (text.length <= 240) return text || "(empty)";
+    const rest = make("span", { text: text.slice(200), hidden: "" });
+    const button = make("button", { type: "button", text: "… show all" });
+    button.addEventListener("click", () => { rest.hidden = false; button.remove(); });
+    return make("span", {}, text.slice(0, 200), rest, button);
+  };
   const explain = () => {
     if (!shown.length) {
       detail.replaceChildren(make("p", { text: "No row fits. Change the search or the filter." }));
       return;
     }
     const i = shown[selected];
-    const head = make("tr", {}, ...["label", "given", "importance", "", data.areProbabilities ? "probability" : "score"].map((text) => make("th", { scope: "col", text })));
-    const body = make("tbody");
-    for (const [j, given, importance, probability, predicted] of data.rows[i]) {
-      body.append(make("tr", {},
-        make("th", { scope: "row", text: data.labels[j] }),
-        make("td", { text: given === 1 ? "yes" : given === 0 ? "no" : "unknown" }),
-        make("td", { class: "bars" }, bar(importance)),
-        make("td", { text: number(importance) }),
-        make("td", { text: `${number(probability)}${predicted ? " ✓" : ""}` })));
-    }
-    const parts = [make("h3", { text: data.ids[i] }), make("div", { class: "scroll" }, make("table", {}, make("thead", {}, head), body))];
+    const parts = [make("h3", { text: data.ids[i] }), table(i), make("p", { class: "count", text: "✓: the model gives this label. Importance: the share among the given labels." })];
     if (data.neighbors[i].length) {
       parts.push(make("h4", { text: "Neighbours that shaped it" }));
       const rows = make("tbody");
@@ -92,11 +110,11 @@
         const tags = data.rows[other].filter(([, given]) => given === 1).map(([j]) => data.labels[j]).join(", ");
         rows.append(make("tr", {}, make("td", {}, button), make("td", { text: number(weight) }), make("td", { class: "words", text: tags || "no tag" })));
       }
-      parts.push(make("div", { class: "scroll" }, make("table", {}, rows)));
+      parts.push(make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Neighbours" }, make("table", {}, rows)));
     }
     parts.push(make("h4", { text: "Cells" }));
     const cells = make("dl");
-    data.columns.forEach((name, k) => cells.append(make("dt", { text: name }), make("dd", { text: data.cells[i][k] || "(empty)" })));
+    data.columns.forEach((name, k) => cells.append(make("dt", { text: name }), make("dd", {}, whole(data.cells[i][k]))));
     parts.push(cells);
     detail.replaceChildren(...parts);
   };
@@ -161,7 +179,7 @@
     at(id).addEventListener("submit", (event) => event.preventDefault());
   }
   list.hidden = detail.hidden = at("label-pictures").hidden = false;
-  const probe = make("div", { class: "example" });
+  const probe = make("div", { class: "line example" });
   space.append(probe);
   height = probe.getBoundingClientRect().height || height;
   filter();
@@ -219,5 +237,5 @@
   };
   at("label").addEventListener("change", () => chooseLabel(Number(at("label").value)));
   for (const row of document.querySelectorAll("table.labels tbody tr")) row.addEventListener("click", () => chooseLabel(Number(row.dataset.label)));
-  chooseLabel(0);
+  chooseLabel(Number(at("label").value));
 })();
