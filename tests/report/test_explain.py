@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from lemll import BinaryRelevance
+from lemll.enhancers import OrderEstimate
 from lemll.models import Explanation, explain_table, fit_table
 from lemll.models.assess import THRESHOLDS
 from lemll.models.explain import Feature
@@ -51,7 +52,8 @@ def many(n_rows, n_labels=8):
     counts = {"predicted": [60 - 3 * k for k in range(19)], "hits": [30 - k for k in range(19)]}
     return Explanation(
         source="large.csv", learner="TagPredictor", ids=tuple(f"row {i}" for i in range(n_rows)),
-        label_names=names, Y=Y, importance=p / p.sum(axis=1, keepdims=True), probabilities=p,
+        label_names=names, Y=Y, importance=p / p.sum(axis=1, keepdims=True),
+        tossups=Y == 1, order=OrderEstimate(0.7, 0.4, None, 0), probabilities=p,
         are_probabilities=True, predicted=p > 0.5,
         neighbors=rng.randint(0, n_rows, (n_rows, 10)), weights=rng.randn(n_rows, 10),
         telling=[[Feature("width", 0.5), Feature("caption: sea", -0.2)]] * n_labels,
@@ -67,11 +69,17 @@ def many(n_rows, n_labels=8):
 # --- What is explained -------------------------------------------------------------------------
 
 
-def test_importance_and_neighbours_are_those_of_lemll(found):
-    np.testing.assert_allclose(found.importance.sum(axis=1), 1)
+def test_importance_is_a_share_of_the_given_labels(found):
     given = np.nan_to_num(found.Y) == 1
-    relevant = found.importance[given].mean()
-    assert relevant > found.importance[~given].mean()
+    some = given.any(axis=1)
+    np.testing.assert_allclose(np.where(given, found.importance, 0).sum(axis=1)[some], 1)
+    # Of the labels of a row, all but the last may have an uncertain order to the next one.
+    assert (found.tossups.sum(axis=1) < np.maximum(given.sum(axis=1), 1)).all()
+    assert not (found.tossups & ~given).any()
+    assert 0.5 <= found.order.expected <= 1
+
+
+def test_neighbours_are_those_of_lemll(found):
     assert found.neighbors.shape == (80, 10)
     np.testing.assert_allclose(found.weights.sum(axis=1), 1)
     assert (np.diff(np.abs(found.weights), axis=1) <= 0).all()

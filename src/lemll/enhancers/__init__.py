@@ -5,6 +5,7 @@ from lemll.enhancers.baselines import LogicalEnhancer, UniformEnhancer
 from lemll.enhancers.blend import BlendEnhancer
 from lemll.enhancers.label_graph import LabelGraphEnhancer
 from lemll.enhancers.lemll import LEMLLEnhancer
+from lemll.enhancers.order import OrderEstimate
 from lemll.fitting.scaling import normalize
 
 # Every enhancer of the product, once.
@@ -17,6 +18,7 @@ __all__ = [
     "LEMLLEnhancer",
     "LabelGraphEnhancer",
     "LogicalEnhancer",
+    "OrderEstimate",
     "UniformEnhancer",
     "normalize",
 ]

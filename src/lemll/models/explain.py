@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from lemll._types import Array, Features, FloatArray, Frame, IndexArray, Settings
+from lemll._types import Array, BoolArray, Features, FloatArray, Frame, IndexArray, Settings
 from lemll._validation import is_sparse
+from lemll.enhancers import BlendEnhancer, OrderEstimate
 from lemll.models.training import TableModel
 from lemll.predictors import LEMLL
 from lemll.tables import Table, is_missing, truth_of
@@ -54,7 +56,12 @@ class Explanation(NamedTuple):
     Y : ndarray of shape (n_rows, n_labels)
         Given labels, NaN where unknown.
     importance : ndarray of shape (n_rows, n_labels)
-        How much each label matters: the label distribution of LEMLL.
+        The probability that a given label matters most among those of its row, by `BlendEnhancer`.
+        For the other labels, and in rows without a label, the degree.
+    tossups : ndarray of bool of shape (n_rows, n_labels)
+        The given labels whose order to the next one is not sure.
+    order : OrderEstimate
+        How well the order of the given labels is known.
     probabilities : ndarray of shape (n_rows, n_labels)
         Probabilities of the model, or its scores.
     are_probabilities : bool
@@ -83,6 +90,8 @@ class Explanation(NamedTuple):
     label_names: tuple[str, ...]
     Y: FloatArray
     importance: FloatArray
+    tossups: BoolArray
+    order: OrderEstimate
     probabilities: FloatArray
     are_probabilities: bool
     predicted: Array
@@ -105,9 +114,10 @@ def explain_table(
 ) -> Explanation:
     """Explain the rows of a table, its labels, and what a model makes of its columns.
 
-    LEMLL is fitted to the encoded rows and the given labels. Its numerical labels say how much each
-    label matters, its graph says which neighbours rebuild a row, and its coefficients say which
-    features tell for a label. What the model itself makes of a column is measured by shuffling it.
+    `BlendEnhancer` and LEMLL are fitted to the encoded rows and the given labels. The first says in
+    which order the labels of a row matter; the graph of LEMLL says which neighbours rebuild a row,
+    and its coefficients say which features tell for a label. What the model itself makes of a
+    column is measured by shuffling it.
 
     Parameters
     ----------
@@ -130,11 +140,15 @@ def explain_table(
     say(f"predicting {len(Y)} rows")
     found = model.predict(table)
     X = model.pipeline[0].transform(table.frame)
-    say("recovering how much each label matters (LEMLL)")
+    say("recovering how much each label matters")
+    known = Y if np.isnan(Y).any() else Y.astype(np.int8)
+    with warnings.catch_warnings():
+        # A label without a row is named by the figures of the labels.
+        warnings.filterwarnings("ignore", message="no row has the labels")
+        blend = BlendEnhancer().fit(X, known)
+    importance, tossups = _importance(blend)
     graph = reconstruction_weights(X, min(_NEIGHBORS, len(Y) - 1))
-    enhanced = LEMLL(graph=graph, tol=_TOLERANCE).fit(
-        X, Y if np.isnan(Y).any() else Y.astype(np.int8)
-    )
+    enhanced = LEMLL(graph=graph, tol=_TOLERANCE).fit(X, known)
     neighbors, weights = _strongest(graph)
     say("shuffling columns")
     effects = enhanced.coef_ * _deviations(X)
@@ -146,7 +160,9 @@ def explain_table(
         ids=found.ids,
         label_names=model.label_names,
         Y=Y,
-        importance=enhanced.label_distribution_,
+        importance=importance,
+        tossups=tossups,
+        order=blend.order_estimate_,
         probabilities=found.probabilities,
         are_probabilities=found.are_probabilities,
         predicted=found.labels,
@@ -160,6 +176,17 @@ def explain_table(
         cells=table.frame[[n for n in table.frame.columns if used.get(n, "vector") != "vector"]],
         report=model.report,
     )
+
+
+def _importance(blend: BlendEnhancer) -> tuple[FloatArray, BoolArray]:
+    """Return shares among the given labels of each row, and whose order to the next is not sure."""
+    shares = blend.label_distribution_.copy()
+    tossups = np.zeros(shares.shape, dtype=np.bool_)
+    for row in range(len(shares)):
+        for label in blend.ranked_labels(row):
+            shares[row, label.label] = label.share
+            tossups[row, label.label] = not label.sure
+    return shares, tossups
 
 
 def _used(model: TableModel) -> dict[str, str]:

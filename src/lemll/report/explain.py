@@ -66,6 +66,19 @@ def write_explanation(path: str | Path, found: Explanation) -> Path:
         ],
         are_probabilities=found.are_probabilities,
         data=_data(found),
+        order=_about_order(found),
+    )
+
+
+def _about_order(found: Explanation) -> str:
+    """Say how well the order of the given labels is known."""
+    expected = found.order.expected
+    if np.isnan(expected):
+        return "No row has two labels, so there is no order to find."
+    return (
+        f"About {expected:.0%} of the pairs of given labels are in the right order by its own "
+        f"estimate; {found.order.sure:.0%} of the pairs are sure, the others are marked as a "
+        "toss-up (chance is 50%). Comparisons help: lemll enhance --compare 10."
     )
 
 
@@ -168,11 +181,15 @@ def _data(found: Explanation) -> Settings:
 
 
 def _row(found: Explanation, i: int) -> list[list[object]]:
-    """Return the labels to show of a row: number, given (1, 0, -1), importance, probability."""
+    """Return the labels to show of a row.
+
+    Each has its number, whether it is given (1, 0, -1), importance, probability, whether it is
+    predicted, and whether its order to the next given label is a toss-up.
+    """
     given, importance = found.Y[i], found.importance[i]
     rank = importance + 10.0 * (given == 1) + 5.0 * found.predicted[i]
     order = np.argsort(-rank, kind="stable")[:_LABELS_OF_A_ROW]
-    order = order[np.argsort(-importance[order], kind="stable")]
+    order = order[np.lexsort((-importance[order], given[order] != 1))]
     return [
         [
             int(j),
@@ -180,6 +197,7 @@ def _row(found: Explanation, i: int) -> list[list[object]]:
             round(float(importance[j]), 3),
             round(float(found.probabilities[i, j]), 3),
             int(found.predicted[i, j]),
+            int(found.tossups[i, j]),
         ]
         for j in order
     ]

@@ -77,10 +77,10 @@
     const head = make("tr", {}, ...["label", "importance", data.areProbabilities ? "probability" : "score"].map((text) => make("th", { scope: "col", text })));
     const body = make("tbody");
     for (const entry of [...given, ...others]) {
-      const [j, known, importance, probability, predicted] = entry;
+      const [j, known, importance, probability, predicted, tossup] = entry;
       const share = counted.includes(entry);
       body.append(make("tr", {},
-        make("th", { scope: "row" }, data.labels[j], known === 1 ? "" : make("small", { text: known === 0 ? " not given" : " unknown" })),
+        make("th", { scope: "row" }, data.labels[j], known === 1 ? (tossup ? make("small", { text: " ≈ next" }) : "") : make("small", { text: known === 0 ? " not given" : " unknown" })),
         make("td", { class: "bars" }, ...(share ? [bar(importance / most), `${Math.round((100 * importance) / total)} %`] : ["–"])),
         make("td", { text: `${number(probability)}${predicted ? " ✓" : ""}` })));
     }
@@ -100,7 +100,7 @@
       return;
     }
     const i = shown[selected];
-    const parts = [make("h3", { text: data.ids[i] }), table(i), make("p", { class: "count", text: "✓: the model gives this label. Importance: the share among the given labels." })];
+    const parts = [make("h3", { text: data.ids[i] }), table(i), make("p", { class: "count", text: "✓: the model gives this label. Importance: the probability that the label matters most among the given ones. ≈ next: the order to the next label is a toss-up." })];
     if (data.neighbors[i].length) {
       parts.push(make("h4", { text: "Neighbours that shaped it" }));
       const rows = make("tbody");
