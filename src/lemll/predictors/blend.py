@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,13 +10,15 @@ from typing import Any, Literal, NamedTuple, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
+from scipy import linalg, sparse
 from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.base import clone
 
 from lemll._types import Array, Features, FloatArray, IndexArray, LabelArray
 from lemll._validation import is_sparse
+from lemll.enhancers.sources import fill_labels
+from lemll.fitting.kernels import inverse_variance
 from lemll.fitting.scaling import fit_scaling, unit_rows
 from lemll.predictors.base import MultilabelClassifier
 from lemll.predictors.binary_relevance import BinaryRelevance
@@ -23,6 +26,7 @@ from lemll.predictors.calibrated import log_odds
 from lemll.predictors.folds import Fold, FoldPath, Space
 from lemll.predictors.forest import MultilabelForest, Trees, weighs_whole_rows
 from lemll.predictors.lemll import LEMLL, LEMLLCV
+from lemll.predictors.msvr import MSVRClassifier
 from lemll.solvers import GridPoint
 
 _Keys = npt.NDArray[np.uint64]
@@ -243,7 +247,12 @@ _RowMap = Callable[[Features], Features]
 # Inverse strengths of the penalty of the logistic regressions, from strong to weak.
 _STRENGTHS = tuple(4.0**power for power in range(-7, 5))
 # A kernel matrix of more rows takes minutes; with more rows LEMLL is linear.
-_LARGEST_KERNEL = 5000
+LARGEST_KERNEL = 5000
+# The spaces of MSVR are compared on this number of rows; its ridges are multiples of the mean
+# eigenvalue of the kernel matrix, and its kernels multiples of one width.
+_ROWS_FOR_SPACES = 600
+_MSVR_RIDGES = 4.0 ** np.arange(-4, 5)
+_WIDTHS = (0.25, 1.0, 4.0)
 # Certified gap of the models of LEMLL.
 _TOL = 1e-4
 # Each tree stores the shares of all labels in each of its nodes. A forest may have this size.
@@ -358,9 +367,12 @@ class LemllMember:
     ----------
     scoring : str
         The measure that chooses the parameters.
+    space : Space or None
+        The scaling and the kernel, if they are chosen already.
     """
 
     scoring: str
+    space: Space | None = None
 
     def learn(self, task: BlendTask) -> Learned:
         """Search the parameters in the folds, and score the rows with the best ones."""
@@ -394,17 +406,120 @@ class LemllMember:
 
     def _make_search(self, task: BlendTask) -> LEMLLCV:
         sparse = is_sparse(task.X)
+        # Dense columns have units, which must not matter. Sparse columns are often counts or
+        # weights of words, whose sizes matter, so there the search decides.
+        template = LEMLL(scale="auto" if sparse else "standard", tol=1e-3)
+        kernel: str = "auto" if len(task.Y) <= LARGEST_KERNEL else "linear"
+        lengths: bool | str = "auto" if sparse else False
+        if self.space is not None:
+            kernel, lengths = str(self.space.kernel), self.space.normalize_rows
+            template.set_params(scale=self.space.scale, kernel_params=self.space.kernel_params)
         return LEMLLCV(
             scoring=self.scoring if _can_be_ranked(task) else "hamming_loss",
             cv=task.folds,
-            # Dense columns have units, which must not matter. Sparse columns are often counts or
-            # weights of words, whose sizes matter, so there the search decides.
-            estimator=LEMLL(scale="auto" if sparse else "standard", tol=1e-3),
-            kernel="auto" if len(task.Y) <= _LARGEST_KERNEL else "linear",
+            estimator=template,
+            kernel=kernel,
             search="halving",
-            normalize_rows="auto" if sparse else False,
+            normalize_rows=lengths,
             max_seconds=_budget(task.seconds_left() / 2),
         )
+
+
+@dataclass(frozen=True)
+class MsvrMember:
+    r"""MSVR without a tube: a kernel ridge regression of all labels, whose folds cost one fit.
+
+    With H the matrix that turns the labels into fitted values, and B the rows of a fold, the
+    residuals of a model of the other folds are :math:`(I-H_{BB})^{-1}(y-\hat y)_B`.
+    """
+
+    def learn(self, task: BlendTask) -> Learned:
+        """Choose the space on few rows and the ridge on all, and score the rows."""
+        spaces = _msvr_spaces(task.X)
+        labels = 2.0 * fill_labels(task.Y, task.weight) - 1.0
+        folds = [test for _, test in task.folds]
+        if len(spaces) > 1:
+            some = np.random.RandomState(0).permutation(len(labels))[:_ROWS_FOR_SPACES]
+            place = np.full(len(labels), -1)
+            place[some] = np.arange(len(some))
+            of_some = [place[test][place[test] >= 0] for test in folds]
+            errors = [
+                _unseen_by_folds(_gram(space, task.X[some]), labels[some], of_some).error
+                for space in spaces
+            ]
+            spaces = [spaces[int(np.argmin(errors))]]
+        space = spaces[0]
+        found = _unseen_by_folds(_gram(space, task.X), labels, folds)
+        width = f" of width {space.kernel_gamma:.3g}" if space.kernel == "rbf" else ""
+        chosen = f"{space.kernel} kernel{width}, scale {space.scale}, alpha {found.alpha:.3g}"
+        return Learned(found.scores, (space, found.alpha), chosen)
+
+    def fit(self, task: BlendTask, recipe: tuple[Space, float]) -> Scorer:
+        """Fit MSVR in the chosen space with the chosen ridge."""
+        space, alpha = recipe
+        rows = cast(_RowMap, space.fit(task.X))
+        model = MSVRClassifier(
+            alpha=alpha, epsilon=0.0, kernel=space.kernel, kernel_params=space.kernel_params
+        )
+        return _Prepared(rows, task.fit(model, rows(task.X), np.arange(len(task.Y))))
+
+
+def _msvr_spaces(X: Features) -> list[Space]:
+    """Return the scalings and kernels to compare."""
+    scales = ("none", "maxabs") if is_sparse(X) else ("standard",)
+    lengths = (False, True) if is_sparse(X) else (False,)
+    spaces = []
+    for scale, to_length_1 in itertools.product(scales, lengths):
+        plain = Space("linear", "variance", to_length_1, scale=scale)
+        middle = inverse_variance(plain.fit(X)(X))
+        spaces += [plain, *(plain._replace(kernel="rbf", kernel_gamma=middle * w) for w in _WIDTHS)]
+    return spaces
+
+
+def _gram(space: Space, X: Features) -> FloatArray:
+    """Return the centred kernel matrix of rows."""
+    rows = space.fit(X)(X)
+    inner = rows @ rows.T
+    K = np.asarray(inner.toarray() if is_sparse(inner) else inner, dtype=np.float64)
+    if space.kernel == "rbf":
+        squares = np.diag(K)
+        K = np.exp(-float(space.kernel_gamma) * np.maximum(0, squares[:, None] + squares - 2 * K))
+    return np.asarray(K - K.mean(axis=0) - K.mean(axis=1, keepdims=True) + K.mean())
+
+
+class _UnseenByFolds(NamedTuple):
+    """Scores of rows by models of the other folds, the ridge, and the mean squared error."""
+
+    scores: FloatArray
+    alpha: float
+    error: float
+
+
+def _unseen_by_folds(
+    K: FloatArray, labels: FloatArray, folds: Sequence[IndexArray]
+) -> _UnseenByFolds:
+    """Score rows by ridge regressions of the other folds, with the best ridge."""
+    values, Q = linalg.eigh(K, check_finite=False)
+    kept = values > 1e-10 * max(float(values[-1]), np.finfo(np.float64).tiny)
+    values, Q = values[kept], Q[:, kept]
+    mean = labels.mean(axis=0)
+    projected = Q.T @ labels
+    best = _UnseenByFolds(np.tile(mean, (len(labels), 1)), 1.0, np.inf)
+    size = float(values.mean()) if len(values) else 1.0
+    for alpha in (size * _MSVR_RIDGES).tolist():
+        shrunk = values / (values + alpha)
+        residual = labels - mean - Q @ (shrunk[:, None] * projected)
+        scores = labels.copy()
+        for rows in folds:
+            if not len(rows):
+                continue
+            part = Q[rows]
+            seen = np.eye(len(rows)) - (part * shrunk) @ part.T - 1 / len(labels)
+            scores[rows] -= linalg.solve(seen, residual[rows], assume_a="pos", check_finite=False)
+        error = float(np.square(scores - labels).mean())
+        if error < best.error:
+            best = _UnseenByFolds(scores, alpha, error)
+    return best
 
 
 def _can_be_ranked(task: BlendTask) -> bool:
@@ -497,7 +612,7 @@ class ForestMember:
         cut_short = n_trees < affordable
         # Trees that all labels share need all labels.
         model = self._forest(task, n_trees)
-        if self.trees == "random" and not task.has_partial_rows:
+        if not task.has_partial_rows:
             task.fit(model, task.X, everything)
             shares = model.oob_proba_
             assert shares is not None
@@ -505,6 +620,9 @@ class ForestMember:
             shares = np.where(np.isnan(shares), np.maximum(task.Y, 0).mean(axis=0), shares)
             chosen = f"{model.n_estimators} trees, scored out of bag"
             scores = np.clip(log_odds(shares), -_SUREST, _SUREST)
+            if self.trees == "extra":
+                # Extra trees are better without bootstrap samples, which only the scores need.
+                model = clone(model).set_params(bootstrap=False)
             return Learned(scores, model, chosen, cut_short)
         scores = np.empty(task.Y.shape)
         for train, test in task.folds:
@@ -526,6 +644,8 @@ class ForestMember:
             trees=self.trees,
             per_label=task.has_partial_rows,
             min_samples_leaf=self.min_samples_leaf,
+            # Scores by the trees that have not seen a row need bootstrap samples.
+            bootstrap=not task.has_partial_rows,
             n_jobs=self.n_jobs,
             random_state=self.seed,
         )

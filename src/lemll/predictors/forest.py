@@ -252,13 +252,15 @@ def _grow(
     for start in range(0, n_trees, step):
         part = make(min(step, n_trees - start), random_state=random)
         part.fit(rows, target, sample_weight=weight)
+        # scikit-learn draws the samples of all trees again at each access.
+        samples = part.estimators_samples_ if groups is not None else []
         for number, grown in enumerate(part.estimators_):
             tree, of_leaves = _light(grown.tree_, n_leaves)
             trees.append(tree)
             shares.append(of_leaves)
             n_leaves += of_leaves.shape[0]
             if groups is not None:
-                drawn = groups[part.estimators_samples_[number]]
+                drawn = groups[samples[number]]
                 unseen = np.flatnonzero(~np.isin(groups, drawn))
                 total[unseen] += grown.tree_.predict(rows[unseen]).reshape(-1, labels.shape[1])
                 count[unseen] += 1

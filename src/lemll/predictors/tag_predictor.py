@@ -38,6 +38,7 @@ from lemll._validation import (
 from lemll.model_selection import IterativeStratifiedKFold, equal_row_groups
 from lemll.predictors.base import WeighsRows
 from lemll.predictors.blend import (
+    LARGEST_KERNEL,
     BlendLoss,
     BlendTask,
     ForestMember,
@@ -45,13 +46,13 @@ from lemll.predictors.blend import (
     LemllMember,
     LogisticMember,
     Member,
+    MsvrMember,
     Scorer,
     blend_weights,
     content_order,
     expected_f1_threshold,
 )
 from lemll.predictors.calibrated import (
-    SURE,
     Calibration,
     ProbabilityClassifier,
     constant_labels,
@@ -64,7 +65,7 @@ from lemll.predictors.lemll import LEMLL
 _Ranking = Literal["average_precision", "ranking_loss", "one_error", "coverage"]
 _RANKINGS = get_args(_Ranking)
 Optimize = Literal[_Ranking, "hamming", "f1", "micro_f1", "log_loss"]
-_MEMBERS = ("logistic", "random forest", "extra trees", "LEMLL")
+_MEMBERS = ("logistic", "MSVR", "random forest", "extra trees", "LEMLL")
 # A member with a smaller share of the weights is not worth its time in `predict`.
 _SMALLEST_SHARE = 0.03
 # Features with a smaller share of values other than zero are stored as sparse and not centred. The
@@ -234,7 +235,7 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
         return {"optimised for": self.optimize, **shares, **cut}
 
     def _fit(self, X: Features, Y: LabelArray, weight: FloatArray | None = None) -> None:
-        members = self._members(weight is not None and not weighs_whole_rows(weight))
+        members = self._members(len(Y), weight is not None and not weighs_whole_rows(weight))
         check_magnitude(X)
         self._sparse = _mostly_zero(X)
         X = _stored(X, self._sparse)
@@ -245,6 +246,9 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
         clock = _TimeBudget(self.max_seconds, callbacks, self._STEPS * len(members))
         task = BlendTask(X, Y, weight, self._folds(X, Y), clock.seconds_left)
         self._constant = constant_labels(Y, weight)
+        # Half a row with the other value: a label that no row has is unlikely, not impossible.
+        counted = np.full(Y.shape[1], len(Y)) if weight is None else (weight > 0).sum(axis=0)
+        self._constant_odds = np.log(2 * counted + 1.0)
         # Threads of BLAS wait for each other in small products, most of all on a busy machine.
         with threadpool_limits(1 if len(Y) < _ROWS_FOR_THREADS else None, user_api="blas"):
             learned: dict[str, Learned] = {}
@@ -255,7 +259,10 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
                     self.cut_short_.append(name)
                     continue
                 clock.report(f"{name}: out-of-fold scores")
-                learned[name] = self._learned(member, task)
+                if isinstance(member, LemllMember) and "MSVR" in learned:
+                    # The best space of the same regression without label enhancement.
+                    members[name] = replace(member, space=learned["MSVR"].recipe[0])
+                learned[name] = self._learned(members[name], task)
                 self.cut_short_ += [name] if learned[name].cut_short else []
             self._blend(learned, Y, weight)
             self._parts = self._final_fits(members, learned, task, clock)
@@ -286,7 +293,7 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
         keep: Callable[..., Learned] = check_memory(self.memory).cache(_learn_member)
         return keep(member, task.X, task.Y, task.weight, task.folds)
 
-    def _members(self, partial: bool) -> dict[str, Member]:
+    def _members(self, n_rows: int, partial: bool) -> dict[str, Member]:
         """Return the members, the fastest first, so that a time budget is well used."""
         check_choice("optimize", self.optimize, get_args(Optimize))
         n_estimators = check_whole("n_estimators", self.n_estimators, least=1)
@@ -294,6 +301,8 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         scoring = self.optimize if self.optimize in _RANKINGS else "average_precision"
         members: dict[str, Member] = {"logistic": LogisticMember()}
+        if n_rows <= LARGEST_KERNEL:
+            members["MSVR"] = MsvrMember()
         # A random forest gets its scores from the trees that did not see a row, so one forest is
         # enough. With unknown cells there are none, and the forests per label are slow.
         if not partial:
@@ -364,7 +373,7 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
         return values[rows][:, labels]
 
     def _with_constants(self, log_odds: FloatArray) -> FloatArray:
-        return np.where(self._constant == 0, log_odds, self._constant * SURE)
+        return np.where(self._constant == 0, log_odds, self._constant * self._constant_odds)
 
     def _uses_untagged_rows(self) -> bool:
         # LEMLL is the only member with a graph of all rows.
@@ -536,8 +545,10 @@ class _QuickBlend(TagPredictor):
 
     _STEPS = 1
 
-    def _members(self, partial: bool) -> dict[str, Member]:
-        members = super()._members(partial)
+    def _members(self, n_rows: int, partial: bool) -> dict[str, Member]:
+        members = super()._members(n_rows, partial)
+        # Plain LEMLL is the regression of all labels here.
+        members.pop("MSVR", None)
         for name, member in members.items():
             if isinstance(member, ForestMember):
                 members[name] = replace(member, min_samples_leaf=_LEAF)
