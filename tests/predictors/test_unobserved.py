@@ -317,8 +317,8 @@ def test_a_blend_without_lemll_names_the_rows_it_does_not_use(data, monkeypatch)
     cells[:12] = np.nan
     members = TagPredictor._members
 
-    def others(self, partial):
-        return {name: m for name, m in members(self, partial).items() if name != "LEMLL"}
+    def others(self, n_rows, partial):
+        return {name: m for name, m in members(self, n_rows, partial).items() if name != "LEMLL"}
 
     monkeypatch.setattr(TagPredictor, "_members", others)
     with pytest.warns(UserWarning, match="TagPredictor does not learn from 12 of 300 rows"):
@@ -654,7 +654,13 @@ def test_tag_predictor_follows_the_rows_with_a_weight(labelled):
     turned = np.vstack([Y, 1 - Y])
     weight = np.repeat([1.0, 0.01], len(X))
     model = TagPredictor(n_estimators=20, cv=3).fit(np.vstack([X, X]), turned, weight)
-    assert set(model.contributions_) == {"logistic", "random forest", "extra trees", "LEMLL"}
+    assert set(model.contributions_) == {
+        "logistic",
+        "MSVR",
+        "random forest",
+        "extra trees",
+        "LEMLL",
+    }
     assert average_precision(Y, model.decision_function(X)) > 0.9
 
 

@@ -94,6 +94,7 @@ _WITH_SCORES = (
     "lemll.predictors.binary_relevance.BinaryRelevance",
     "lemll.predictors.forest.MultilabelForest",
     "lemll.predictors.lemll.LEMLL",
+    "lemll.predictors.msvr.MSVRClassifier",
 )
 # The only method that a file may name.
 METHOD = "_score"

@@ -251,6 +251,7 @@ LARGEST_KERNEL = 5000
 # The spaces of MSVR are compared on this number of rows; its ridges are multiples of the mean
 # eigenvalue of the kernel matrix, and its kernels multiples of one width.
 _ROWS_FOR_SPACES = 600
+_SCORE_DIGITS = 9
 _MSVR_RIDGES = 4.0 ** np.arange(-4, 5)
 _WIDTHS = (0.25, 1.0, 4.0)
 # Certified gap of the models of LEMLL.
@@ -519,7 +520,8 @@ def _unseen_by_folds(
         error = float(np.square(scores - labels).mean())
         if error < best.error:
             best = _UnseenByFolds(scores, alpha, error)
-    return best
+    # Equal rows have scores that differ by rounding errors, which depend on their places.
+    return best._replace(scores=best.scores.round(_SCORE_DIGITS))
 
 
 def _can_be_ranked(task: BlendTask) -> bool:

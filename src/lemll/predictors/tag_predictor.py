@@ -104,11 +104,12 @@ class _BlendPart(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class TagPredictor(WeighsRows, ProbabilityClassifier):
-    r"""The recommended predictor: LEMLL, logistic regressions and forests, blended and calibrated.
+    r"""The recommended predictor: LEMLL, MSVR, logistic regressions and forests, calibrated.
 
-    1. Each member scores every training row with a model that did not see the row: LEMLL, linear or
-       with an RBF kernel, with searched scaling and weights; one logistic regression per label; and
-       two forests, of extra trees and of random trees.
+    1. Each member scores every training row with a model that did not see the row: MSVR, linear or
+       with an RBF kernel, whose scaling and width are chosen; LEMLL in the same space, with
+       searched weights; one logistic regression per label; and two forests, of extra trees and of
+       random trees, whose scores come from the trees that have not seen a row.
     2. The scores of each member become log-odds by one line per label, which is pulled towards a
        line that all labels share. So labels with few relevant rows are calibrated too.
     3. The weights of the members minimise a convex loss of the blended log-odds (the logistic loss
@@ -125,9 +126,10 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
         the loss of the weights, the scoring of the search of LEMLL, and, by default, the
         thresholds.
     members : sequence of str, optional
-        The members to blend, of "logistic", "random forest", "extra trees" and "LEMLL". Members
-        that are named are neither left out when the time is used up, nor dropped because of a small
-        weight: each has a share of about 3 % at least. By default all of them.
+        The members to blend, of "logistic", "MSVR" (up to 5000 rows), "random forest",
+        "extra trees" and "LEMLL". Members that are named are neither left out when the time is
+        used up, nor dropped because of a small weight: each has a share of about 3 % at least. By
+        default all of them.
     thresholds : {"zero", "f1", "hamming"}, optional
         A label is predicted if its log-odds are above its threshold. "zero" uses 0 for all labels:
         a probability of one half. "f1" and "hamming" choose one threshold per label: the one with
@@ -194,9 +196,9 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
 
     Unknown cells of y and weights are used by all members; the forests then have one forest per
     label, and there is no random forest. If a label has the same value in all rows, this value is
-    always predicted. The default folds of scikit-learn refuse NaN in y: pass ``cv=KFold(5)`` to
-    `cross_val_score` and `GridSearchCV`, or ``Y.astype(object)``. In place of `cross_val_predict`,
-    use `out_of_fold_proba_`.
+    always predicted, with the odds of half a row against all. The default folds of scikit-learn
+    refuse NaN in y: pass ``cv=KFold(5)`` to `cross_val_score` and `GridSearchCV`, or
+    ``Y.astype(object)``. In place of `cross_val_predict`, use `out_of_fold_proba_`.
 
     Examples
     --------
@@ -207,7 +209,7 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
     >>> model.predict_proba(digits.X[200:]).shape
     (1597, 8)
     >>> sorted(model.contributions_)
-    ['LEMLL', 'extra trees', 'logistic', 'random forest']
+    ['LEMLL', 'MSVR', 'extra trees', 'logistic', 'random forest']
     """
 
     # Steps of each member: its out-of-fold scores and its final fit.
@@ -240,8 +242,11 @@ class TagPredictor(WeighsRows, ProbabilityClassifier):
         self._sparse = _mostly_zero(X)
         X = _stored(X, self._sparse)
         self._order = order = content_order(X, Y, weight)
-        X, Y = _sorted_columns(X[order.rows], order.columns), Y[order.rows][:, order.labels]
-        weight = None if weight is None else weight[order.rows][:, order.labels]
+        X = _sorted_columns(X[order.rows], order.columns)
+        # Sums round by the order of the cells in memory, which must not depend on the given order.
+        Y = np.ascontiguousarray(Y[order.rows][:, order.labels])
+        if weight is not None:
+            weight = np.ascontiguousarray(weight[order.rows][:, order.labels])
         callbacks = [show for show in (self.callback, _print if self.verbose else None) if show]
         clock = _TimeBudget(self.max_seconds, callbacks, self._STEPS * len(members))
         task = BlendTask(X, Y, weight, self._folds(X, Y), clock.seconds_left)
@@ -438,8 +443,9 @@ def _stored(X: Features, as_sparse: bool) -> Features:
 def _sorted_columns(X: Features, columns: IndexArray) -> Features:
     """Return columns in another order."""
     X = X[:, columns]
-    if is_sparse(X):
-        X.sort_indices()  # sums round by the order of their terms
+    if not is_sparse(X):
+        return np.ascontiguousarray(X)
+    X.sort_indices()  # sums round by the order of their terms
     return X
 
 
