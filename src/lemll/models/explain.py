@@ -139,7 +139,7 @@ def explain_table(
     Y, _ = truth_of(table, model.spec, model.label_names)
     say(f"predicting {len(Y)} rows")
     found = model.predict(table)
-    X = model.pipeline[0].transform(table.frame)
+    X = model.encoded(table)
     say("recovering how much each label matters")
     known = Y if np.isnan(Y).any() else Y.astype(np.int8)
     with warnings.catch_warnings():

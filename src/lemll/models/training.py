@@ -146,11 +146,18 @@ class TableModel:
         Predictions
             Ids, labels and probabilities.
         """
-        features = self.pipeline[0].transform(table.frame)
+        features = self.encoded(table)
         labels = np.asarray(self.learner.predict(features)) == 1
         sure = hasattr(self.learner, "predict_proba")
         values = (self.learner.predict_proba if sure else self.learner.decision_function)(features)
         return Predictions(self._ids(table), labels, np.asarray(values), sure, self.label_names)
+
+    def encoded(self, table: Table) -> Features:
+        """Return the features of the rows of a table; rows without ids have no words of ids."""
+        frame = table.frame
+        if self.id_column is not None and self.id_column not in frame.columns:
+            frame = frame.assign(**{self.id_column: None})
+        return self.pipeline[0].transform(frame)
 
     def evaluate(self, table: Table) -> tuple[Assessment, tuple[str, ...], int]:
         """Compare predictions with the labels of a table.
@@ -171,7 +178,7 @@ class TableModel:
             has seen them.
         """
         Y, unknown = truth_of(table, self.spec, self.label_names)
-        X = self.pipeline[0].transform(table.frame)
+        X = self.encoded(table)
         new = np.flatnonzero(~self.pipeline[0].has_seen(X))
         if not len(new):
             raise LemllError(

@@ -319,7 +319,7 @@ def _check_node(node: Settings, *, top: bool) -> None:
 
 _LEAF = -1
 # A regular expression can take forever: these are the default of scikit-learn and ours.
-_WORDS = (r"(?u)\b\w\w+\b", r"(?u)\b\w+\b")
+_WORDS = (r"(?u)\b\w\w+\b", r"(?u)[^\W_]+")
 _DATE = re.compile(r"(ISO8601)?|[-%YmdHMS/.: ]{1,40}")
 _MOST_JOBS = 1024
 _STATE_OF_RANDOM = 624

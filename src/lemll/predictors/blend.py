@@ -246,6 +246,8 @@ _RowMap = Callable[[Features], Features]
 
 # Inverse strengths of the penalty of the logistic regressions, from strong to weak.
 _STRENGTHS = tuple(4.0**power for power in range(-7, 5))
+# Rows of the first folds, which choose the strength.
+_ROWS_FOR_STRENGTHS = 400
 # A kernel matrix of more rows takes minutes; with more rows LEMLL is linear.
 LARGEST_KERNEL = 5000
 # The spaces of MSVR are compared on this number of rows; its ridges are multiples of the mean
@@ -539,34 +541,47 @@ class LogisticMember:
     """One logistic regression per label, with the strength of the penalty chosen by log loss."""
 
     def learn(self, task: BlendTask) -> Learned:
-        """Try the strengths, from strong to weak, until the log loss of unseen rows has turned."""
-        candidates = _row_maps(task.X)
-        best = (np.inf, np.zeros(task.Y.shape), candidates[0], 1.0)
+        """Try the strengths, from strong to weak, until the log loss of unseen rows has turned.
+
+        The first folds choose, as many as have enough rows.
+        """
+        ends = np.cumsum([len(test) for _, test in task.folds])
+        n_first = min(len(ends), int(np.searchsorted(ends, _ROWS_FOR_STRENGTHS)) + 1)
+        best, chosen = np.inf, (_row_maps(task.X)[0], 1.0)
         cut_short = False
-        for rows in candidates:
+        for rows in _row_maps(task.X):
             X = rows(task.X)
             lowest = np.inf
             for C in _STRENGTHS:
-                scores = np.empty(task.Y.shape)
-                for train, test in task.folds:
-                    scores[test] = _Bounded(task.fit(BinaryRelevance(C=C), X, train))(X[test])
+                scores = _logistic_scores(task, X, C, task.folds[:n_first])
                 loss = _log_loss(scores, task)
-                if loss < best[0]:
-                    best = (loss, scores, rows, C)
+                if loss < best:
+                    best, chosen = loss, (rows, C)
                 if loss > 1.01 * lowest:
                     break
                 if task.seconds_left() <= 0:
                     cut_short = True
                     break
                 lowest = min(lowest, loss)
-        _, scores, rows, C = best
-        return Learned(scores, (rows, C), f"C {C:.3g}", cut_short)
+        rows, C = chosen
+        scores = _logistic_scores(task, rows(task.X), C, task.folds)
+        return Learned(scores, chosen, f"C {C:.3g}", cut_short)
 
     def fit(self, task: BlendTask, recipe: tuple[_RowMap, float]) -> Scorer:
         """Fit the regressions with the best strength to the best features."""
         rows, C = recipe
         model = task.fit(BinaryRelevance(C=C), rows(task.X), np.arange(len(task.Y)))
         return _Prepared(rows, _Bounded(model))
+
+
+def _logistic_scores(
+    task: BlendTask, X: Features, C: float, folds: Sequence[tuple[IndexArray, IndexArray]]
+) -> FloatArray:
+    """Return bounded log-odds of the rows of some folds; NaN for the others."""
+    scores = np.full(task.Y.shape, np.nan)
+    for train, test in folds:
+        scores[test] = _Bounded(task.fit(BinaryRelevance(C=C), X, train))(X[test])
+    return scores
 
 
 def _row_maps(X: Features) -> list[_RowMap]:
@@ -576,10 +591,10 @@ def _row_maps(X: Features) -> list[_RowMap]:
 
 
 def _log_loss(scores: FloatArray, task: BlendTask) -> float:
-    """Return the log loss in the observed cells."""
+    """Return the log loss in the observed cells that have a score."""
     margin = np.where(task.Y > 0, 1.0, -1.0) * scores
     loss = np.logaddexp(0, -margin)
-    return float(loss.mean() if task.weight is None else (loss * task.weight).sum())
+    return float(np.nanmean(loss) if task.weight is None else np.nansum(loss * task.weight))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,14 @@ from lemll._types import Array, FloatArray, Frame, MatrixLike
 from lemll.exceptions import LemllError
 from lemll.tables.files import Table
 from lemll.tables.labels import LabelSpec, read_truth, split_tags
-from lemll.tables.text import READABLE_SHARE, as_number, cell_text, has_comma_in_number, is_missing
+from lemll.tables.text import (
+    READABLE_SHARE,
+    as_number,
+    cell_text,
+    has_comma_in_number,
+    has_recurring_words,
+    is_missing,
+)
 
 Kind = Literal["number", "vector", "date", "category", "text", "ignored"]
 
@@ -44,6 +51,7 @@ _FEW_VALUES, _FEW_SHARE = 20, 0.05
 _WORDS_OF_TEXT, _LENGTH_OF_TEXT = 2.0, 16
 # If nearly all values differ, a short text is an id.
 _ID_SHARE = 0.9
+NAMES_WITH_WORDS = "names that differ, but share words"
 _FEWEST_ROWS_OF_A_COUNTER = 10
 _LEADING_ZERO = re.compile(r"0\d")
 # Shorter lists of whole numbers may be tags.
@@ -200,6 +208,8 @@ def _text_column(name: str, counts: Counter[str], missing: str, n_rows: int) -> 
     if has_words and (n_words >= _WORDS_OF_TEXT or unspaced):
         return Column(name, "text", f"{n_words:.0f} words per row{missing}")
     if len(counts) >= _ID_SHARE * n_texts:
+        if has_recurring_words(counts):
+            return Column(name, "text", f"{NAMES_WITH_WORDS}{missing}")
         return Column(name, "ignored", "nearly all values differ, as ids do")
     return Column(name, "category", values)
 
@@ -380,7 +390,11 @@ def survey(table: Table) -> Survey:
             labels.append(column.name)
         elif _only_marks(counts, len(cells)):
             marks.append(column.name)
-        elif column.kind == "ignored" and counts is not None and len(counts) == len(cells):
+        elif (
+            (column.kind == "ignored" or column.why.startswith(NAMES_WITH_WORDS))
+            and counts is not None
+            and len(counts) == len(cells)
+        ):
             ids.append(column.name)
     return Survey(columns, labels, tags, ids, marks)
 

@@ -35,7 +35,7 @@ from lemll.tables.columns import (
 from lemll.tables.files import VECTORS
 
 _NO_CATEGORY = "(missing)"
-_WORD = r"(?u)\b\w+\b"
+_WORD = r"(?u)[^\W_]+"
 _EPOCH = datetime.datetime(1970, 1, 1)
 # Numbers made of a date, in the order of their names.
 _DATE_PARTS: tuple[Callable[[datetime.datetime], float], ...] = (

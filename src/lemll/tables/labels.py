@@ -19,7 +19,7 @@ from lemll._types import FloatArray, Frame, MatrixLike, Settings, SettingsView
 from lemll._validation import warn_caller
 from lemll.exceptions import LemllError
 from lemll.tables.files import Table
-from lemll.tables.text import cell_text, is_gap, is_missing
+from lemll.tables.text import cell_text, has_recurring_words, is_gap, is_missing
 
 _USUAL = (";", "|", ",", "\t", "/")
 # One column must not mix these pairs, each of which is False, True.
@@ -33,6 +33,8 @@ PAIRS = (
 )
 # A single sign in a column marks the rows to which a label applies. These would mean the opposite.
 _NEGATIVE = ("-", "-1", "nein", "non", "off")
+# With more copies of rows than this, ids are not features.
+_MOST_COPIES = 0.05
 _CANDIDATES = "lemll info FILE shows which columns look like labels"
 
 
@@ -128,7 +130,8 @@ def split_table(
     spec : LabelSpec
         Where the labels are.
     ids : str, optional
-        The column of ids. It is not a feature.
+        The column of ids. Their words are features if enough ids share them; otherwise it is not a
+        feature. See Notes.
     ignore : sequence of str, default=()
         Columns that are not features either.
     needs_features : bool, default=True
@@ -138,6 +141,12 @@ def split_table(
     -------
     LabelledTable
         Features, labels and ids.
+
+    Notes
+    -----
+    Names of files or packages often tell as much as other texts. But if more than 5 % of the rows
+    are copies except for their ids, the ids are not features: copies of a row must be known as
+    such, so that none is held out while the model learns from another.
 
     Examples
     --------
@@ -158,12 +167,20 @@ def split_table(
         _column(table, name, "ignore")
         used.append(name)
     X = table.frame[[name for name in table.frame.columns if name not in used]]
+    if ids is not None and row_ids is not None:
+        X = _with_names(X, ids, row_ids)
     if needs_features and not X.shape[1]:
         raise LemllError(
             f"{table.source}: no column is left for the features; only the enhancer "
             "LabelGraph works without them"
         )
     return LabelledTable(X, Y, names, row_ids)
+
+
+def _with_names(X: Frame, ids: str, names: tuple[str, ...]) -> Frame:
+    """Add the ids to the features if their words say what rows have in common."""
+    copied = X.shape[1] and X.astype(str).duplicated().mean() > _MOST_COPIES
+    return X.assign(**{ids: list(names)}) if has_recurring_words(names) and not copied else X
 
 
 def _read_ids(table: Table, name: str) -> list[str]:

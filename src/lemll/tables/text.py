@@ -10,7 +10,8 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -382,3 +383,35 @@ def _parse(text: str, delimiter: str, path: Path) -> tuple[list[str], list[list[
             line=reader.line_num,
         ) from error  # fmt: skip
     return header, columns
+
+
+# Words of names are features if enough names share them.
+_LETTERS = re.compile(r"[^\W\d_]{2,}")
+_FEWEST_NAMES = 3
+
+
+def has_recurring_words(names: Collection[str]) -> bool:
+    """Tell whether the words of names, such as those of files, say what rows have in common.
+
+    Parameters
+    ----------
+    names : collection of str
+        Names, which differ from each other.
+
+    Returns
+    -------
+    bool
+        Whether half of the names have a word that at least three have, and at most half of all.
+
+    Examples
+    --------
+    >>> has_recurring_words(["sea-01.jpg", "sea-02.jpg", "sea-03.jpg", "bay-01.png", "bay-02.png"])
+    False
+    >>> has_recurring_words([f"{place} {i}" for place in ("sea", "bay") for i in range(3)])
+    True
+    """
+    words = [set(_LETTERS.findall(name.casefold())) for name in names]
+    counts = Counter(word for found in words for word in found)
+    most = len(words) / 2
+    telling = {word for word, n in counts.items() if _FEWEST_NAMES <= n <= most}
+    return sum(bool(found & telling) for found in words) >= most
