@@ -1,7 +1,5 @@
 """The first-order part of the Gaussian kernel and its remainder, against the exact kernel."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The audit of the locked packages says what it found, and also what it could not look up."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Squared distances between rows, against scipy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -1,7 +1,5 @@
 """The figures of the house stay within their limits."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A kernel in the place of the features: its centre, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

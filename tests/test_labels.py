@@ -1,7 +1,5 @@
 """What may be passed as labels, and the way back."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -1,7 +1,5 @@
 """The guard that refuses before allocating."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest
@@ -14,7 +12,7 @@ from lemll.exceptions import LemllError, NotEnoughMemoryError
 def test_what_fits_passes_and_what_does_not_is_refused_with_both_figures():
     check_memory(1, "Nothing", "do nothing")
     with pytest.raises(
-        NotEnoughMemoryError, match=r"This needs about .* GiB and .* GiB are available; do less\."
+        NotEnoughMemoryError, match=r"needs about .* GiB and .* GiB are .*; do less\."
     ):
         check_memory(2**60, "This", "do less")
     assert issubclass(NotEnoughMemoryError, MemoryError)

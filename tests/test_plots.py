@@ -1,7 +1,5 @@
 """Pictures: what is drawn is what other libraries compute, and axes are reused."""
 
-from __future__ import annotations
-
 import matplotlib as mpl
 import numpy as np
 import pandas as pd

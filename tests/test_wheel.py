@@ -1,7 +1,5 @@
 """The wheel installs in an empty environment and runs there, away from the sources."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import venv

@@ -1,7 +1,5 @@
 """The functions with cleanlab's names: its calls and its label formats."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Suggestions applied to tags: exactly those that were chosen, and listed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """The audit experiment: its noise is what it says, its measures are right, its report runs."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """Issues, quality and noise of small data sets with known mistakes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """The order of tags that are not given: judged by the tags that are given."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

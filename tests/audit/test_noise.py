@@ -1,7 +1,5 @@
 """Rates and intervals of the noise, and the scores, against sums by hand and against truth."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import binom

@@ -1,7 +1,5 @@
 """Tags and probabilities in all forms, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import polars as pl

@@ -1,7 +1,5 @@
 """``lemll audit --apply``: the right rows, the right cells, and nothing else."""
 
-from __future__ import annotations
-
 import numpy as np
 import openpyxl
 import pandas as pd
@@ -50,18 +48,6 @@ def test_only_the_changed_cells_of_a_text_file_change(tmp_path, encoding):
     assert "2 cells changed: 1 tags removed, 1 added; 0 decisions refused" in result.stdout
     after = before.replace('"sky; sea"', '"sky; sea; night"').replace('"Rain;sky"', '"sky"')
     assert (tmp_path / "c.csv").read_bytes() == after.encode(encoding)
-
-
-def test_ids_are_text_and_may_be_called_row(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("row,x,tags\n5,1,sea\n05,2,sea;sky\n1,3,sky\n", encoding="utf-8")
-    decisions = decide(tmp_path, path, [(1, "05", "sky", 1)])
-    result = run(path, "--tags", "tags", "--id", "row", "--apply", decisions, "-o",
-                 tmp_path / "c.csv")  # fmt: skip
-    assert result.exit_code == 0
-    assert (tmp_path / "c.csv").read_text(encoding="utf-8") == (
-        "row,x,tags\n5,1,sea\n05,2,sea\n1,3,sky\n"
-    )
 
 
 @pytest.mark.parametrize("name", ["row", "file", "label"])

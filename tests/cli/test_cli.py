@@ -39,12 +39,6 @@ def test_version_and_help():
     assert "audit" in run("--help")
 
 
-def test_the_package_runs_as_a_module():
-    command = [sys.executable, "-m", "lemll", "--version"]
-    output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
-    assert output == f"lemll {lemll.__version__}\n"
-
-
 def test_list_names_every_set():
     output = run("bench", "datasets", "list")
     for name in ("cal500", "tmc2007", "SJAFFE", "Human_Gene", "delicious"):

@@ -1,7 +1,5 @@
 """Ctrl-C while ``lemll`` starts."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

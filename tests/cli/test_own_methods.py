@@ -1,7 +1,5 @@
 """Methods of a researcher: imported from a protocol's folder only by who trusts it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -233,19 +231,6 @@ def test_an_enhancer_of_ones_own_is_used_by_enhance(tmp_path, monkeypatch):
     assert (tmp_path / "o.csv").read_text(encoding="utf-8").startswith("row,sea,sky")
     listed = CliRunner().invoke(app, ["bench", "methods"])
     assert "my enhancer" in listed.output
-
-
-def test_enhance_takes_a_table_with_text_and_ids(tmp_path):
-    words = ["a photo of the sea", "a town by night", "the sea and the sky", "a dark old town"]
-    lines = ["file,caption,tags", *(f"i{i},{words[i % 4]},{'sea;sky' if i % 2 == 0 else 'town'}"
-                                    for i in range(20))]  # fmt: skip
-    (tmp_path / "t.csv").write_text("\n".join(lines), encoding="utf-8")
-    done = CliRunner().invoke(app, ["enhance", str(tmp_path / "t.csv"), "--tags", "tags", "--id",
-                                    "file", "-o", str(tmp_path / "o.csv")])  # fmt: skip
-    assert done.exit_code == 0, done.output
-    written = (tmp_path / "o.csv").read_text(encoding="utf-8").splitlines()
-    assert written[0] == "file,sea,sky,town"
-    assert written[1].startswith("i0,")
 
 
 def test_init_writes_a_protocol_that_is_valid(tmp_path, monkeypatch):

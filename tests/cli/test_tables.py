@@ -1,7 +1,5 @@
 """``lemll info``, ``fit``, ``predict``, ``evaluate``: three files of different habits, refusals."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shlex
@@ -187,15 +185,6 @@ def test_columns_that_are_ignored_are_named(tmp_path):
     assert "; and 3 more (--json shows them)\n" in ran(*fit).stdout
 
 
-def test_noise_is_called_noise(tmp_path):
-    rng = np.random.RandomState(0)
-    frame = pd.DataFrame(rng.randn(200, 3), columns=list("abc"))
-    frame["x"], frame["y"] = rng.randint(0, 2, 200), rng.randint(0, 2, 200)
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    fitted = ran("fit", tmp_path / "t.csv", "--labels", "x,y", *FAST, "-m", tmp_path / "m.lemll")
-    assert "No evidence of learning" in fitted.stdout
-
-
 def test_rare_tags_get_a_warning_that_rows_stay_empty(tmp_path):
     rng = np.random.RandomState(0)
     frame = pd.DataFrame(rng.randn(200, 3), columns=list("abc"))
@@ -332,19 +321,6 @@ def test_other_habits_of_a_table_to_evaluate(tmp_path):
 def test_a_table_without_labels_says_so(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1.5,2.5\n2.5,1\n", encoding="utf-8")
     assert "no column looks like labels: name them" in ran("info", tmp_path / "t.csv").stdout
-
-
-@pytest.mark.slow
-def test_an_error_is_one_line_in_a_terminal(tmp_path):
-    write_tags(tmp_path / "t.csv")
-    ended = subprocess.run(
-        [sys.executable, "-c", "from lemll.cli import main; main()", "fit", tmp_path / "t.csv",
-         "--tags", "tags", "-m", tmp_path / "m.lemll"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert ended.returncode == 1
-    assert ended.stderr.startswith("lemll: ")
-    assert ended.stderr.count("\n") == 1
 
 
 def test_unknown_cells_and_columns_that_look_like_labels_are_named(tmp_path):

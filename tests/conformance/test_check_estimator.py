@@ -1,7 +1,5 @@
 """scikit-learn's own checks. Only weights of rows in random samples are expected to fail."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

@@ -1,7 +1,5 @@
 """Our own checks, on every enhancer; and on enhancers that must not pass them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.base import clone

@@ -1,7 +1,5 @@
 """Our own checks, on every classifier; and on classifiers that must not pass them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier

@@ -1,7 +1,5 @@
 """LEMLL on a Dask cluster: the result of one machine, also if workers are lost."""
 
-from __future__ import annotations
-
 import gc
 import os
 import re
@@ -179,11 +177,7 @@ def test_copies_share_the_client(client):
         (lambda X, Y: (X, Y[:-1]), ValueError, "X has 450 rows and y has 449"),
         (lambda X, Y: (X, Y * 3), ValueError, "has the label 3; labels must be 0 or 1, or NaN"),
         (lambda X, Y: (X.rechunk({0: (449, 1)}), Y), ValueError, "has 1 rows, .*rechunk X"),
-        (
-            lambda X, Y: (da.where(X > 15, np.nan, X), Y),
-            ValueError,
-            "X in block .* must be finite",
-        ),
+        (lambda X, Y: (da.where(X > 15, np.nan, X), Y), ValueError, "X in block .* must be finite"),
     ],
     ids=["array", "one column", "rows", "values", "small block", "missing"],
 )

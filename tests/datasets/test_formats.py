@@ -1,7 +1,5 @@
 """LIBSVM, CSV and Parquet, and what all formats share: round trips, and every message."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow
 import pyarrow.parquet

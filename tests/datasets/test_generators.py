@@ -1,7 +1,5 @@
 """The artificial distributions and the digit tags."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -86,9 +84,7 @@ def test_bad_step(step):
 
 
 def test_a_step_that_does_not_divide_the_side():
-    with pytest.raises(
-        ValueError, match=r"step must divide 2, .* got 0\.3; the nearest .* 0\.2857"
-    ):
+    with pytest.raises(ValueError, match=r"must divide 2, .* got 0\.3; the nearest .* 0\.2857"):
         make_artificial_surface(0.3)
 
 

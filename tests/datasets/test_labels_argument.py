@@ -1,7 +1,5 @@
 """What ``labels=`` may be: the same for ARFF and for tables."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """MATLAB files: layouts, faults, and every message."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import io as scipy_io

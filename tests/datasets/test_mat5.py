@@ -179,24 +179,15 @@ def test_a_sparse_matrix_may_be_unsorted_and_have_room_to_spare(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (
-            struct.pack("<II", 14, 10**6) + GOOD_X,
-            "an element has 1000000 bytes, but only ",
-        ),
+        (struct.pack("<II", 14, 10**6) + GOOD_X, "an element has 1000000 bytes, but only "),
         (struct.pack("<II", 7, 0), "an element of type 7, expected a matrix"),
         (GOOD_X[:6], "it is cut short"),
         (GOOD_X + LABELS + GOOD_X, "the variable 'X' occurs twice"),
-        (
-            matrix("X", [CELLS], shape=(3, 3)),
-            "48 bytes of float64 do not",
-        ),
+        (matrix("X", [CELLS], shape=(3, 3)), "48 bytes of float64 do not"),
         (matrix("X", [CELLS], shape=(-3, -2)), r"'X' has the dimensions \(-3, -2\)"),
         (matrix("X", [CELLS], shape=(6,)), r"'X' has the dimensions \(6,\)"),
         (matrix("X", [part(100, X.tobytes())]), "numbers are stored as type 100"),
-        (
-            matrix("X", [struct.pack("<II", 9, 48) + bytes(8)]),
-            "a part of 48 bytes is in a matrix",
-        ),
+        (matrix("X", [struct.pack("<II", 9, 48) + bytes(8)]), "a part of 48 bytes is in a matrix"),
         (matrix("X", [struct.pack("<I", 5 << 16 | 2) + bytes(12)]), "a small element has 5 bytes"),
         (matrix("X", [], shape=(1,) * 65), "260 bytes of int32 do not fit"),
         (packed(GOOD_X[:60]), "a compressed variable is cut short"),

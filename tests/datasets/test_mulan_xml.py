@@ -1,7 +1,5 @@
 """Mulan's label files, and those who would abuse XML."""
 
-from __future__ import annotations
-
 import pytest
 
 from lemll.datasets._columns import read_label_xml

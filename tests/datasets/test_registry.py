@@ -1,7 +1,5 @@
 """The registry: names, figures, whereabouts; and the real files against each other."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -179,13 +177,6 @@ def test_mat_and_npz_of_the_same_set_agree(data_dir, name, file):
     npz = load_dataset(name)
     np.testing.assert_array_equal(mat.Y, npz.Y)
     assert abs(sparse.csr_array(mat.X) - npz.X).max() == 0
-
-
-def test_every_npz_at_hand_can_be_read(data_dir):
-    paths = sorted(data_dir.glob("multilabel/*/*.npz"))
-    assert len(paths) == 21
-    for path in paths:
-        assert len(read_npz(path)) > 0
 
 
 @pytest.mark.parametrize("variable", ["LEMLL_DATA_DIR", "XDG_CACHE_HOME"])

@@ -1,7 +1,5 @@
 """Bombs, truncation, endless lines, and files that never appear half."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

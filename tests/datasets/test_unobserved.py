@@ -1,7 +1,5 @@
 """Files whose labels have empty cells, from the file to a prediction."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -1,7 +1,5 @@
 """The scale: not to be known from logical labels, and known from a few rated rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -151,11 +149,7 @@ def test_where_the_scale_changes_nothing_it_is_refused(data):
         ([0, 200], [[1.0, 0, 0]] * 2, "rows must lie between 0 and 199, got 200"),
         ([-1], [[1.0, 0, 0]], "rows must lie between 0 and 199, got -1"),
         ([3, 3], [[1.0, 0, 0]] * 2, "rows names a row twice"),
-        (
-            [0],
-            [[1.0, 0]],
-            r"one column for each of 3 labels, got shape \(1, 2\)",
-        ),
+        ([0], [[1.0, 0]], r"one column for each of 3 labels, got shape \(1, 2\)"),
         ([0, 1], [[1.0, 0, 0]], "one row for each of 2 rated rows"),
         ([0], [[0.5, 0.2, 0.2]], "every row of distributions must sum to 1, got 0.9"),
         ([0], [[1.5, -0.5, 0]], "distributions must not be negative"),
@@ -238,9 +232,7 @@ def test_rated_rows_may_be_named_by_the_index(data, of):
     for given_rows, frame in ((rated.index, rated), (rows, rated), (list(rated.index), D[rows])):
         found = enhancer.calibrate(given_rows, frame).label_distribution_
         np.testing.assert_allclose(found, expected)
-    with pytest.raises(
-        ValueError, match="has 'photo 30' at the place of row 9, which is 'photo 9'"
-    ):
+    with pytest.raises(ValueError, match="'photo 30' at the place of row 9, which is 'photo 9'"):
         enhancer.calibrate(rows, rated.sort_index())
     with pytest.raises(ValueError, match="the index of the training rows has no row 'photo 999'"):
         enhancer.calibrate(["photo 999"], D[:1])
@@ -261,7 +253,5 @@ def test_whole_numbers_are_numbers_of_rows_whatever_the_index_is(data):
     np.testing.assert_allclose(found[[3, 8, 50]], rated)
     twice = frame.set_axis(["a", "a", *map(str, order[2:])])
     enhancer.fit(twice, Y[order])
-    with pytest.raises(
-        ValueError, match="the index of the training rows has more than one row 'a'"
-    ):
+    with pytest.raises(ValueError, match="training rows has more than one row 'a'"):
         enhancer.calibrate(["a"], rated.iloc[:1].to_numpy())

@@ -1,7 +1,5 @@
 """The graph of the labels: closed form, limits, unknown cells, and published figures."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

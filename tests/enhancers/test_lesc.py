@@ -1,7 +1,5 @@
 """LESC: the linear system of its second stage, closed forms, and published figures."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Data far from the origin and parameters out of range: the same degrees, or a clear refusal."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -77,10 +75,7 @@ def test_standardising_sparse_rows_keeps_its_digits():
         (GLLEEnhancer(smoothness=1e200), "GLLEEnhancer cannot be computed for these data"),
         (GLLEEnhancer(kernel_gamma=1e-300), "kernel_gamma must lie between 1e-200 and 1e"),
         (GLLEEnhancer(graph_gamma=1e300), "graph_gamma must lie between 1e-200 and 1e"),
-        (
-            LabelPropagationEnhancer(kernel_gamma=1e-300),
-            "kernel_gamma must lie between 1e-200 and 1e",
-        ),
+        (LabelPropagationEnhancer(kernel_gamma=1e-300), "kernel_gamma must lie between 1e-200 and"),
         (GLLEEnhancer(kernel_gamma="width"), "must be 'distance' or a number > 0"),
     ],
 )

@@ -1,11 +1,8 @@
 """Enhancement of labels with unknown cells and confidences: who can, and who cannot."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 
 from lemll import LEMLL
 from lemll.datasets import load_digit_tags
@@ -46,19 +43,6 @@ def test_an_enhancer_can_or_names_those_that_can(kind, data):
     )
 
 
-def test_hidden_values_never_influence_anything(data):
-    X, Y, hidden = data
-    expected = LEMLLEnhancer().fit(X, partial(Y, hidden))
-    weight = (~hidden).astype(float)
-    for other in (Y, 1 - Y):
-        found = LEMLLEnhancer().fit(X, np.where(hidden, other, Y), label_weight=weight)
-        np.testing.assert_array_equal(found.numerical_labels_, expected.numerical_labels_)
-        np.testing.assert_array_equal(found.label_distribution_, expected.label_distribution_)
-        np.testing.assert_array_equal(found.enhance(X[:5]), expected.enhance(X[:5]))
-    by_sparse = LEMLLEnhancer().fit(X, sparse.csr_array(Y), label_weight=sparse.csr_array(weight))
-    np.testing.assert_array_equal(by_sparse.numerical_labels_, expected.numerical_labels_)
-
-
 def test_it_is_the_optimum_that_the_classifier_finds(data):
     X, Y, hidden = data
     weight = np.where(hidden, 0.25, 1.0)
@@ -74,9 +58,7 @@ def test_a_label_that_nobody_observed_is_named(data):
     hidden = hidden.copy()
     hidden[:, 1] = True
     frame = pd.DataFrame(partial(Y, hidden), columns=list("abcdefgh"))
-    with pytest.warns(
-        UserWarning, match="without an observed cell have degrees that no data support: b "
-    ):
+    with pytest.warns(UserWarning, match="without an observed cell have degrees that no .*: b "):
         enhancer = LEMLLEnhancer().fit(X, frame)
     assert not enhancer.numerical_labels_[:, 1].any()
 

@@ -1,7 +1,5 @@
 """Calibrated scales over stored reconstructions, and the report made of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from engine_methods import plan, ran

@@ -1,7 +1,5 @@
 """Results go stale for the right reason: what they depend on, and nothing else."""
 
-from __future__ import annotations
-
 import importlib
 import shutil
 import sys

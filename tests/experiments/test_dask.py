@@ -1,7 +1,5 @@
 """A Dask cluster gives what processes give, also where workers die."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """The comparison of enhancers in three regimes: what is measured, resumed, ranked and refused."""
 
-from __future__ import annotations
-
 import importlib
 import itertools
 import re

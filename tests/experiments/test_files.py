@@ -1,7 +1,5 @@
 """Files and locks of the ground floor."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

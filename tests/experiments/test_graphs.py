@@ -1,7 +1,5 @@
 """Graphs shared between the cells of a process: fewer computations, the same figures."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from engine_methods import plan

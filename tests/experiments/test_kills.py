@@ -1,7 +1,5 @@
 """Runners killed at random moments: nothing finished runs twice, nothing is lost."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

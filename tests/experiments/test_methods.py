@@ -1,7 +1,5 @@
 """The registry: being registered is all a method needs."""
 
-from __future__ import annotations
-
 import pytest
 from engine_methods import Logged, plan, ran
 from sklearn.base import is_classifier

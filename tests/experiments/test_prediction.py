@@ -1,7 +1,5 @@
 """The paper's Tables II and III: the protocol, and how our figures compare with the printed."""
 
-from __future__ import annotations
-
 import pytest
 from engine_methods import Logged, plan, ran
 

@@ -1,7 +1,5 @@
 """Committed cells: collected from a store, read back, tabulated, repeated."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

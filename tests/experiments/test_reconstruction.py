@@ -1,7 +1,5 @@
 """The paper's Tables VI to VIII: the protocol, and cells that it reproduces."""
 
-from __future__ import annotations
-
 import pytest
 
 from lemll.datasets import binarize_distribution, list_datasets, load_dataset

@@ -1,7 +1,5 @@
 """The runner: every cell once, limits kept, faults recorded, nothing lost."""
 
-from __future__ import annotations
-
 import dataclasses
 import errno
 import os

@@ -1,7 +1,5 @@
 """A grid whose points share their work: the same choice as a loop over single fits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from engine_methods import plan, ran

@@ -1,7 +1,5 @@
 """Many data sets at once: against SciPy, scikit-posthocs, printed values, and by hand."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -137,10 +137,7 @@ def test_the_t_test_where_differences_do_not_vary():
         (lambda: rank_rows([1, 2], greater_is_better=True), r"must have shape \(n_datasets"),
         (lambda: rank_rows([[1, np.nan]], greater_is_better=True), "values must be finite"),
         (lambda: win_tie_loss([1], [1, 2], greater_is_better=True), "1-D and of one length"),
-        (
-            lambda: win_tie_loss([1], [np.inf], greater_is_better=True),
-            "control and other must be finite",
-        ),
+        (lambda: win_tie_loss([1], [np.inf], greater_is_better=True), "control and other must be"),
         (lambda: paired_t_test([1], [2], greater_is_better=True), "needs at least 2 splits, got 1"),
         (
             lambda: paired_t_test([1, 2], [2, 2], greater_is_better=True, level=5),

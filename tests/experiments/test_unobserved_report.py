@@ -5,13 +5,10 @@ from __future__ import annotations
 from statistics import fmean
 
 import pytest
-from committed import SETS, change, keep, measured, reproduce, write_plan
-from engine_methods import ran
+from committed import SETS, change, keep, measured, write_plan
 
 from lemll.exceptions import StoreError
-from lemll.lab import Store
-from lemll.lab.studies.prediction import CellKey, read_cells, read_protocols, write_cells
-from lemll.lab.studies.prediction_runs import collect, repeat
+from lemll.lab.studies.prediction import CellKey, write_cells
 from lemll.lab.studies.unobserved import make_unobserved_report
 
 PLAN = """
@@ -157,23 +154,3 @@ def test_folders_without_hidden_or_finished_cells_are_refused(folder):
     )
     with pytest.raises(StoreError, match=r"no protocol in .* hides labels; add \[hide\] to one of"):
         make_unobserved_report(folder)
-
-
-@pytest.mark.slow
-def test_the_command_collects_writes_and_verifies(tmp_path):
-    folder, store = tmp_path / "results", tmp_path / "store"
-    folder.mkdir()
-    write_plan(folder, PLAN.replace("n_splits = 2", "n_splits = 1"), "digit-tags")
-    ran(read_protocols(folder)[0], store)
-    words = ["unobserved", "--from", folder, "--store", store]
-    printed = reproduce(*words, "--collect", "--verify", 2)
-    assert "12 cells are new or changed" in printed
-    assert "0 of 2 cells differ" in printed
-    for name in ("summary.md", "tables.md", "tables.csv", "report.html"):
-        assert "hidden" in (folder / name).read_text(encoding="utf-8")
-    assert "hidden" in (folder / "cells.csv").read_text(encoding="utf-8").splitlines()[0]
-    before = (folder / "cells.csv").read_bytes()
-    assert collect(folder, Store(store)) == 0
-    assert (folder / "cells.csv").read_bytes() == before
-    keys = {found.key for found in repeat(folder, 12)}
-    assert keys == {cell.key for cell in read_cells(folder)}

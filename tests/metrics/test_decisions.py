@@ -1,7 +1,5 @@
 """F1, subset accuracy and the metrics of probabilities, against scikit-learn and loops."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

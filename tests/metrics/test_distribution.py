@@ -1,7 +1,5 @@
 """The six distribution metrics against SciPy, a slow oracle, and cases worked by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -92,34 +90,6 @@ def test_scipy_agrees_where_it_has_the_metric(pair):
     ):
         rows = [theirs(t, p) for t, p in zip(true, pred, strict=True)]
         assert_allclose(ours(true, pred, average=False), rows, rtol=1e-9, atol=1e-13)
-
-
-@settings(max_examples=60, deadline=None)
-@given(pair=pairs())
-def test_ranges_symmetries_and_identities(pair):
-    true, pred = pair
-    n_labels = true.shape[1]
-    for metric in (chebyshev, clark, canberra, cosine, intersection):
-        assert metric(true, pred) == pytest.approx(metric(pred, true), rel=1e-14, abs=1e-16)
-    assert 0 <= chebyshev(true, pred) <= 1
-    assert 0 <= clark(true, pred) <= math.sqrt(n_labels) * (1 + 1e-15)
-    assert 0 <= canberra(true, pred) <= n_labels
-    assert 0 <= cosine(true, pred) <= 1
-    assert kl_divergence(true, pred) >= -n_labels * EPS * 40
-    half_l1 = np.abs(true - pred).sum(axis=1) / 2
-    assert_allclose(intersection(true, pred, average=False), 1 - half_l1, rtol=1e-12, atol=1e-14)
-    reverse = kl_divergence(true, pred, direction="pred_true", average=False)
-    assert_array_equal(reverse, kl_divergence(pred, true, average=False))
-
-
-@given(pair=pairs())
-@settings(max_examples=30, deadline=None)
-def test_a_distribution_is_at_distance_zero_from_itself(pair):
-    true, _ = pair
-    assert chebyshev(true, true) == clark(true, true) == canberra(true, true) == 0
-    assert kl_divergence(true, true) == 0
-    assert cosine(true, true) == pytest.approx(1)
-    assert intersection(true, true) == pytest.approx(1)
 
 
 def test_worked_by_hand():

@@ -1,7 +1,5 @@
 """AUC, precision at k, precision and recall: against scikit-learn and loops."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn import metrics as sklearn_metrics

@@ -1,7 +1,5 @@
 """The table of metrics, and the scorers in scikit-learn's model selection."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Metrics of labels with unknown cells: each against a loop that leaves the cells out."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Repeated halves: the paper's rule, and scikit-learn's manners."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -1,7 +1,5 @@
 """A small table of photos with tags, and a model of it."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 

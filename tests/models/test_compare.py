@@ -1,7 +1,5 @@
 """Learners on one table: the same splits, honest figures, and what may be chance."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Model files: equal to the bit, and nothing that is damaged or foreign is loaded."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os
@@ -189,10 +187,7 @@ def test_a_mutated_file_never_loads_wrongly(model, file, table, tmp_path, nightl
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            {"format": 3, "lemll": "9.0"},
-            "has format 3, written by lemll 9.0, and this version reads format 2; update lemll",
-        ),
+        ({"format": 3, "lemll": "9.0"}, "has format 3, written by lemll 9.0, and this version"),
         ({"format": "x"}, "is damaged: its metadata have no format"),
         ({"labels": ["b"], "checksum": "0"}, "its checksum is not that of its content"),
         ({"table": 5}, "was written by lemll .* with scikit-learn .*, and cannot be read"),

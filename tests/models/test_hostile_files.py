@@ -1,7 +1,5 @@
 """Model files with valid checksums that were made to do harm: each is refused."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 import zlib

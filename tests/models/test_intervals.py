@@ -1,7 +1,5 @@
 """Intervals of measures: derivatives by hand, rare labels, coverage and memory."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

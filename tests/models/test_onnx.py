@@ -1,7 +1,5 @@
 """ONNX: the outputs of an ONNX runtime are those of the model."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Fitting a table: held-out figures, predictions, honesty on noise."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -72,17 +70,6 @@ def test_a_row_that_is_held_out_does_not_change_what_a_column_holds(photos, spec
     fitted.clear()
     compare_learners(Table(frame, "t"), spec, ["BinaryRelevance"], ids="file", n_splits=3)
     assert [encoder.columns_ for encoder, _ in fitted] == [final.columns_] * 4
-
-
-def test_rows_without_an_id_column_are_numbered(photos, model):
-    found = model.predict(Table(photos(3, seed=1).drop(columns=["file", "tags"]), "new"))
-    assert found.ids == ("1", "2", "3")
-
-
-def test_unknown_tags_are_named(photos, model):
-    new = photos(30, seed=1)
-    new.loc[0, "tags"] = "sea;dog"
-    assert model.evaluate(Table(new, "new"))[1] == ("dog",)
 
 
 @pytest.mark.filterwarnings("ignore:.* does not learn from:UserWarning")

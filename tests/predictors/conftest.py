@@ -1,7 +1,5 @@
 """Labels that depend on the features, from nothing but a seed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Probabilities of LEMLL and MSVR: calibrated on rows that a model has not seen."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

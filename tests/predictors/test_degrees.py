@@ -1,7 +1,5 @@
 """Labels that are relevant in part: who learns from degrees, and what they mean."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -53,21 +51,6 @@ def test_degrees_of_0_and_1_are_labels(model, data):
     X, Y, _ = data
     by_labels, by_degrees = clone(model).fit(X, Y), clone(model).fit_degrees(X, Y.astype(float))
     np.testing.assert_array_equal(outputs(by_degrees, X), outputs(by_labels, X))
-
-
-# Some rows of the random mask have no degree at all.
-@pytest.mark.filterwarnings("ignore:MSVRClassifier does not learn from:UserWarning")
-@pytest.mark.parametrize("model", ABLE, ids=str)
-def test_values_of_unknown_degrees_never_matter(model, data):
-    X, _, D = data
-    hidden = np.random.default_rng(1).random(D.shape) < 0.5
-    expected = clone(model).fit_degrees(X, np.where(hidden, np.nan, D))
-    weight = (~hidden).astype(float)
-    for other in (D, 1 - D, np.zeros(D.shape)):
-        found = clone(model).fit_degrees(X, np.where(hidden, other, D), label_weight=weight)
-        np.testing.assert_array_equal(outputs(found, X), outputs(expected, X))
-    masked = clone(model).fit_degrees(X, np.ma.MaskedArray(D, hidden))
-    np.testing.assert_array_equal(outputs(masked, X), outputs(expected, X))
 
 
 def test_they_are_the_targets_of_eq_9(data):

@@ -1,7 +1,5 @@
 """Kernels of features far from the origin: digits are kept, and what is lost is said."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Forests: the probabilities of scikit-learn's classifiers, out-of-bag rows, refusals."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -1,12 +1,9 @@
 """Frames in, frames out: names, index, and the libraries they come from."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -112,17 +109,6 @@ def test_without_a_frame_there_is_none_to_make(arrays):
     assert list(model.label_names_) == ["y0", "y1", "y2"]
     with pytest.raises(ValueError, match="the training labels were not a frame"):
         model.to_frame(model.label_distribution_)
-
-
-def test_model_selection_with_frames(arrays):
-    X, Y = arrays
-    frame, tags = pd.DataFrame(X, columns=list("abcd")), pd.DataFrame(Y, columns=TAGS)
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), LEMLL()), {"lemll__alpha": [0.1, 10.0]}, cv=2
-    ).fit(frame, tags)
-    assert search.predict(frame).shape == (60, 3)
-    scores = cross_val_predict(LEMLL(), frame, tags, cv=2, method="decision_function")
-    assert scores.shape == (60, 3)
 
 
 def test_the_enhancer_knows_the_names(arrays):

@@ -1,7 +1,5 @@
 """Cells of y with the weight 0 never matter, whatever they hold."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """LEMLLCV and MSVRCV: they find what a loop over single fits would find."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Binary relevance, chains and pairs: against scikit-learn's and by definition."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -1,7 +1,5 @@
 """ML-kNN: by hand, by definition, and against the published implementation's figures."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -9,7 +7,6 @@ from scipy import sparse
 from lemll.datasets import load_dataset
 from lemll.metrics import average_precision, coverage, hamming_loss, one_error, ranking_loss
 from lemll.rivals import MLkNN
-from lemll.rivals.mlknn import nearest_training_rows
 
 
 def test_six_points_by_hand():
@@ -96,19 +93,6 @@ def test_a_constant_feature_does_not_count():
     X = np.array([[1.0, 7.0], [2.0, 7.0], [4.0, 7.0]])
     model = MLkNN(n_neighbors=1, scale="minmax").fit(X, np.array([[0], [1], [1]]))
     np.testing.assert_array_equal(model.predict(X + np.array([0.0, 3.0])), model.predict(X))
-
-
-@pytest.mark.parametrize("scale", [1.0, 1 / 3])
-def test_queries_find_the_nearest_rows(scale):
-    rng = np.random.default_rng(2)
-    X = rng.integers(0, 4, size=(90, 4)) * scale
-    rows = rng.integers(0, 4, size=(30, 4)) * scale
-    squared = ((rows[:, None] - X) ** 2).sum(axis=2)
-    expected = np.sort(np.argsort(squared, axis=1, kind="stable")[:, :7], axis=1)
-    np.testing.assert_array_equal(nearest_training_rows(X, rows, 7), expected)
-    np.testing.assert_array_equal(
-        nearest_training_rows(sparse.csr_array(X), sparse.csr_array(rows), 7), expected
-    )
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Label propagation against the dense linear system and the limits of its objective."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -1,7 +1,5 @@
 """Fits for many rows and labels: approximate kernels, blocks of labels, float32, parts of rows."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tracemalloc
@@ -96,10 +94,7 @@ def test_the_seed_decides():
             "random_state in kernel_params must",
         ),
         ({"kernel_params": NYSTROEM, "kernel": lambda a, b: -a @ b.T}, "positive semi-definite"),
-        (
-            {"solver_params": {"label_block": 0}},
-            "label_block in solver_params must be a whole number >= 1",
-        ),
+        ({"solver_params": {"label_block": 0}}, "label_block in solver_params must be a whole"),
         ({"graph": {"neighbors": "near"}}, "neighbors='near' must be"),
     ],
 )
@@ -210,10 +205,7 @@ def test_too_little_memory_is_refused_with_what_to_change(monkeypatch):
     X, Y = data()
     monkeypatch.setattr(_validation, "WORTH_CHECKING", 0)
     monkeypatch.setattr(_validation, "available_bytes", lambda: 1000)
-    with pytest.raises(
-        NotEnoughMemoryError,
-        match=r"needs about .* GiB and 0.0 GiB.*label_block in solver_params below 5",
-    ):
+    with pytest.raises(NotEnoughMemoryError, match="GiB and 0.0 GiB.*label_block in .* below 5"):
         LEMLL().fit(X, Y)
     with pytest.raises(NotEnoughMemoryError, match="lower n_components"):
         LEMLL(kernel="rbf", kernel_params=NYSTROEM).fit(X, Y)

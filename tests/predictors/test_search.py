@@ -1,7 +1,5 @@
 """How LEMLLCV and MSVRCV search, and what they are as estimators."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import pickle
@@ -11,9 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.model_selection import cross_val_predict
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler, normalize
+from sklearn.preprocessing import normalize
 
 from lemll import LEMLL, LEMLLCV, MSVRCV
 from lemll.datasets import load_digit_tags
@@ -206,25 +202,6 @@ def test_copies(labelled, duplicate, fitted):
         np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
 
 
-def test_it_works_in_a_pipeline_and_in_cross_validation(labelled):
-    X, Y = labelled
-    model = make_pipeline(StandardScaler(), LEMLLCV(**SMALL))
-    assert cross_val_predict(model, X, Y, cv=2).shape == Y.shape
-
-
-def test_frames_in_frames_out(labelled):
-    X, Y = labelled
-    rows = [f"row {i}" for i in range(60)]
-    frame = pd.DataFrame(X, columns=list("abcd"), index=rows)
-    tags = pd.DataFrame(Y, columns=["sky", "sea", "sun"], index=rows)
-    model = LEMLLCV(**SMALL).fit(frame, tags)
-    predicted = model.predict(frame)
-    assert list(predicted.columns) == ["sky", "sea", "sun"]
-    assert list(predicted.index) == rows
-    assert list(model.feature_names_in_) == list("abcd")
-    np.testing.assert_array_equal(predicted, LEMLLCV(**SMALL).fit(X, Y).predict(X))
-
-
 def test_thresholds_are_those_of_the_final_model(labelled):
     X, Y = labelled
     model = LEMLLCV(**SMALL, estimator=LEMLL(thresholds="f1", tol=1e-6)).fit(X, Y)
@@ -333,10 +310,7 @@ def test_points_that_miss_the_tolerance_are_counted(labelled):
         ({"alphas": []}, "alphas must hold at least one value, got none"),
         ({"betas": [1.0, 0.0]}, "betas must be finite and > 0, got 0.0"),
         ({"gammas": ["many"]}, "gammas must be a number >= 0, got 'many'"),
-        (
-            {"scoring": "accuracy"},
-            "scoring='accuracy' must be one of hamming_loss, .*or a function",
-        ),
+        ({"scoring": "accuracy"}, "scoring='accuracy' must be one of hamming_loss, .*or a"),
         ({"scoring": []}, "scoring must name at least one measure, got none"),
         ({"scoring": None}, "scoring=None must be one of"),
         ({"search": "random"}, "search='random' must be one of auto, grid, coarse, halving"),

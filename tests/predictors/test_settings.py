@@ -1,7 +1,5 @@
 """Parameters that hold several settings, and the templates of searches."""
 
-from __future__ import annotations
-
 import copy
 
 import numpy as np

@@ -1,7 +1,5 @@
 """TagPredictor: members, calibration, weights, thresholds, budget, leaks."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 

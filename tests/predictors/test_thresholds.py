@@ -1,7 +1,5 @@
 """Thresholds chosen on unseen rows, top labels, and distributions of new rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

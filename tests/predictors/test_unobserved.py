@@ -1,7 +1,5 @@
 """Labels with unknown cells and confidences: who accepts them, and what they change."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -118,18 +116,6 @@ def test_the_list_of_learners_is_true(data):
         else:
             able.add(kind.__name__)
     assert able == {name.partition("(")[0] for name in PARTIAL_LEARNERS}
-
-
-@pytest.mark.parametrize("model", LEARNERS, ids=str)
-def test_hidden_values_never_influence_anything(model, data):
-    X, Y, hidden, X_new, _ = data
-    expected = model.fit(X, partial(Y, hidden)).decision_function(X_new)
-    weight = (~hidden).astype(float)
-    # The weights hide the cells; whatever Y says there must not matter.
-    for other in (Y, 1 - Y, np.where(hidden, np.nan, Y)):
-        mixed = np.where(hidden, other, Y)
-        found = model.fit(X, mixed, label_weight=weight).decision_function(X_new)
-        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("model", LEARNERS, ids=str)
@@ -515,18 +501,6 @@ def test_a_masked_column_and_masked_weights_keep_their_masks(data):
         LEMLL().fit(X, np.ma.MaskedArray(Y[:, 0], hidden[:, 0]))
 
 
-def test_a_frame_of_weights_must_match_the_labels_and_the_rows(data):
-    X, Y, hidden, *_ = data
-    features, labels = pd.DataFrame(X), pd.DataFrame(Y, columns=NAMES)
-    features.columns = features.columns.astype(str)
-    weight = pd.DataFrame((~hidden).astype(float), columns=NAMES)
-    LEMLL().fit(features, labels, label_weight=weight)
-    with pytest.raises(ValueError, match="columns of label_weight must be the labels"):
-        LEMLL().fit(features, labels, label_weight=weight[NAMES[::-1]])
-    with pytest.raises(ValueError, match="the index of label_weight must be that of X"):
-        LEMLL().fit(features, labels, label_weight=weight[::-1])
-
-
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed"])
 def test_rows_without_tags_have_no_influence_on_msvr(kernel, data):
     X, Y, hidden, X_new, _ = data
@@ -698,9 +672,3 @@ def test_impossible_weights_of_rows_are_refused(labelled, weight, message):
     X, Y = labelled
     with pytest.raises(ValueError, match=message):
         BinaryRelevance().fit(X, Y, sample_weight=np.full(len(X), weight))
-
-
-@pytest.mark.parametrize("tags", [[[0, 2], [], [1]], [{0, 2}, {1, 2}, {0, 1}], [[], ["a"], []]])
-def test_lists_of_tags_are_refused_with_the_remedy(tags):
-    with pytest.raises(ValueError, match=r"lists of tags, got .*MultiLabelBinarizer"):
-        BinaryRelevance().fit(np.arange(3.0)[:, None], tags)

@@ -1,7 +1,5 @@
 """Stores filled with made-up results, in a moment: for what is printed, not for what is true."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The page of an audit in a real browser: filters, keys, decisions, sizes, hostile names."""
 
-from __future__ import annotations
-
 import json
 import time
 

@@ -1,7 +1,5 @@
 """The pages in a real browser: they sort, filter and open records, and ask for nothing else."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

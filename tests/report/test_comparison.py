@@ -220,21 +220,6 @@ def test_two_labels_of_one_method_share_its_results(fill, tmp_path):
     assert len(data["entries"]["0,0"]) == len(data["entries"]["0,3"]) == 3
 
 
-def test_a_page_is_replaced_whole_or_not_at_all(fill, tmp_path, monkeypatch):
-    protocol, store = fill(datasets=["a"], methods=METHODS)
-    page = write_comparison(tmp_path / "pages" / "page.html", protocol, store)
-    before = page.read_bytes()
-
-    def refuse(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.replace", refuse)
-    with pytest.raises(OSError, match=r"cannot be written to .*page\.html: No space left on dev"):
-        write_comparison(page, protocol, store)
-    assert page.read_bytes() == before
-    assert [path.name for path in page.parent.iterdir()] == ["page.html"]
-
-
 def test_the_verdict_is_at_the_top(fill, tmp_path):
     protocol, store = fill(datasets=list("abcdef"), methods=["LEMLL", "MSVR", "BR"])
     text = write_comparison(tmp_path / "page.html", protocol, store).read_text(encoding="utf-8")

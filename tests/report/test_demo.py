@@ -1,7 +1,5 @@
 """The demonstration: its data are what they are called, its page says what the cells say."""
 
-from __future__ import annotations
-
 import re
 import sys
 from html import unescape

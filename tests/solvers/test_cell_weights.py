@@ -1,7 +1,5 @@
 """Eq. (9) with a weight per cell: cells that nobody observed, and confidences."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

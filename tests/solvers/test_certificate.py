@@ -1,7 +1,5 @@
 """What the certificate proves: a bound of the distance from the optimum, with its constants."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -1,7 +1,5 @@
 """Blocks of rows: the same minimum as one machine with the same graph."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -7,7 +7,7 @@ from lemll.solvers import solve_joint
 from lemll.solvers.certificate import CentredKernel, GapParts
 from lemll.solvers.equation9 import LemllPoint, duality_gap
 from lemll.solvers.joint import JointProblem
-from lemll.solvers.search import Point, Preconditioner, Weights, tight_gap
+from lemll.solvers.search import Point, Preconditioner, Weights
 
 CORNERS = [Weights(1.0, 1.0, 1.0, 0.1), Weights(1 / 64, 1 / 64, 64.0, 0.1), Weights(64, 1, 0, 0.0)]
 FORMS = {"n > d": (4, lambda X: X), "n < d": (60, lambda X: X), "kernel": (4, None)}
@@ -109,12 +109,3 @@ def test_between_two_dual_points_it_finds_the_best(make_problem):
     share = parts.best_between(first, second, squares)
     assert gap(share) <= min(gap(at) for at in np.linspace(0, 1, 201)) * 1.02
     assert gap(share) < min(gap(0), gap(1))
-
-
-def test_it_stops_at_the_first_bound_that_is_good_enough(make_problem):
-    problem, weights = make_problem(5), CORNERS[0]
-    _, unknowns = near_the_optimum(problem, weights, np.random.default_rng(5))
-    point = point_at(problem, weights, unknowns)
-    parts = GapParts(point.residuals, point.label_gradient, Weights(1.0, 1.0, 1.0, 0.1))
-    found = tight_gap(parts, point.operators.model, 1.0, point.V, enough=np.inf)
-    np.testing.assert_array_equal(found.half_dual, parts.from_tube())

@@ -1,7 +1,5 @@
 """Fuzzy c-means against its steps written as loops, without momentum."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

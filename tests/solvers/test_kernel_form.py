@@ -1,7 +1,5 @@
 """Eq. (9) and Eq. (10) with a kernel: the same optimum as with the features behind it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel

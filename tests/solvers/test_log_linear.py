@@ -1,7 +1,5 @@
 """Log-linear models of distributions: another optimiser as oracle, and the certificate."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize

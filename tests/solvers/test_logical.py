@@ -1,7 +1,5 @@
 """Logical labels 0/1, some of them the same in every row."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Many logistic regressions: against scikit-learn's, the conditions of an optimum, and limits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

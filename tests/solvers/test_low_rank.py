@@ -1,7 +1,5 @@
 """Low-rank representation: closed forms, a convex solver as oracle, and the certificate."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The maximum entropy model: gradients, optimality, losses by hand, refusals."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -1,7 +1,5 @@
 """The memory of the joint solver: bounded, and known beforehand."""
 
-from __future__ import annotations
-
 import gc
 import tracemalloc
 import weakref

@@ -1,7 +1,5 @@
 """MSVR for many alphas: each as if it were alone."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

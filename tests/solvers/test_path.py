@@ -1,7 +1,5 @@
 """Many parameters on one path: each point as if it were alone."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import pickle

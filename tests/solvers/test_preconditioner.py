@@ -1,7 +1,5 @@
 """The pieces of the preconditioner of the joint solver."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.linalg
@@ -69,16 +67,6 @@ def test_the_gram_matrix_is_single_only_where_that_is_enough(kind, make_problem,
     assert features.gram(1.0) is single
     np.testing.assert_allclose(features.gram_diagonal, exact.diagonal(), rtol=1e-12)
     np.testing.assert_allclose(features.kernel, centred @ centred.T, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_products_are_those_of_the_centred_features_and_a_column_of_ones(kind, make_problem):
-    X, Y, _ = make_problem(4)
-    extended = np.column_stack([X - X.mean(axis=0), np.ones(len(X))])
-    features = CentredFeatures(X if kind == "dense" else sparse.csr_array(X), "float64")
-    V = np.arange(15.0).reshape(5, 3)
-    np.testing.assert_allclose(features.times(V), extended @ V, rtol=1e-12)
-    np.testing.assert_allclose(features.transposed_times(Y), extended.T @ Y, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(10))

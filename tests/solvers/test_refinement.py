@@ -1,7 +1,5 @@
 """Systems that are factorised in float32 and refined: a factor in float64 as oracle."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import linalg

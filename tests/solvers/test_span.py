@@ -46,16 +46,6 @@ def test_it_minimises_over_the_combinations(d, make_problem):
     assert point.objective < min(objective(row) for row in np.eye(3))
 
 
-def test_the_products_of_a_combination_need_no_products(make_problem):
-    problem = make_problem(2)
-    point, span, _ = span_of(problem, [(1, 1, 1), (0.25, 1, 4)])
-    span.place(point, WEIGHTS)
-    kept = point.objective, point.stack.copy()
-    point.refresh()
-    assert point.objective == pytest.approx(kept[0], rel=1e-12)
-    np.testing.assert_allclose(point.stack, kept[1], atol=1e-12)
-
-
 def test_where_room_ends_the_furthest_makes_place(make_problem, monkeypatch):
     monkeypatch.setattr(span_module, "MAX_KEPT", 2)
     problem = make_problem(3)
@@ -74,12 +64,3 @@ def test_memory_limits_how_many_are_kept(make_problem, monkeypatch):
     point, _, _ = span_of(problem, [])
     monkeypatch.setattr(span_module, "MAX_BYTES", 3 * 8 * (3 * point.U.size + point.V.size))
     assert SolutionSpan(point)._products.shape[1] == 3
-
-
-def test_the_same_solution_twice_is_harmless(make_problem):
-    problem = make_problem(4)
-    point, span, solutions = span_of(problem, [(1, 1, 1), (1, 1, 1)])
-    span.place(point, WEIGHTS)
-    start = duality_gap(*problem, solutions[0].point, **WEIGHTS._asdict()).objective
-    assert np.isfinite(point.stack).all()
-    assert point.objective <= start * (1 + 1e-12)

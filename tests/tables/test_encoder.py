@@ -1,7 +1,5 @@
 """The encoder: kinds of columns, gaps, unseen values, training rows only."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """CSV, Excel and Parquet with the same content give the same labels, ids, features, predictions."""
 
-from __future__ import annotations
-
 import datetime
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tags in small and capital letters: one tag, if the user says so."""
 
-from __future__ import annotations
-
 import json
 import unicodedata
 

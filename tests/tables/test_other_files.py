@@ -1,7 +1,5 @@
 """Parquet and Excel."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa

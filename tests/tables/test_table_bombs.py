@@ -1,7 +1,5 @@
 """Small tables that ask for much are refused before they get it, with the way out."""
 
-from __future__ import annotations
-
 import io
 import tracemalloc
 import zipfile

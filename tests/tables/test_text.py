@@ -1,7 +1,5 @@
 """Text files as people have them: encodings, delimiters, decimal marks, and what is refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from lemll.exceptions import DatasetFormatError

@@ -1,7 +1,5 @@
 """Rebuilding weights from a kernel alone: those of its features."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

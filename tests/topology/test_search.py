@@ -1,7 +1,5 @@
 """Approximate neighbours: what they return, how good they say they are, and what they refuse."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sparse codes against the slow, obvious way: one dictionary a row."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse
