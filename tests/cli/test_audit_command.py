@@ -91,41 +91,6 @@ def test_labels_of_which_the_data_cannot_tell_come_last(tmp_path, monkeypatch):
     assert untold[0] < untold[-1]
 
 
-def test_noise_is_in_the_json(tmp_path):
-    write_photos(tmp_path / "photos.csv")
-    result = run(tmp_path / "photos.csv", *OPTIONS, "--json", "-o", tmp_path / "out.csv")
-    noise = json.loads(result.stdout)["noise"]
-    assert [entry["label"] for entry in noise] == ["=sky", "night", "sea"]
-    assert all(0 <= entry["missing"] <= entry["missing_high"] <= 1 for entry in noise)
-
-
-def test_decisions_are_applied(tmp_path):
-    write_photos(tmp_path / "photos.csv")
-    table = pd.read_csv(tmp_path / "photos.csv", keep_default_na=False)
-    given = int("night" in table.tags[7])
-    marks = prints(tmp_path / "photos.csv")
-    decisions = tmp_path / "decisions.csv"
-    decisions.write_text(
-        "row,id,fingerprint,label,given,suggested,kind,score,decision\n"
-        f"7,IMG_0007,{marks[7]},night,{given},{1 - given},wrong,0.9,accept\n"
-        f"8,IMG_0008,{marks[8]},'=sky,{int('=sky' in table.tags[8])},0,wrong,0.8,reject\n",
-        encoding="utf-8",
-    )
-    target = tmp_path / "corrected.csv"
-    result = run(tmp_path / "photos.csv", *OPTIONS, "--apply", decisions, "-o", target)
-    assert result.exit_code == 0
-    assert "1 cells changed" in result.stdout
-    assert f"IMG_0007: {'remove' if given else 'add'} night" in result.stderr
-    with target.open(encoding="utf-8", newline="") as lines:
-        corrected = list(csv.DictReader(lines))
-    for i, row in enumerate(corrected):
-        old, new = (
-            set(filter(None, text.lstrip("'").split("|"))) for text in (table.tags[i], row["tags"])
-        )
-        assert row["file"] == table.file[i]
-        assert old ^ new == ({"night"} if i == 7 else set())
-
-
 def test_label_columns_with_unknown_cells(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
@@ -136,7 +101,10 @@ def test_label_columns_with_unknown_cells(tmp_path):
     path = tmp_path / "t.csv"
     frame.to_csv(path, index=False)
     result = run(path, "--labels", "up,down", "--limit", 500, "-o", tmp_path / "o.csv", "--json")
-    assert sum(json.loads(result.stdout)["listed"].values()) == 119
+    found = json.loads(result.stdout)
+    assert sum(found["listed"].values()) == 119
+    assert [entry["label"] for entry in found["noise"]] == ["up", "down"]
+    assert all(0 <= entry["missing"] <= entry["missing_high"] <= 1 for entry in found["noise"])
     spec = LabelSpec(labels=("up", "down"))
     mark = row_fingerprints(read_table(path), spec, labels_count=True)[0]
     decisions = tmp_path / "d.csv"
@@ -158,9 +126,12 @@ def test_decisions_find_their_rows_by_id(tmp_path):
     given = int("night" in table.tags[7])
     decisions = tmp_path / "decisions.csv"
     # As a spreadsheet in Europe saves it.
-    decisions.write_bytes(
+    text = (
         "row;id;fingerprint;label;given;suggested;score;decision\r\n"
-        f"7;IMG_0007;{prints(path)[7]};night;{given};{1 - given};0,9;accept\r\n".encode("cp1252")
+        f"7;IMG_0007;{prints(path)[7]};night;{given};{1 - given};0,9;accept\r\n"
+        f"8;IMG_0008;{prints(path)[8]};sea;{int('sea' in table.tags[8])};0;0,8;reject\r\n".encode(
+            "cp1252"
+        )
     )
     table.iloc[::-1].to_csv(path, index=False)
     target = tmp_path / "corrected.csv"

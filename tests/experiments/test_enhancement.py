@@ -393,11 +393,13 @@ def test_degrees_of_a_softmax_calibrate_as_the_numbers_before_it(monkeypatch):
 
 @pytest.mark.slow
 def test_the_command_runs_and_writes(folder, tmp_path):
-    (folder / "cells.csv").unlink()
+    drop(folder, "artificial,0.3,KM,")
+    cells = (folder / "cells.csv").rename(folder / "kept")
     out = tmp_path / "out"
     words = ["enhancement", "--from", folder, "--output", out]
     with pytest.raises(StoreError, match=r"run it \(--run\)"):
         reproduce(*words)
+    cells.rename(folder / "cells.csv")
     assert "done: KM on artificial, threshold 0.3" in reproduce(*words, "--run")
     wrong = reproduce(*words, "artificial", code=2)
     assert "select what runs; add --run" in " ".join(wrong.split())

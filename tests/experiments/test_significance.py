@@ -17,7 +17,9 @@ from lemll.models.pairwise import holm, paired_t_test
 METHODS = ("LEMLL", "MLFE", "ML2", "RELIAB", "MSVR", "ML-kNN", "CLR", "ECC")
 
 
-@pytest.fixture(name="table", params=range(5))
+@pytest.fixture(
+    name="table", params=[0, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(1, 5))]
+)
 def _table(request):
     rng = np.random.default_rng(request.param)
     return rng.random((12, 6)) + 0.3 * rng.random(6)

@@ -19,7 +19,9 @@ DECISIONS = [micro_f1, macro_f1, example_f1, subset_accuracy]
 PROBABILITIES = [log_loss, brier_score, calibration_error]
 
 
-@pytest.fixture(name="cells", params=range(5))
+@pytest.fixture(
+    name="cells", params=[0, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(1, 5))]
+)
 def _cells(request):
     rng = np.random.RandomState(request.param)
     Y = (rng.rand(40, 6) < rng.rand(6)).astype(int)

@@ -66,8 +66,8 @@ def outputs(content, X):
 
 @pytest.mark.filterwarnings("ignore")  # some settings do not suit some of the sets
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
-def test_the_runtime_says_what_the_model_says_on_five_sets(learner):
-    for name, X, Y, new in SETS:
+def test_the_runtime_says_what_the_model_says(learner, nightly):
+    for name, X, Y, new in SETS if nightly else SETS[::4]:
         learner.fit(X, Y)
         found = outputs(to_onnx(learner), new)
         scores = learner.decision_function(new)

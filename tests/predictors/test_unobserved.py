@@ -58,30 +58,34 @@ SEARCH = {
 }
 QUICK = [LEMLL(16.0), BinaryRelevance(C=0.01), MSVRClassifier(16.0)]
 LONG = [
-    MSVRClassifier(kernel="rbf"),
-    MSVRClassifier(16.0, thresholds="hamming"),
     MSVRCV((1.0, 16.0), cv=3),
-    MSVRCV((1.0, 16.0), cv=3, kernel="rbf"),
-    LEMLL(kernel="rbf"),
-    LEMLL(thresholds="f1"),
     LEMLLCV(**SEARCH),
-    BinaryRelevance(GaussianNB()),
     CLR(C=0.01),
-    CLR(GaussianNB()),
     MLkNN(),
     ECC(n_estimators=5, C=0.01, random_state=0),
-    ECC(GaussianNB(), 3, sampling="subset", random_state=0),
     LabelChain(C=0.01, random_state=0),
-    MLkNN(scale="minmax"),
     LabelPropagation(5),
-    TwoStage(LEMLLEnhancer(), MSVR(16.0)),
     TwoStage(LEMLLEnhancer(16.0), Ridge(10.0)),
     MultilabelForest(40, per_label=True, random_state=0),
 ]
-
-
-# Most learners are left to the long run.
-LEARNERS = [*QUICK, *(pytest.param(model, marks=pytest.mark.slow) for model in LONG)]
+# The same learners with other parameters.
+VARIANTS = [
+    MSVRClassifier(kernel="rbf"),
+    MSVRClassifier(16.0, thresholds="hamming"),
+    MSVRCV((1.0, 16.0), cv=3, kernel="rbf"),
+    LEMLL(kernel="rbf"),
+    LEMLL(thresholds="f1"),
+    BinaryRelevance(GaussianNB()),
+    CLR(GaussianNB()),
+    ECC(GaussianNB(), 3, sampling="subset", random_state=0),
+    MLkNN(scale="minmax"),
+    TwoStage(LEMLLEnhancer(), MSVR(16.0)),
+]
+LEARNERS = [
+    *QUICK,
+    *(pytest.param(model, marks=pytest.mark.slow) for model in LONG),
+    *(pytest.param(model, marks=pytest.mark.nightly) for model in VARIANTS),
+]
 
 
 @pytest.fixture(name="data", scope="module")

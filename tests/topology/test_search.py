@@ -107,15 +107,17 @@ def test_what_is_wrong_is_refused(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_the_library_finds_nearly_all_neighbours_twice_the_same():
+def test_the_library_finds_nearly_all_neighbours_twice_the_same(nightly):
     pytest.importorskip("pynndescent")
     # One test, because every process compiles the library for itself.
-    for far in (0.0, 1e6):
+    for far in (0.0, 1e6) if nightly else (1e6,):
         X = rows(2000, 6) + far
         first, again = (find_neighbors(X, 10, search="approximate") for _ in range(2))
         assert first.recall >= 0.95
         assert slow_recall(X - far, first.index) >= 0.95
         np.testing.assert_array_equal(first.index, again.index)
+    if not nightly:
+        return  # for sparse rows it compiles as much again
     X = np.where(rows(2000, 6) > 0, rows(2000, 6), 0.0)
     found = find_neighbors(sparse.csr_array(X), 10, search="approximate")
     assert found.recall >= 0.95
