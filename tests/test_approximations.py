@@ -75,15 +75,6 @@ def test_the_error_of_the_kernel_is_positive_semi_definite(convert, split, monke
     assert kernel_excess(mapped, convert(X), H) == pytest.approx(np.vdot(H, E @ H), rel=1e-8)
 
 
-def test_the_bound_for_many_rows_is_above_the_value(monkeypatch):
-    X = rows()
-    _, mapped = nystroem(X)
-    H = np.random.default_rng(1).standard_normal((len(X), 3))
-    value = kernel_excess(mapped, X, H)
-    monkeypatch.setattr(kernels, "MOST_EXACT_GAP_ROWS", 10)
-    assert kernel_excess(mapped, X, H) >= value
-
-
 def test_the_first_order_part_lowers_the_error(monkeypatch):
     X = rows(n=300, d=20)
     errors = []

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
-import sys
 from pathlib import Path
+
+from support import in_process
 
 import lemll
 
@@ -106,9 +106,7 @@ def test_importing_lemll_is_light():
         "before = set(sys.modules); import lemll, lemll.datasets, lemll.metrics; "
         f"print(sorted({optional!r} & (set(sys.modules) - before)))"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    result = in_process(code)
     assert result.stdout.strip() == "[]"
 
 
@@ -124,7 +122,7 @@ def test_public_names_and_packages_are_found_when_they_are_used():
         "lemll.LEMLL; assert 'LEMLL' in dir(lemll); assert not hasattr(lemll, 'nothing')\n"
         "from lemll import *; print(TagPredictor.__name__)"
     )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ended = in_process(code)
     assert ended.stdout == "TagPredictor\n"
 
 

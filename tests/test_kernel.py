@@ -31,33 +31,6 @@ def test_the_callers_matrix_stays_as_it_is_unless_it_is_given_away():
     assert CentredKernel(given, overwrite=True).matrix is given
 
 
-def test_products_are_those_of_the_features():
-    X, K = random_kernel()
-    rng = np.random.default_rng(1)
-    U, A = rng.standard_normal((2, 12, 3))
-    A -= A.mean(axis=0)
-    H = rng.standard_normal((12, 3))
-    H -= H.mean(axis=0)
-    intercept = rng.standard_normal(3)
-    kernel = CentredKernel(K)
-    theta = X.T @ A
-    np.testing.assert_allclose(
-        kernel.residuals(U, A.T, intercept), U - X @ theta - intercept, atol=1e-11
-    )
-    assert kernel.square(A.T) == pytest.approx(np.sum(theta**2))
-    expected = np.sum((0.7 * theta - X.T @ H) ** 2)
-    assert kernel.misfit(0.7, A.T, H) == pytest.approx(expected)
-
-
-def test_some_samples_keep_the_centre_of_all():
-    X, K = random_kernel()
-    kept = np.arange(12) % 3 != 0
-    part = CentredKernel(K).rows(kept)
-    centred = (X - X.mean(axis=0))[kept]
-    np.testing.assert_allclose(part.matrix, centred @ centred.T, atol=1e-12)
-    np.testing.assert_allclose(part.shift, X[kept] @ X.mean(axis=0))
-
-
 @pytest.mark.parametrize("K", [random_kernel(d=2)[1], np.zeros((4, 4))], ids=["rank 2", "zero"])
 def test_a_positive_kernel_passes_also_without_full_rank(K):
     kernel = CentredKernel(K)

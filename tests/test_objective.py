@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from lemll.solvers.certificate import row_norms, tube_loss, tube_weights
+from lemll.solvers.certificate import tube_loss, tube_weights
 from lemll.solvers.equation9 import LemllPoint, duality_gap
 
 PARAMETERS = {"alpha": 0.5, "beta": 0.25, "gamma": 2.0, "epsilon": 0.1}
@@ -81,7 +81,3 @@ def test_the_gap_at_an_optimum_of_zero_is_zero_and_beside_it_is_finite():
     Y = np.ones((8, 2))
     near = LemllPoint(Y + 1e-14, np.zeros((2, 3)), np.ones(2))
     assert duality_gap(X, Y, W, near, **PARAMETERS).relative < 1e-6
-
-
-def test_row_norms_are_euclidean():
-    np.testing.assert_allclose(row_norms(np.array([[3.0, 4.0], [0.0, 0.0]])), [5.0, 0.0])

@@ -91,7 +91,7 @@ def test_refusals(issues):
 
 
 @pytest.mark.slow
-@pytest.mark.nightly(when=lambda n: n in (15, 20))
+@pytest.mark.nightly(when=lambda n: n > 10)
 @pytest.mark.parametrize("n", [10, 15, 20, 30])
 def test_clean_tags_of_few_rows_stay(n):
     rng = np.random.default_rng(n)

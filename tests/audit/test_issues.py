@@ -66,7 +66,7 @@ def test_the_members_of_an_audit_have_equal_weights_and_no_leaf_of_one_row(digit
     assert blend.contributions_ == dict.fromkeys(names, pytest.approx(0.25))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_mean_finds_more_wrong_tags_than_its_members():
     """Texts of 400 rows with thirty rare labels; each word tells a little of one label."""
     rng = np.random.default_rng(0)

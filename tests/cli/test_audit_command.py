@@ -129,10 +129,9 @@ def test_decisions_find_their_rows_by_id(tmp_path):
     text = (
         "row;id;fingerprint;label;given;suggested;score;decision\r\n"
         f"7;IMG_0007;{prints(path)[7]};night;{given};{1 - given};0,9;accept\r\n"
-        f"8;IMG_0008;{prints(path)[8]};sea;{int('sea' in table.tags[8])};0;0,8;reject\r\n".encode(
-            "cp1252"
-        )
+        f"8;IMG_0008;{prints(path)[8]};sea;{int('sea' in table.tags[8])};0;0,8;reject\r\n"
     )
+    decisions.write_bytes(text.encode("cp1252"))
     table.iloc[::-1].to_csv(path, index=False)
     target = tmp_path / "corrected.csv"
     result = run(path, *OPTIONS, "--apply", decisions, "-o", target)

@@ -11,10 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from support import invoke
 
 from lemll import MSVRClassifier
-from lemll.cli.app import app
 from lemll.datasets import load_digit_tags
 from lemll.exceptions import ProtocolError, StoreError
 from lemll.lab import Method, methods, register
@@ -51,11 +50,7 @@ def files(tmp_path, monkeypatch):
 
 
 def bench(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(app, ["bench", *(str(argument) for argument in arguments)])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return result.output
+    return invoke("bench", *arguments, code=code).output
 
 
 def with_helpers() -> dict[str, str]:
@@ -142,6 +137,7 @@ def test_methods_of_a_module_of_ones_own(files):
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
 )
+@pytest.mark.nightly(when=lambda code, jobs: (code == 130) == (jobs == "1"))
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_a_run_that_is_stopped_says_how_to_resume(files, number, code, jobs):
     command = [*LEMLL, "bench", "--import", "engine_methods", "run", "slow.toml", "--jobs", jobs]
@@ -193,7 +189,7 @@ def test_a_report_is_written_into_the_store(files):
 
 def test_a_cluster_of_this_machine_gives_the_same_table(files):
     bench("run", "quick.toml", "--store", "here")
-    text = bench("run", "quick.toml", "--store", "dask", "--dask", "local:2")
+    text = bench("run", "quick.toml", "--store", "dask", "--dask", "local:1")
     assert "2 of 2 cells done, 0 failed" in text
     here, there = (bench("table", "quick.toml", "--store", name) for name in ("here", "dask"))
     assert here == there

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import numpy as np
 import pytest
+from support import in_process, invoke
 from typer.testing import CliRunner
 
 import lemll
@@ -27,11 +27,7 @@ ARFF = b"@relation 'r: -C 1'\n@attribute sky {0,1}\n@attribute x numeric\n@data\
 
 
 def run(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.stdout  # progress goes to the other stream
+    return invoke(*arguments).stdout  # progress goes to the other stream
 
 
 def test_version_and_help():
@@ -185,20 +181,8 @@ def test_reproduce_prediction_prints_ours_beside_the_published(data_dir, tmp_pat
 
 
 def test_an_error_ends_in_one_line_and_a_failing_exit_code():
-    result = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "from lemll.cli import main; main()",
-            "bench",
-            "datasets",
-            "info",
-            "scen",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ("bench", "datasets", "info", "scen")
+    result = in_process("from lemll.cli import main; main()", *words, check=False)
     assert result.returncode == 1
     assert result.stderr.startswith("lemll: no data set is called 'scen'; did you mean 'scene'?")
     assert result.stderr.count("\n") == 1
@@ -226,7 +210,7 @@ def test_the_version_takes_less_than_half_a_second_of_cpu():
         "used = resource.getrusage(resource.RUSAGE_SELF)\n"
         "print(used.ru_utime + used.ru_stime, 'sklearn' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = in_process(code)
     version, measured = done.stdout.splitlines()
     assert version == f"lemll {lemll.__version__}"
     seconds, heavy = measured.split()

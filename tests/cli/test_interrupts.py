@@ -1,9 +1,7 @@
 """Ctrl-C while ``lemll`` starts."""
 
-import subprocess
-import sys
-
 import pytest
+from support import in_process
 
 START = """
 import signal, sys
@@ -22,14 +20,12 @@ main()
 
 @pytest.mark.parametrize("module", ["typer", "lemll.cli.app", "rich"])
 def test_an_interrupt_during_imports_is_a_line(module):
-    done = subprocess.run([sys.executable, "-c", START.format(module=module)],
-                          capture_output=True, text=True, check=False)  # fmt: skip
+    done = in_process(START.format(module=module), check=False)
     assert (done.returncode, done.stderr) == (130, "lemll: stopped\n")
 
 
 def test_an_ignored_interrupt_stays_ignored():
     ignored = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-    done = subprocess.run([sys.executable, "-c", ignored + START.format(module="lemll.cli.app")],
-                          capture_output=True, text=True, check=False)  # fmt: skip
+    done = in_process(ignored + START.format(module="lemll.cli.app"), check=False)
     assert done.returncode == 0
     assert "Usage" in done.stdout

@@ -11,11 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rich.table import Table
-from typer.testing import CliRunner
+from support import in_process, invoke
 
 from lemll._files import safe_cell
 from lemll.cli import console as _console
-from lemll.cli.app import app
 from lemll.datasets import Dataset, write_npz
 from lemll.lab.cli import bench as _run
 from lemll.lab.runner import RunProgress
@@ -28,11 +27,8 @@ COMMANDS = ["\x1b[2J", "\x9b2J", "\x1b]0;title\x07", "\u202egnp"]
 FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "＝1", '=a\rb,"c\nd']
 
 
-def run(*arguments: object, answers: str | None = None) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=answers)
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.output
+def run(*arguments: object, code: int = 0, answers: str | None = None) -> str:
+    return invoke(*arguments, code=code, answers=answers).output
 
 
 def obeyed(text: str) -> bool:
@@ -67,15 +63,16 @@ def test_names_in_files_do_not_command_the_terminal(tmp_path):
     assert not obeyed(printed)
 
 
-@pytest.mark.parametrize("form", ["markdown", "latex", "csv"])
-def test_names_in_protocols_and_records_do_neither(tmp_path, form):
+def test_names_in_protocols_and_records_do_neither(tmp_path):
     dataset(tmp_path / "data.npz", ["a", "b"])
     file = protocol(tmp_path, COMMANDS)
     printed = run("bench", "run", file, "--store", tmp_path / "s")
     assert "8 of 8 cells done" in printed
     next((tmp_path / "s" / "cells").glob("*.json")).write_bytes(b"")
-    for command in (["status"], ["verify"], ["table", "--format", form]):
-        printed += run("bench", *command, file, "--store", tmp_path / "s")
+    tables = [["table", "--format", form] for form in ("markdown", "latex", "csv")]
+    for command in (["status"], ["verify"], *tables):
+        code = int(command == ["verify"])
+        printed += run("bench", *command, file, "--store", tmp_path / "s", code=code)
     assert "damaged" in printed
     assert not obeyed(printed)
 
@@ -97,12 +94,7 @@ def test_errors_and_warnings_do_neither(tmp_path):
         "app.command('warn')(lambda: warnings.warn('\\x1b[2J')); main()"
     )
     for option, shown in (([], "note: "), (["--debug"], "UserWarning: ")):
-        ended = subprocess.run(
-            [sys.executable, "-c", code, "warn", *option],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        ended = in_process(code, "warn", *option)
         assert shown + r"\x1b[2J" in ended.stderr
         assert not obeyed(ended.stderr)
 

@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from support import in_process
 from typer.testing import CliRunner
 
 import lemll
@@ -426,8 +427,6 @@ def test_help_imports_no_learner(words):
         "try:\n    from lemll.cli import main; main()\n"
         "finally:\n    assert 'sklearn' not in sys.modules and 'pandas' not in sys.modules\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
-    )
+    done = in_process(code, *words, check=False)
     assert "Usage: " in done.stdout
     assert done.stderr == ""

@@ -8,13 +8,13 @@ import io
 import lzma
 import struct
 import time
-import tracemalloc
 import zipfile
 
 import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
+from support import Peak
 
 from lemll.datasets import read_arff, read_dataset, read_npz, read_table
 from lemll.datasets._columns import read_label_xml
@@ -25,18 +25,6 @@ pytestmark = pytest.mark.slow
 X = np.array([[1.5, 0.0], [0.0, 2.0]])
 Y = np.array([[1, 0], [1, 1]], dtype=np.uint8)
 ARFF = b"@relation 'r: -C 1'\n@attribute y {0,1}\n@attribute c {a,b}\n@data\n"
-
-
-class Peak:
-    """Measures the peak of Python's and NumPy's memory in a with statement."""
-
-    def __enter__(self):
-        tracemalloc.start()
-        return self
-
-    def __exit__(self, *_):
-        self.bytes = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
 
 
 # Text

@@ -1,12 +1,12 @@
 """What a Dataset accepts and what it refuses."""
 
 import pickle
-import tracemalloc
 
 import numpy as np
 import pandas
 import pytest
 from scipy import sparse
+from support import Peak
 
 from lemll.datasets import Dataset, read_svmlight
 from lemll.datasets._columns import NumberedNames
@@ -108,15 +108,11 @@ def test_dense_features_share_memory_as_documented():
 
 
 def test_a_wide_sparse_set_costs_no_more_than_its_cells():
-    tracemalloc.start()
-    try:
+    with Peak() as peak:
         data = read_svmlight(b"0 30000000:1\n")
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
     assert data.X.shape == (1, 30_000_000)
     assert data.feature_names[-1] == "x29999999"
-    assert peak < 2**20
+    assert peak.bytes < 2**20
 
 
 def test_numbered_names_behave_like_a_tuple():

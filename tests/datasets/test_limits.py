@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-import tracemalloc
 
 import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
+from support import Peak
 
 from lemll.datasets import Dataset, read_arff, read_npz, read_table, write_csv, write_npz
 from lemll.exceptions import DatasetFormatError
@@ -45,14 +45,10 @@ def test_a_repeated_name_among_many_is_found_in_linear_time(tmp_path):
 def test_labels_of_sparse_rows_take_a_byte_each_even_while_reading():
     header = b"".join(b"@attribute a%d {0,1}\n" % j for j in range(20_001))
     text = b"@relation 'r: -C 20000'\n" + header + b"@data\n" + b"{3 1}\n" * 5000
-    tracemalloc.start()
-    try:
+    with Peak() as peak:
         data = read_arff(text)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
     assert data.Y.sum() == 5000
-    assert peak < 5 * data.Y.nbytes
+    assert peak.bytes < 5 * data.Y.nbytes
 
 
 def nominal(n_values: int, n_attributes: int, row: bytes, n_rows: int) -> bytes:
@@ -64,16 +60,12 @@ def nominal(n_values: int, n_attributes: int, row: bytes, n_rows: int) -> bytes:
 
 def test_indicators_of_sparse_rows_stay_sparse():
     text = nominal(20_000, 1, b"{1 v7}\n", 20_000)
-    tracemalloc.start()
-    try:
+    with Peak() as peak:
         data = read_arff(text, nominal="onehot")
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
     assert data.X.shape == (20_000, 20_000)
     assert data.X.nnz == 20_000
     assert data.X[5, 7] == 1
-    assert peak < 100 * 2**20
+    assert peak.bytes < 100 * 2**20
 
 
 def test_indicators_of_dense_rows_are_measured_first():
@@ -103,14 +95,10 @@ def test_parquet_is_measured_by_its_footer(tmp_path):
     table = pyarrow.table({f"c{j}": zeros for j in range(12)})
     pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
     assert (tmp_path / "a.parquet").stat().st_size < 2**20
-    tracemalloc.start()
-    try:
+    with Peak() as peak:
         with pytest.raises(DatasetFormatError, match="its arrays would take 480000000 bytes"):
             read_table(tmp_path / "a.parquet", ["c0"])
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 2**20
+    assert peak.bytes < 2**20
 
 
 @pytest.mark.parametrize(("width", "fits"), [(30_000_000, True), (2**31 - 1, False)])
@@ -121,13 +109,9 @@ def test_a_wide_archive(tmp_path, width, fits):
         with pytest.raises(DatasetFormatError, match="its arrays would take"):
             read_npz(tmp_path / "a.npz")
         return
-    tracemalloc.start()
-    try:
+    with Peak() as peak:
         data = read_npz(tmp_path / "a.npz")
         write_npz(data, tmp_path / "b.npz")
         assert read_npz(tmp_path / "b.npz").feature_names == data.feature_names
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
     assert len(data.feature_names) == width
-    assert peak < 2**20
+    assert peak.bytes < 2**20

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import struct
-import subprocess
-import sys
 import zlib
 
 import numpy as np
@@ -15,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import io as scipy_io
 from scipy import sparse
+from support import in_process
 
 from lemll._files import Budget
 from lemll.datasets import read_mat
@@ -226,9 +225,7 @@ def in_a_process(path) -> str:
     """Read in another process, as the file may end it; return what was said at the end."""
     code = f"from lemll.datasets import read_mat\ntry: read_mat({str(path)!r})\n"
     code += "except Exception as error: print(type(error).__name__, error)"
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
+    result = in_process(code, check=False)
     assert result.returncode == 0, f"the process ended with {result.returncode}"
     return result.stdout
 

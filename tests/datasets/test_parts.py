@@ -15,23 +15,6 @@ from lemll.datasets._streams import compressed_matrix
 from lemll.tables.parquet import CompactReader, unpacked_sizes
 
 
-@pytest.mark.parametrize(
-    ("parts", "shape", "message"),
-    [
-        (([1.0], [0], [0, 1]), (-1, 2), r"the shape \(-1, 2\) is negative"),
-        (([[1.0]], [0], [0, 1]), (1, 2), "each part must be one-dimensional"),
-        (([1.0], [0.5], [0, 1]), (1, 2), "indices and starts must be whole numbers"),
-        (([1.0], [0], [0, 1]), (2, 2), "got 2 starts, expected 3"),
-        (([1.0], [0], [1, 1]), (1, 2), "the starts must begin at 0 and must not decrease"),
-        (([1.0], [0], [0, 2]), (1, 2), "announce 2 cells, but there are 1 indices and 1 values"),
-        (([1.0], [2], [0, 1]), (1, 2), r"an index is outside of 0 \.\.\. 1"),
-    ],
-)
-def test_sparse_parts_that_do_not_fit(parts, shape, message):
-    with pytest.raises(ValueError, match=message):
-        compressed_matrix(sparse.csr_array, *map(np.array, parts), shape)
-
-
 def test_sparse_parts_of_unsigned_and_long_numbers():
     parts = (
         np.array([1.0, 2.0, 9.0]),

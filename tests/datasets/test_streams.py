@@ -5,10 +5,10 @@ import gzip
 import lzma
 import os
 import time
-import tracemalloc
 
 import numpy as np
 import pytest
+from support import Peak
 
 from lemll.datasets import Dataset, read_arff, write_arff, write_dataset
 from lemll.datasets._streams import atomic_write
@@ -27,14 +27,10 @@ def test_an_xz_that_expands_without_end_is_refused_in_bounded_memory(tmp_path, f
     packed = lzma.compress(HEADER, preset=1) + 60 * lzma.compress(chunk, preset=1)
     path.write_bytes(packed)
     assert path.stat().st_size < 2**18
-    tracemalloc.start()
-    try:
+    with Peak() as peak:
         with pytest.raises(DatasetFormatError, match="expands to more|longer than|would take"):
             read_arff(path, max_expanded_bytes=2**24 if filler == b"1,2\n" else None)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 600 * 2**20
+    assert peak.bytes < 600 * 2**20
 
 
 def test_a_genuine_large_file_can_be_allowed(tmp_path):

@@ -15,9 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from engine_methods import make_protocol, plan
-from typer.testing import CliRunner
+from support import invoke
 
-from lemll.cli.app import app
 from lemll.exceptions import StoreError
 from lemll.lab import records as _records
 from lemll.lab.runner import run
@@ -229,15 +228,8 @@ def place(whole, tmp_path) -> Place:
 
 def bench(place: Place, command: str, *arguments: object, code: int = 0) -> str:
     folder = place.store.folder
-    result = CliRunner().invoke(
-        app,
-        ["bench", command, str(folder.parent / "p.toml"), *map(str, arguments), "--store",
-         str(folder)],
-    )  # fmt: skip
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return result.output
+    words = (command, folder.parent / "p.toml", *arguments, "--store", folder)
+    return invoke("bench", *words, code=code).output
 
 
 @pytest.mark.parametrize("kind", DAMAGE)

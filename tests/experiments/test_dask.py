@@ -73,6 +73,7 @@ def test_a_cell_that_kills_its_workers_fails_alone(client, tmp_path, log):
     assert "the workers that ran this cell died" in record.error["message"]
 
 
+@pytest.mark.nightly(when=lambda fault: fault != "exit")
 @pytest.mark.parametrize("fault", ["raise", "exit", "interrupt"])
 def test_a_method_that_fails_or_ends_its_worker_fails_alone(client, tmp_path, log, fault):
     end = run(with_fault(fault, 1), Store(tmp_path / "store"), client=client)

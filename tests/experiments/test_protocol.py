@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from engine_methods import Logged, make_protocol, plan
+from support import in_process
 
 from lemll.datasets import Dataset, write_dataset
 from lemll.exceptions import ProtocolError
@@ -206,9 +205,7 @@ def test_ids_are_the_same_in_another_process():
         "p = Protocol(name='s', experiment='prediction', datasets=('digit-tags',), "
         "methods=('LEMLL',)); print(next(p.cells()).id)"
     )
-    printed = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
+    printed = in_process(program)
     assert printed.stdout.strip() == next(small().cells()).id
 
 

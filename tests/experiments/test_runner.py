@@ -173,6 +173,7 @@ def test_a_cell_that_kills_its_worker_twice_fails(tmp_path, log):
     assert "SIGKILL" in record.error["message"]
 
 
+@pytest.mark.nightly(when=lambda number: number == errno.EACCES)
 @pytest.mark.parametrize("options", [{"backend": "sequential"}, {"n_jobs": 2}], ids=["0", "2"])
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES], ids=["full", "forbidden"])
 def test_a_disk_that_refuses_in_the_middle_stops_the_run_and_resume_works(
@@ -383,7 +384,7 @@ def test_tuning_chooses_on_the_training_rows_and_says_what(tmp_path, log):
 
 def test_every_registered_learner_runs(tmp_path):
     digits = load_digit_tags()
-    write_npz(Dataset(X=digits.X[:80], Y=digits.Y[:80]), tmp_path / "few.npz")
+    write_npz(Dataset(X=digits.X[:80], Y=digits.Y[:80, :3]), tmp_path / "few.npz")
     protocol = Protocol(
         name="p",
         experiment="prediction",
@@ -398,7 +399,7 @@ def test_every_registered_learner_runs(tmp_path):
     assert len(found) == len(protocol.methods) >= 11
     # One value a label: the worst of them.
     train = np.random.RandomState(0).permutation(80)[:40]
-    worst = BinaryRelevance().fit(digits.X[train], digits.Y[train]).gradient_norm_.max()
+    worst = BinaryRelevance().fit(digits.X[train], digits.Y[train, :3]).gradient_norm_.max()
     assert found["BR"].criterion == "gradient_norm"
     assert found["BR"].criterion_value == pytest.approx(worst, rel=1e-6)
 
@@ -489,6 +490,7 @@ def test_a_cell_that_is_not_what_it_says_fails(cell_of, setting, message):
     assert message in outcome.error["message"]
 
 
+@pytest.mark.nightly(when=lambda fault, options: (fault == "exit") == ("backend" in options))
 @pytest.mark.parametrize("options", [{"n_jobs": 2}, {"backend": "threading", "n_jobs": 2}], ids=str)
 @pytest.mark.parametrize(
     ("fault", "kind"), [("exit", "SystemExit"), ("interrupt", "KeyboardInterrupt")]

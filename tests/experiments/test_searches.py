@@ -123,6 +123,7 @@ def _tuned_protocol(method, grid, **tuning):
     )
 
 
+@pytest.mark.nightly(when=lambda method: method == "BR")
 @pytest.mark.parametrize(
     ("method", "grid"),
     [

@@ -1,7 +1,6 @@
 """The five multi-label metrics against scikit-learn, a slow oracle, and cases worked by hand."""
 
 import itertools
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn import metrics as skm
+from support import Peak
 
 from lemll.metrics import average_precision, coverage, hamming_loss, one_error, ranking_loss
 
@@ -302,14 +302,10 @@ def test_blocks_do_not_show_and_callers_arrays_stay(monkeypatch, ties):
 
 def test_memory_stays_far_below_a_rows_by_labels_by_labels_array():
     Y, scores = random_problem(n_rows=200, n_labels=2000)
-    tracemalloc.start()
-    try:
+    with Peak() as peak:
         for function in RANKING.values():
             function(Y, scores)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 60e6  # 200 x 2000 x 2000 booleans take 800 MB
+    assert peak.bytes < 60e6  # 200 x 2000 x 2000 booleans take 800 MB
 
 
 @pytest.mark.parametrize("metric", [hamming_loss, *RANKING.values()])

@@ -17,6 +17,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from support import in_process
 
 import lemll
 from lemll import BinaryRelevance, TagPredictor, rivals
@@ -119,10 +120,7 @@ def test_predictions_are_equal_to_the_bit_in_a_new_process(photos, spec, tmp_pat
         "model = lemll.load(sys.argv[1]); table = read_table(sys.argv[2], keep=model.keep)\n"
         "print(model.predict(table).probabilities.tobytes().hex())"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", code, tmp_path / "m.lemll", tmp_path / "new.csv"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    ended = in_process(code, tmp_path / "m.lemll", tmp_path / "new.csv")
     ours = model.predict(read_table(tmp_path / "new.csv", keep=model.keep)).probabilities
     assert ended.stdout.strip() == ours.tobytes().hex()
 

@@ -1,9 +1,8 @@
 """Intervals of measures: derivatives by hand, rare labels, coverage and memory."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
+from support import Peak
 
 from lemll.metrics import METRICS
 from lemll.models import assess
@@ -106,10 +105,6 @@ def test_the_memory_of_the_figures_is_a_few_copies_of_the_cells():
     rng = np.random.RandomState(0)
     Y = (rng.rand(1500, 80) < 0.1).astype(float)
     p = np.clip(0.3 * Y + 0.5 * rng.rand(1500, 80), 0.01, 0.99)
-    tracemalloc.start()
-    try:
+    with Peak() as peak:
         assess(Y, p, p > 0.5, label_shares(Y), probabilities=p)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 20 * Y.nbytes
+    assert peak.bytes < 20 * Y.nbytes

@@ -1,12 +1,11 @@
 """Fits for many rows and labels: approximate kernels, blocks of labels, float32, parts of rows."""
 
-import subprocess
 import sys
-import tracemalloc
 
 import numpy as np
 import pytest
 from scipy import sparse
+from support import Peak, in_process
 
 from lemll import LEMLL, _validation
 from lemll.exceptions import NotEnoughMemoryError
@@ -16,7 +15,6 @@ from lemll.predictors import base as _base
 from lemll.solvers import equation9 as blocks
 from lemll.solvers.certificate import Weights
 from lemll.solvers.equation9 import LemllPoint, duality_gap, duality_gap_by_blocks
-from lemll.solvers.joint import solver_bytes
 from lemll.topology import reconstruction_weights
 from lemll.topology.graphs import ReconstructionOperator
 
@@ -240,20 +238,11 @@ def test_the_estimate_for_blocks_of_labels_is_near_the_peak(precision):
     solver = {"label_block": 20, "precision": precision}
     options = {"solver_params": solver, "graph": graph, "tol": 0.1}
     LEMLL(**options).fit(X, Y[:, :20])  # imports and caches what is not of the fit
-    tracemalloc.start()
-    try:
+    with Peak() as peak:
         LEMLL(**options).fit(X, Y)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
     estimate = fit_bytes(X, 20, kept_labels=400, precision=precision)
     labels = 1500 * 400  # int8, made before the estimate
-    assert peak - labels <= estimate <= 1.5 * peak
-
-
-def test_float32_needs_less_memory():
-    X = sparse.csr_array((2_000_000, 500), dtype=np.float32)
-    assert solver_bytes(X, 50, precision="float32") < 0.75 * solver_bytes(X, 50)
+    assert peak.bytes - labels <= estimate <= 1.5 * peak.bytes
 
 
 _LIMITED = """
@@ -277,12 +266,5 @@ except MemoryError as error:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux enforces RLIMIT_AS")
 def test_the_limit_of_the_process_counts():
-    done = subprocess.run(
-        [sys.executable, "-c", _LIMITED], capture_output=True, text=True, check=True
-    )
+    done = in_process(_LIMITED)
     assert done.stdout.startswith("NotEnoughMemoryError Fitting 200000 rows with 100 labels needs")
-
-
-def test_the_estimate_refuses_an_unknown_precision():
-    with pytest.raises(ValueError, match='precision must be "float64" or "float32", got .f32'):
-        solver_bytes(np.zeros((3, 2)), 2, precision="f32")

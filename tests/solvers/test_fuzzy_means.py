@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from lemll.rivals.fcm import _distances_to_means, solve_fuzzy_means
+from lemll.rivals.fcm import solve_fuzzy_means
 
 
 def _start(n_samples, n_clusters, seed=0):
@@ -115,13 +114,3 @@ def test_rows_on_centres_and_the_start_stay_as_they_are():
     np.testing.assert_array_equal(start, before)
     np.testing.assert_allclose(np.sort(found.memberships, axis=1), [[0, 1]] * 3, atol=1e-7)
     assert found.objective == pytest.approx(0, abs=1e-12)
-
-
-@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("shape", [(9, 30), (30, 3)], ids=["products of rows", "rows"])
-def test_distances_to_weighted_means(shape, convert):
-    rng = np.random.default_rng(0)
-    X, weights = rng.standard_normal(shape), rng.random((shape[0], 4))
-    expected = cdist(X, weights.T @ X, "sqeuclidean")
-    found = _distances_to_means(convert(X))(weights)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)

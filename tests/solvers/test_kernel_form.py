@@ -8,7 +8,6 @@ from lemll.solvers import solve_joint, solve_msvr
 from lemll.solvers.certificate import CentredKernel
 from lemll.solvers.equation9 import duality_gap
 from lemll.solvers.joint import JointProblem
-from lemll.solvers.linear import KernelFeatures
 
 ONES = {"alpha": 1.0, "beta": 1.0, "gamma": 1.0, "epsilon": 0.1}
 TIGHT = {"tol": 1e-13, "max_iter": 20_000}
@@ -126,17 +125,3 @@ def test_msvr_with_a_kernel_is_msvr_with_its_features(seed, weighted, make_probl
     )
     if weighted:
         assert not by_kernel.coef[:, weights == 0].any()
-
-
-def test_weighted_kernels_are_those_of_weighted_rows():
-    rng = np.random.default_rng(0)
-    X, weights = rng.standard_normal((9, 3)) + 2, rng.random(9) + 0.1
-    features = KernelFeatures(CentredKernel(X @ X.T), np.float64, weights)
-    mean = weights @ X / weights.sum()
-    scaled = np.sqrt(weights)[:, None] * (X - mean)
-    np.testing.assert_allclose(features.kernel, scaled @ scaled.T, atol=1e-12)
-    # A constant in it meets coefficients that sum to zero.
-    np.testing.assert_allclose(np.diff(features.shift), np.diff(X @ mean))
-    coef = rng.standard_normal((2, 9))
-    coef -= np.outer(coef.sum(axis=1), weights / weights.sum())
-    np.testing.assert_allclose(features.to_coefficients(features.to_rows(coef)), coef)

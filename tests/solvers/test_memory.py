@@ -1,12 +1,12 @@
 """The memory of the joint solver: bounded, and known beforehand."""
 
 import gc
-import tracemalloc
 import weakref
 
 import numpy as np
 import pytest
 from scipy import sparse
+from support import Peak
 
 from lemll.solvers import GridPoint, solve_joint, solve_path
 from lemll.solvers.certificate import CentredKernel
@@ -34,12 +34,9 @@ def peak_of_a_solve(X, n_labels, features=lambda X: X):
     W = ring(n)
     # The first call imports and caches what is not its own.
     solve_joint(X[:20], Y[:20], ring(20), **ONES, max_iter=1)
-    tracemalloc.start()
-    try:
+    with Peak() as peak:
         solve_joint(features(X), Y, W, **ONES, tol=1e-12, max_iter=3)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    return peak.bytes
 
 
 @pytest.mark.parametrize(

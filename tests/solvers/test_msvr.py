@@ -10,7 +10,7 @@ from scipy import sparse
 
 from lemll.lab.reference import MsvrBlock
 from lemll.solvers import solve_msvr
-from lemll.solvers.linear import CentredFeatures, FeatureModel, SampleModel
+from lemll.solvers.linear import CentredFeatures
 
 
 class Drawn(NamedTuple):
@@ -224,17 +224,6 @@ def test_weighted_products_are_those_of_scaled_rows(convert):
         features.transposed_times(A), np.hstack([centred, root]).T @ A, atol=1e-10
     )
     assert features.total_weight == pytest.approx(weights.sum())
-
-
-@pytest.mark.parametrize("model", [FeatureModel, SampleModel])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_both_models_find_the_same(model, weighted, monkeypatch):
-    problem = draw(9, shape=(20, 12), epsilon=0.2)
-    weights = problem.weights if weighted else None
-    expected = solve(problem, weights)
-    monkeypatch.setattr("lemll.solvers.msvr_search.model_for", model)
-    found = solve(problem, weights)
-    np.testing.assert_allclose(found.coef, expected.coef, rtol=1e-8, atol=1e-9)
 
 
 def test_a_diagonal_preconditioner_will_do(monkeypatch):

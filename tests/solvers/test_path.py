@@ -14,8 +14,7 @@ from lemll.solvers import linear as models
 from lemll.solvers.certificate import CentredKernel
 from lemll.solvers.equation9 import duality_gap
 from lemll.solvers.joint import JointProblem
-from lemll.solvers.linear import LARGE_GRAM, SPECTRUM_PAYS, Cholesky, Spectrum
-from lemll.solvers.path import path_order
+from lemll.solvers.linear import LARGE_GRAM, SPECTRUM_PAYS
 
 GRID = [GridPoint(*point) for point in itertools.product((1 / 64, 1.0, 64.0), repeat=3)]
 
@@ -197,29 +196,11 @@ def test_the_order_of_the_grid_given_does_not_matter(make_problem):
     assert first == second
 
 
-def test_the_path_goes_to_and_fro_with_alpha_changing_fastest():
-    ordered = [GRID[i] for i in path_order(GRID)]
-    assert [point.alpha for point in ordered[:4]] == [1 / 64, 1.0, 64.0, 64.0]
-    assert [point.gamma for point in ordered[:12:3]] == [1 / 64, 1.0, 64.0, 64.0]
-    assert [point.beta for point in ordered[::9]] == [64.0, 1.0, 1 / 64]
-
-
 def test_what_is_not_solved_in_time_says_so(make_problem):
     X, Y, W = make_problem(4)
     steps = list(solve_path(JointProblem(X, Y, W), GRID[:3], tol=1e-12, max_iter=1))
     assert {step.solution.status for step in steps} == {"max_iter"}
     assert all(step.solution.n_iter == 1 for step in steps)
-
-
-def test_one_eigendecomposition_solves_all_shifts():
-    rng = np.random.default_rng(0)
-    A = rng.standard_normal((8, 5))
-    matrix, right = A @ A.T, rng.standard_normal((8, 3))
-    spectrum = Spectrum(matrix, np.float64)
-    for share, alpha in itertools.product((0.1, 1.0), (1e-3, 1.0, 100.0)):
-        expected = np.linalg.solve(share * matrix + alpha * np.eye(8), right)
-        for system in (Cholesky(matrix, share, alpha, np.float64), spectrum.system(share, alpha)):
-            np.testing.assert_allclose(system.solve(right), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,8 @@ import scipy.optimize
 from scipy import sparse
 
 from lemll.solvers import solve_joint
-from lemll.solvers.certificate import row_norms, tube_loss
-from lemll.solvers.equation9 import exact_step
 from lemll.solvers.linear import CentredFeatures
-from lemll.solvers.search import ChebyshevSeries, Operators
+from lemll.solvers.search import Operators
 
 
 def label_hessian(W, beta, gamma):
@@ -27,19 +25,6 @@ def test_the_bound_of_the_spectrum_holds(n, seed, make_problem):
     np.testing.assert_allclose(operators.roughness, smoothness.diagonal(), rtol=1e-12)
     top = scipy.linalg.eigh(smoothness, np.diag(smoothness.diagonal()), eigvals_only=True)[-1]
     assert top <= operators.roughness_bound <= 2 * top
-
-
-@pytest.mark.parametrize(
-    ("beta", "gamma", "quality"), [(1.0, 0.0, 1e-12), (1.0, 1.0, 0.35), (0.25, 16.0, 0.9)]
-)
-def test_the_series_is_nearly_the_inverse(beta, gamma, quality, make_problem):
-    X, Y, W = make_problem(1, n=40)
-    series = ChebyshevSeries(Operators(X, Y, W, "float64"), beta, gamma)
-    approximate = series.apply(np.eye(40))
-    np.testing.assert_allclose(approximate, approximate.T, atol=1e-12)
-    product = scipy.linalg.eigvals(approximate @ label_hessian(W, beta, gamma)).real
-    assert 1 - quality <= product.min()
-    assert product.max() <= 1 + quality
 
 
 def test_a_bound_that_is_too_low_is_found_out_and_raised(make_problem, monkeypatch):
@@ -67,35 +52,3 @@ def test_the_gram_matrix_is_single_only_where_that_is_enough(kind, make_problem,
     assert features.gram(1.0) is single
     np.testing.assert_allclose(features.gram_diagonal, exact.diagonal(), rtol=1e-12)
     np.testing.assert_allclose(features.kernel, centred @ centred.T, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_the_line_search_ends_where_the_slope_is_small(seed):
-    rng = np.random.default_rng(seed)
-    start, change = rng.standard_normal((2, 20, 3))
-    linear, quadratic, epsilon = -60.0, 0.3, 0.5  # steep enough to descend for every seed
-
-    def value(step):
-        norms = row_norms(start + step * change)
-        return tube_loss(norms, epsilon).sum() + 2 * step * linear + step**2 * quadratic
-
-    found = exact_step(
-        (start**2).sum(axis=1),
-        (start * change).sum(axis=1),
-        (change**2).sum(axis=1),
-        linear=linear,
-        quadratic=quadratic,
-        epsilon=epsilon,
-    )
-    best = scipy.optimize.minimize_scalar(value, bracket=(0.0, 1.0), tol=1e-12)
-    assert found.decrease == pytest.approx(value(0.0) - value(found.step), rel=1e-10)
-    assert value(0.0) - best.fun <= found.decrease * (1 + 1e-5)
-    uphill = exact_step(
-        (start**2).sum(axis=1),
-        np.zeros(20),
-        (change**2).sum(axis=1),
-        linear=1.0,
-        quadratic=quadratic,
-        epsilon=epsilon,
-    )
-    assert uphill == (0.0, 0.0)

@@ -1,7 +1,6 @@
 """Small tables that ask for much are refused before they get it, with the way out."""
 
 import io
-import tracemalloc
 import zipfile
 
 import numpy as np
@@ -9,6 +8,7 @@ import openpyxl
 import pyarrow
 import pyarrow.parquet
 import pytest
+from support import Peak
 
 from lemll.exceptions import DatasetFormatError, LemllError
 from lemll.tables import LabelSpec, read_table, split_table
@@ -18,13 +18,9 @@ SHEET = "xl/worksheets/sheet1.xml"
 
 def refused(path, message):
     """Read a file that is refused, and check that it takes little memory."""
-    tracemalloc.start()
-    try:
-        with pytest.raises(DatasetFormatError, match=message):
-            read_table(path)
-        assert tracemalloc.get_traced_memory()[1] < 2**26
-    finally:
-        tracemalloc.stop()
+    with Peak() as peak, pytest.raises(DatasetFormatError, match=message):
+        read_table(path)
+    assert peak.bytes < 2**26
 
 
 def repeated(path, value, rows):

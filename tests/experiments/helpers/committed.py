@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from typer.testing import CliRunner
+from support import invoke
 
-from lemll.cli.app import app
 from lemll.lab.studies.prediction import (
     CellKey,
     MeasuredCell,
@@ -55,8 +54,4 @@ def change(folder: Path, where: Callable[[CellKey], bool], **fields: Any) -> Non
 
 def reproduce(*words: object, code: int = 0) -> str:
     """Call `lemll reproduce`; return what it prints."""
-    done = CliRunner().invoke(app, ["reproduce", *map(str, words)])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    assert done.exit_code == code, done.output
-    return done.output
+    return invoke("reproduce", *words, code=code).output
