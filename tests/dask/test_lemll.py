@@ -286,6 +286,7 @@ _SILENT = "it does not answer after 3 s; start it again, and fit again"
 _LOST = f"(it has closed the connection; start it again, and fit again|{_SILENT})"
 
 
+@pytest.mark.nightly(when=lambda moment: moment != "call")
 @pytest.mark.parametrize(
     ("moment", "number", "message"),
     [

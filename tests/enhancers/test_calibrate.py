@@ -184,17 +184,6 @@ def test_columns_of_rated_frames_are_found_by_name(make):
     np.testing.assert_array_equal(unnamed.label_distribution_, expected.label_distribution_)
 
 
-def test_the_shape_of_ratings_is_checked_before_their_sums():
-    data = make_artificial(60, random_state=0)
-    enhancer = LabelGraphEnhancer().fit(data.X, binarize_distribution(data.D, 0.5))
-    with pytest.raises(ValueError, match=r"2-D, with one row for each of 2 rated .* \(2, 2\)"):
-        enhancer.calibrate([0, 1], data.D[:2, :2])
-    with pytest.raises(ValueError, match=r"2-D, .* got shape \(3,\)"):
-        enhancer.calibrate([0], data.D[0])
-    with pytest.raises(ValueError, match="must hold whole row numbers, got dtype float64"):
-        enhancer.calibrate([0.0], data.D[:1])
-
-
 def test_a_rated_frame_in_another_order_than_the_rows_is_refused(data):
     X, D, Y = data
     enhancer = LabelGraphEnhancer().fit(X, Y)

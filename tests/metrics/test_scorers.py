@@ -131,9 +131,13 @@ def test_grid_search_picks_the_better_model_by_a_loss(problem):
 @pytest.mark.parametrize(
     "model",
     [
-        MultiOutputClassifier(LogisticRegression(max_iter=1000)),
+        pytest.param(
+            MultiOutputClassifier(LogisticRegression(max_iter=1000)), marks=pytest.mark.nightly
+        ),
         RandomForestClassifier(n_estimators=5, random_state=0),
-        make_pipeline(StandardScaler(), KNeighborsClassifier()),
+        pytest.param(
+            make_pipeline(StandardScaler(), KNeighborsClassifier()), marks=pytest.mark.nightly
+        ),
         OneVsRestClassifier(KNeighborsClassifier()),
     ],
     ids=lambda model: type(model).__name__,

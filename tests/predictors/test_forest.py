@@ -21,7 +21,8 @@ def _halves():
 @pytest.mark.parametrize(
     ("trees", "theirs"), [("extra", ExtraTreesClassifier), ("random", RandomForestClassifier)]
 )
-@pytest.mark.parametrize("per_label", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.nightly(when=lambda trees, per_label: trees == "extra" or per_label)
+@pytest.mark.parametrize("per_label", [False, True])
 def test_the_forests_of_scikit_learn_predict_alike(halves, trees, theirs, per_label):
     X, Y, X_new, Y_new = halves
     ours = MultilabelForest(100, trees=trees, per_label=per_label, random_state=0).fit(X, Y)

@@ -148,6 +148,7 @@ def test_groups_stay_together(labelled):
         LEMLLCV(**SMALL, cv=GroupKFold(3)).fit(X, Y)
 
 
+@pytest.mark.nightly(when=lambda n_jobs: n_jobs == -1)
 @pytest.mark.parametrize("n_jobs", [2, -1])
 @pytest.mark.parametrize("search", ["grid", "coarse"])
 @pytest.mark.slow

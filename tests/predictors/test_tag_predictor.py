@@ -288,6 +288,7 @@ def test_few_rows_of_which_the_first_folds_can_judge_none():
         assert np.isfinite(model.predict_proba(X)).all()
 
 
+@pytest.mark.nightly(when=lambda is_sparse, hidden: is_sparse == hidden)
 @pytest.mark.parametrize("is_sparse", [False, True])
 @pytest.mark.parametrize("hidden", [False, True])
 def test_the_order_of_rows_columns_and_labels_does_not_matter(is_sparse, hidden):

@@ -2,7 +2,6 @@
 
 import joblib
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -144,12 +143,7 @@ def test_of_degrees_the_middle_is_the_origin():
     assert not TwoStage().fit(X, Y).origin_.any()
 
 
-def test_names_of_labels_are_kept_and_parameters_nest():
-    X, Y = random_labels()
-    labels = pd.DataFrame(Y, columns=list("abcd"))
-    for model in (TwoStage(KMEnhancer(), MSVR()), ML2(), MLFE(), RELIAB()):
-        predicted = model.fit(X, labels).predict(pd.DataFrame(X))
-        assert list(predicted.columns) == list("abcd")
+def test_parameters_nest():
     nested = TwoStage(KMEnhancer(), MSVR()).set_params(regressor__alpha=9.0, enhancer__scale=2.0)
     assert (nested.regressor.alpha, nested.enhancer.scale) == (9.0, 2.0)
 

@@ -111,7 +111,7 @@ def test_nothing_sticks_out_of_the_window(browser, opened, width):
 
 
 def test_thousands_of_cells_are_one_page(browser, opened, nightly):
-    n_splits = 50 if nightly else 10
+    n_splits = 50 if nightly else 3
     names = [f"set {number}" for number in range(25)]
     methods = ["LEMLL", *(f"method {number}" for number in range(7))]
     page = opened(datasets=names, methods=methods, n_splits=n_splits)

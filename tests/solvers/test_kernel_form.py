@@ -7,7 +7,6 @@ from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from lemll.solvers import solve_joint, solve_msvr
 from lemll.solvers.certificate import CentredKernel
 from lemll.solvers.equation9 import duality_gap
-from lemll.solvers.joint import JointProblem
 
 ONES = {"alpha": 1.0, "beta": 1.0, "gamma": 1.0, "epsilon": 0.1}
 TIGHT = {"tol": 1e-13, "max_iter": 20_000}
@@ -78,15 +77,6 @@ def test_objective_and_certificate_are_those_of_the_features(make_problem):
     assert duality_gap(CentredKernel(K), Y, W, rough.point, **ONES).objective == rough.objective
     best = solve_joint(CentredKernel(K), Y, W, **ONES, **TIGHT)
     assert rough.objective - best.objective <= rough.optimality * rough.objective
-
-
-def test_a_solution_is_where_the_next_one_starts(make_problem):
-    X, Y, W = make_problem(3)
-    problem = JointProblem(CentredKernel(rbf_kernel(X)), Y, W)
-    first = problem.solve(**ONES, tol=1e-10)
-    again = problem.solve(**ONES, tol=1e-8, start=first)
-    assert again.n_iter == 0
-    assert again.objective == pytest.approx(first.objective)
 
 
 def test_single_precision_is_certified(make_problem):
