@@ -1,11 +1,13 @@
 """Tuning in the engine: paths where there are any, and first stages computed once a fold."""
 
+import copy
 from dataclasses import replace
 from threading import Thread
 
 import numpy as np
 import pytest
 from engine_methods import plan, ran
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 
 from lemll import LEMLL, LEMLLCV, MSVRCV, MSVRClassifier
@@ -109,6 +111,25 @@ def test_variants_of_a_method_share_a_first_stage(tmp_path, made):
     )
     assert run(protocol, Store(tmp_path / "store"), backend="sequential").done == 6
     assert len(made) == 4
+
+
+def test_a_memory_forgets_the_oldest_and_is_shared_by_clones():
+    calls = []
+
+    def square(x):
+        calls.append(x)
+        return x * x
+
+    memory = FirstStages(2)
+    remembered = memory.cache(square)
+    assert [remembered(x) for x in (1, 2, 1, 3, 1)] == [1, 4, 1, 9, 1]
+    assert calls == [1, 2, 3, 1]
+    assert memory.at_least(4) is memory
+    assert [remembered(x) for x in (4, 5, 3, 1)] == [16, 25, 9, 1]
+    assert calls == [1, 2, 3, 1, 4, 5]
+    assert memory.at_least(1)._kept.most == 4
+    assert copy.deepcopy(memory) is memory
+    assert clone(ML2(memory=memory)).memory is memory
 
 
 METRICS_OF_TUNING = ("average_precision", "hamming_loss", "ranking_loss")

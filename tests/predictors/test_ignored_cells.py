@@ -71,6 +71,8 @@ def test_degrees_that_do_not_count_are_not_read(estimator, data):
     for poison in POISONS:
         fitted = estimator.fit_degrees(X, poisoned(degrees, weight, poison), label_weight=weight)
         np.testing.assert_array_equal(fitted.intercept_, expected, err_msg=repr(poison))
+    masked = estimator.fit_degrees(X, np.ma.MaskedArray(degrees, weight == 0))
+    np.testing.assert_array_equal(masked.intercept_, expected)
 
 
 @pytest.mark.parametrize("poison", [np.inf, 7.0, np.nan])

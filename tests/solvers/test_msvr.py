@@ -165,6 +165,14 @@ def test_a_weight_of_zero_is_no_row(shape, sparse_features):
     np.testing.assert_allclose(solution.intercept, fewer.intercept, rtol=1e-9)
 
 
+def test_weights_of_very_different_size():
+    problem = draw(8, shape=(40, 6), epsilon=0.1)
+    weights = 10.0 ** np.random.default_rng(0).uniform(-6, 3, 40)
+    solution = solve(problem, weights)
+    assert solution.converged
+    assert solution.optimality <= 1e-10
+
+
 @pytest.mark.parametrize("shape", [(40, 5), (12, 30)])
 def test_a_tube_wider_than_every_residual_leaves_nothing_to_learn(shape):
     problem = draw(4, shape=shape, epsilon=1e3)

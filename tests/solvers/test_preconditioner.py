@@ -8,7 +8,7 @@ from scipy import sparse
 
 from lemll.solvers import solve_joint
 from lemll.solvers.linear import CentredFeatures
-from lemll.solvers.search import Operators
+from lemll.solvers.search import ChebyshevSeries, Operators
 
 
 def label_hessian(W, beta, gamma):
@@ -25,6 +25,19 @@ def test_the_bound_of_the_spectrum_holds(n, seed, make_problem):
     np.testing.assert_allclose(operators.roughness, smoothness.diagonal(), rtol=1e-12)
     top = scipy.linalg.eigh(smoothness, np.diag(smoothness.diagonal()), eigvals_only=True)[-1]
     assert top <= operators.roughness_bound <= 2 * top
+
+
+@pytest.mark.parametrize(
+    ("beta", "gamma", "quality"), [(1.0, 0.0, 1e-12), (1.0, 1.0, 0.35), (0.25, 16.0, 0.9)]
+)
+def test_the_series_is_nearly_the_inverse(beta, gamma, quality, make_problem):
+    X, Y, W = make_problem(1, n=40)
+    series = ChebyshevSeries(Operators(X, Y, W, "float64"), beta, gamma)
+    approximate = series.apply(np.eye(40))
+    np.testing.assert_allclose(approximate, approximate.T, atol=1e-12)
+    product = scipy.linalg.eigvals(approximate @ label_hessian(W, beta, gamma)).real
+    assert 1 - quality <= product.min()
+    assert product.max() <= 1 + quality
 
 
 def test_a_bound_that_is_too_low_is_found_out_and_raised(make_problem, monkeypatch):

@@ -229,6 +229,34 @@ def test_lists_integers_and_booleans():
     )
 
 
+def test_bound_is_below_the_distance_and_close():
+    for kind in ("normal", "float32", "offset", "sparse", "scaled features", "outlier"):
+        X = KINDS[kind](np.random.default_rng(5), 200, 12)
+        for form in (X, sparse.csr_array(X)):
+            rows = Rows(check_features(form))
+            i, j = (index.ravel() for index in np.indices((200, 200)))
+            exact = rows.distances(i, j).reshape(200, 200)
+            bounds = exact.copy()
+            for dtype, slack in ((np.float32, 1e-4), (np.float64, 1e-12)):
+                low = rows.lowered_norms(dtype).astype(float)
+                bounds = low + low[:, None] - 2 * rows.products(rows.centred(slice(None)))
+                assert (bounds <= exact * (1 + 1e-14)).all()
+                assert (exact - bounds <= slack * (rows.norms + rows.norms[:, None]) + 1e-30).all()
+
+
+def test_features_go_where_they_are_multiplied_fastest():
+    rng = np.random.default_rng(0)
+    X = np.zeros((800, 90))
+    for features, rows in ((slice(0, 30), 400), (slice(30, 60), 40), (slice(60, 90), 2)):
+        for feature in range(90)[features]:
+            X[rng.choice(800, rows, replace=False), feature] = rng.standard_normal(rows)
+    block = Rows(check_features(sparse.csr_array(X))).block(0, 10)
+    # Two more dense columns hold the lengths.
+    assert [part.shape[1] for part in block] == [32, 30, 30]
+    check_both(X, 6, oracle(X, 6))
+    check_both(X != 0, 6, oracle(X != 0, 6))
+
+
 def test_blocks_are_bounded_however_wide_x_is():
     rng = np.random.default_rng(0)
     place = (rng.integers(0, 300, 10**6), rng.integers(0, 10**5, 10**6))
