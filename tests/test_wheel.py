@@ -1,5 +1,6 @@
 """The wheel installs in an empty environment and runs there, away from the sources."""
 
+import os
 import subprocess
 import sys
 import venv
@@ -14,9 +15,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 def run(*command, cwd):
-    done = subprocess.run(
-        [str(word) for word in command], cwd=cwd, capture_output=True, text=True, check=False
-    )
+    # The sources must not be found by a path of the tests.
+    outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    words = [str(word) for word in command]
+    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False, env=outside)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

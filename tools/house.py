@@ -35,7 +35,7 @@ LIMITS: dict[str, float] = {
     "modules on the way of lemll audit": 42,
     "files that name MLkNN": 8,
     "Any in src": 220,
-    "code lines of tests": 25_300,
+    "code lines of tests": 24_370,
 }
 _WALK = """
 import os, sys, tempfile, threading, warnings

@@ -180,6 +180,8 @@ def test_a_first_stage_cut_short_warns_at_the_line_of_the_fit():
     assert caught[0].filename == __file__
 
 
+# On a busy machine joblib complains that writing is slow.
+@pytest.mark.filterwarnings("ignore:Persisting input arguments:UserWarning")
 @pytest.mark.parametrize(
     ("estimator", "grid"),
     [

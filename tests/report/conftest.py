@@ -101,4 +101,4 @@ def _made(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         # Nothing here has to survive a power failure.
         patch.setattr(os, "fsync", lambda _: None)
-        return make_demo(tmp_path_factory.mktemp("demo"), n_splits=3)
+        return make_demo(tmp_path_factory.mktemp("demo"), n_splits=2)

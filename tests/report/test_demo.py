@@ -27,7 +27,7 @@ def table(made, caption):
 
 
 def values(made, metric):
-    protocol = demo_protocol(made.page.parent / "data", 3)
+    protocol = demo_protocol(made.page.parent / "data", 2)
     found = {}
     for record in Store(made.page.parent / "store").overview(protocol.cells()).records.values():
         found.setdefault((record.dataset, record.method), []).append(
@@ -104,15 +104,15 @@ def test_the_page_says_who_is_best(made):
     assert told == {method: str(count) for method, count in expected.items() if count}
     assert 'href="comparison.html"' in text
     assert made.comparison == made.page.parent / "comparison.html"
-    assert "75 cells done" in made.comparison.read_text(encoding="utf-8")
+    assert "50 cells done" in made.comparison.read_text(encoding="utf-8")
 
 
 def test_a_second_demo_runs_no_cell_again_and_tells_the_same(made):
     def execute(protocol, store):
         overview = store.overview(protocol.cells())
-        assert (overview.count("done"), len(overview.pending)) == (75, 0)
+        assert (overview.count("done"), len(overview.pending)) == (50, 0)
 
-    assert demo.make_demo(made.page.parent, n_splits=3, execute=execute).tables == made.tables
+    assert demo.make_demo(made.page.parent, n_splits=2, execute=execute).tables == made.tables
 
 
 def test_one_split_is_refused(tmp_path):
