@@ -6,6 +6,7 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
 from support import in_process
 
 import lemll
@@ -97,6 +98,7 @@ def test_solvers_and_topology_know_no_estimators():
             assert "BaseEstimator" not in path.read_text(encoding="utf-8"), path
 
 
+@pytest.mark.slow
 def test_importing_lemll_is_light():
     optional = {"matplotlib", "typer", "rich", "pooch", "pyarrow", "jinja2", "requests"}
     optional |= {"pandas", "skops", "openpyxl"}
@@ -116,6 +118,7 @@ def test_nothing_is_read_by_pickle():
         assert "allow_pickle=True" not in path.read_text(encoding="utf-8"), path
 
 
+@pytest.mark.slow
 def test_public_names_and_packages_are_found_when_they_are_used():
     code = (
         "import lemll, sys; assert 'sklearn' not in sys.modules; lemll.metrics.hamming_loss; "

@@ -23,6 +23,7 @@ def house():
     return module
 
 
+@pytest.mark.slow
 def test_no_figure_is_above_its_limit(house):
     found = house.survey(ROOT)
     assert {title: figure for title, figure in found.items() if figure > house.LIMITS[title]} == {}

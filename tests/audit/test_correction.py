@@ -136,6 +136,7 @@ def test_cells_that_are_listed_twice_are_refused(issues):
         correct(Y, twice)
 
 
+@pytest.mark.slow
 def test_classes_that_no_row_has_need_their_names():
     classes = [[0], [1], []] * 5
     issues = find_tag_issues(None, classes, pred_probs=np.full((15, 3), 0.4), limit=None)

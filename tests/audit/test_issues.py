@@ -177,6 +177,7 @@ def test_values_in_unknown_cells_have_no_influence(digits, mode):
     assert len(frame) == (~hidden).sum()
 
 
+@pytest.mark.slow
 def test_probabilities_of_the_user_are_used(digits):
     _, Y, Z, wrong = digits
     rng = np.random.default_rng(0)

@@ -13,6 +13,8 @@ from lemll.exceptions import LemllError
 from lemll.tables import LabelSpec, read_table
 from lemll.tables.edit import row_fingerprints
 
+pytestmark = pytest.mark.slow
+
 TAGS = np.array(["night", "sea", "=sky"])
 
 

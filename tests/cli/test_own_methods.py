@@ -15,6 +15,8 @@ from lemll.lab import code as imports
 from lemll.lab.code import import_from_folder
 from lemll.lab.execute import run_cell
 
+pytestmark = pytest.mark.slow
+
 LEMLL = str(Path(sys.executable).with_name("lemll"))
 METHODS = """
 from pathlib import Path
@@ -79,7 +81,6 @@ def test_a_protocol_does_not_run_code_by_itself(tmp_path):
     assert [spec.label for spec in protocol.methods] == ["Mine a", "BR"]
 
 
-@pytest.mark.slow
 def test_a_trusted_protocol_runs_in_worker_processes_and_says_what_is_next(tmp_path):
     folder(tmp_path, "b")
     run = [LEMLL, "bench", "run", "p.toml", "--trust-imports"]

@@ -22,6 +22,8 @@ from lemll.datasets import load_digit_tags
 from lemll.exceptions import LemllError
 from lemll.models import training
 
+pytestmark = pytest.mark.slow
+
 TAGS = np.array(["night", "sea", "sky"])
 FAST = ["--learner", "BinaryRelevance"]
 
@@ -105,7 +107,6 @@ def test_info_proposes_the_options_that_the_file_was_read_with(tmp_path):
     assert "--delimiter ';' --decimal ," in shown.splitlines()[-1]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", HABITS)
 def test_from_a_file_to_predictions(name, tmp_path):
     data, model, out = tmp_path / name, tmp_path / "m.lemll", tmp_path / "out.csv"
@@ -143,7 +144,6 @@ def test_from_a_file_to_predictions(name, tmp_path):
     assert "average_precision on 30 held-out rows" in described
 
 
-@pytest.mark.slow
 def test_json_is_all_that_is_printed(tmp_path):
     options = write_tags(tmp_path / "t.csv")
     model = tmp_path / "m.lemll"
@@ -196,7 +196,6 @@ def test_rare_tags_get_a_warning_that_rows_stay_empty(tmp_path):
     assert "thresholds='f1'" in fitted.stdout
 
 
-@pytest.mark.slow
 def test_the_default_learner_within_a_budget(tmp_path):
     options = write_tags(tmp_path / "t.csv")
     model = tmp_path / "m.lemll"

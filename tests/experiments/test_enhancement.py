@@ -42,6 +42,8 @@ from lemll.lab.studies.enhancement_report import make_enhancement_report, regret
 from lemll.metrics import chebyshev, clark
 from lemll.rivals import KMEnhancer
 
+pytestmark = pytest.mark.slow
+
 PLAN = """
 experiment = "reconstruction"
 datasets = ["artificial"]
@@ -391,7 +393,6 @@ def test_degrees_of_a_softmax_calibrate_as_the_numbers_before_it(monkeypatch):
     assert found[1]["no truth"]["clark"] == pytest.approx(plain)
 
 
-@pytest.mark.slow
 def test_the_command_runs_and_writes(folder, tmp_path):
     drop(folder, "artificial,0.3,KM,")
     cells = (folder / "cells.csv").rename(folder / "kept")

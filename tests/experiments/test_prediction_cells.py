@@ -18,6 +18,8 @@ from lemll.lab.studies.prediction import (
 from lemll.lab.studies.prediction_report import make_cells_report
 from lemll.lab.studies.prediction_runs import choices, collect, repeat
 
+pytestmark = pytest.mark.slow
+
 FIRST = """
 experiment = "prediction"
 datasets = ["digit-tags"]
@@ -93,7 +95,6 @@ def test_a_table_has_different_numbers_of_splits(folder):
     assert not entry.entries["digit-tags", "BR"].complete
 
 
-@pytest.mark.slow
 def test_repeated_cells_are_the_same_and_altered_ones_are_found(folder):
     assert not any(found.differences for found in repeat(folder, 3))
     cells = read_cells(folder)
@@ -114,7 +115,6 @@ def test_the_report_counts_and_times_the_cells(folder):
     assert "Data sets on which these methods are complete: digit-tags." in summary
 
 
-@pytest.mark.slow
 def test_the_command_writes_the_same_tables_twice_and_verifies(folder, tmp_path):
     command = ["prediction", "--from", folder, "--output"]
     for name in ("one", "two"):
@@ -125,7 +125,6 @@ def test_the_command_writes_the_same_tables_twice_and_verifies(folder, tmp_path)
         assert one == two, file
 
 
-@pytest.mark.slow
 def test_complete_runs_only_the_cells_that_the_table_lacks(folder, tmp_path):
     before = {cell.key: cell for cell in read_cells(folder)}
     lost = [CellKey("digit-tags", "LEMLL", 2), CellKey("digit-tags", "MSVR, 1", 0)]

@@ -31,6 +31,8 @@ from lemll.lab.tables import sound_outputs
 from lemll.metrics import get_scorer
 from lemll.rivals import ML2, RELIAB, ML2Enhancer
 
+pytestmark = pytest.mark.slow
+
 
 def test_lemll_and_msvr_are_tuned_on_their_paths_with_the_same_result():
     digits = load_digit_tags()

@@ -17,6 +17,8 @@ from lemll.models.pairwise import best_of_splits, holm
 from lemll.report.learners import judge_learners, write_learners
 from lemll.tables import LabelSpec, Table
 
+pytestmark = pytest.mark.slow
+
 QUICK = ("LEMLL", "BinaryRelevance")
 
 

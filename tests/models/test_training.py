@@ -11,6 +11,8 @@ from lemll.models import assess, compare_learners, fit_table, make_learner, trai
 from lemll.models.assess import label_shares
 from lemll.tables import LabelSpec, Table, TableEncoder, inspect_columns
 
+pytestmark = pytest.mark.slow
+
 
 def test_it_learns_and_predicts_a_table(photos, model):
     new = Table(photos(seed=1), "new")
@@ -102,7 +104,6 @@ def noise(n, seed):
     return Table(pd.DataFrame({**columns, **labels}), "noise")
 
 
-@pytest.mark.slow
 def test_noise_is_reported_as_noise(nightly):
     """The reported score is that of fresh rows, and noise is not called learning."""
     spec = LabelSpec(labels=("y0", "y1", "y2", "y3"))

@@ -18,6 +18,7 @@ def _halves():
     return digits.X[:500], digits.Y[:500], digits.X[500:1000], digits.Y[500:1000]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("trees", "theirs"), [("extra", ExtraTreesClassifier), ("random", RandomForestClassifier)]
 )

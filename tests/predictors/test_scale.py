@@ -264,6 +264,7 @@ except MemoryError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux enforces RLIMIT_AS")
 def test_the_limit_of_the_process_counts():
     done = in_process(_LIMITED)

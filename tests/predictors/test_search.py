@@ -358,6 +358,7 @@ def test_folds_that_a_measure_cannot_judge_are_left_out(labelled):
         LEMLLCV(**{**SMALL, "cv": folds[:1]}).fit(X, partial)
 
 
+@pytest.mark.slow
 def test_a_callback_can_end_the_search():
     data = load_digit_tags()
     seen = []

@@ -24,6 +24,8 @@ from lemll.predictors.blend import (
 )
 from lemll.predictors.calibrated import fit_calibration
 
+pytestmark = pytest.mark.slow
+
 FAST = {"n_estimators": 30, "cv": 3}
 
 
@@ -139,7 +141,6 @@ def test_probabilities_are_calibrated(digits, fitted):
         assert abs(p.ravel()[here].mean() - Y_new.ravel()[here].mean()) < 0.1
 
 
-@pytest.mark.slow
 def test_fits_are_deterministic_and_survive_pickling(digits, fitted):
     X, Y, X_new, _ = digits
     again = TagPredictor(**FAST).fit(X, Y)
@@ -148,7 +149,6 @@ def test_fits_are_deterministic_and_survive_pickling(digits, fitted):
     np.testing.assert_array_equal(loaded.decision_function(X_new), fitted.decision_function(X_new))
 
 
-@pytest.mark.slow
 def test_units_of_the_columns_do_not_matter(digits, fitted):
     X, Y, X_new, Y_new = digits
     units = 10.0 ** np.random.RandomState(0).uniform(-4, 4, X.shape[1])
@@ -159,7 +159,6 @@ def test_units_of_the_columns_do_not_matter(digits, fitted):
     )
 
 
-@pytest.mark.slow
 def test_shuffled_labels_give_chance_level_out_of_fold(digits):
     X, Y, *_ = digits
     found, chance = [], []
@@ -172,7 +171,6 @@ def test_shuffled_labels_give_chance_level_out_of_fold(digits):
     assert np.mean(found) == pytest.approx(np.mean(chance), abs=0.02)
 
 
-@pytest.mark.slow
 def test_f1_thresholds_predict_more_relevant_labels(digits, fitted):
     X, Y, X_new, _ = digits
     macro = TagPredictor("f1", **FAST).fit(X, Y)
@@ -199,7 +197,6 @@ def test_a_used_up_budget_gives_a_usable_model(digits):
     ]
 
 
-@pytest.mark.slow
 def test_unknown_cells_are_learned_from(digits):
     X, Y, X_new, Y_new = digits
     hidden = np.random.RandomState(0).rand(*Y.shape) < 0.5
@@ -210,7 +207,6 @@ def test_unknown_cells_are_learned_from(digits):
     assert scores[0] > scores[1]
 
 
-@pytest.mark.slow
 def test_the_storage_of_text_features_does_not_matter():
     rng = np.random.RandomState(0)
     X = sparse.random_array((150, 400), density=0.03, rng=rng, format="csr")

@@ -271,6 +271,7 @@ def test_a_label_that_nobody_observed_is_named_and_never_predicted(data):
         assert not model.predict(X_new)[:, 2].any()
 
 
+@pytest.mark.slow
 def test_rows_without_an_observed_label_are_used_or_named(data):
     X, Y, *_ = data
     cells = Y.astype(float)
@@ -315,6 +316,7 @@ def test_a_blend_without_lemll_names_the_rows_it_does_not_use(data, monkeypatch)
         TagPredictor(n_estimators=5, cv=2).fit(X, cells)
 
 
+@pytest.mark.slow
 def test_folds_of_searches_and_blends_balance_known_zeros(data, monkeypatch):
     X, Y, hidden, *_ = data
     cells = partial(Y, hidden)
@@ -569,6 +571,7 @@ def _hidden():
     return X, Y
 
 
+@pytest.mark.slow
 def test_searches_of_scikit_learn_take_unknown_cells(hidden):
     X, Y = hidden
     masked = np.ma.MaskedArray(np.nan_to_num(Y).astype(int), mask=np.isnan(Y))

@@ -115,6 +115,7 @@ def test_an_empty_store_has_a_page_too(fill, tmp_path):
     assert "Friedman" not in text
 
 
+@pytest.mark.slow
 def test_twenty_hostile_names_stay_text(fill, tmp_path):
     assert len(HOSTILE) == 20
     protocol, store = fill(datasets=HOSTILE, methods=METHODS, n_splits=2)
