@@ -22,6 +22,10 @@ TOOLS := .venv-tools
 LOCK := $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-header --upgrade requirements/build.in
 
+# Two processes on two cores: further threads of the linear algebra would only wait for each other.
+test nightly quick floor: export OMP_NUM_THREADS := 1
+test nightly quick floor: export OPENBLAS_NUM_THREADS := 1
+
 .PHONY: demo test nightly quick floor lint bench docs lock audit clean
 .DELETE_ON_ERROR:
 
