@@ -173,10 +173,10 @@ def test_rows_can_be_rated_by_answering(file, tmp_path):
         ),
         (
             "row,sky,sea,sand\n99,1,1,2\n",
-            "rated.csv: column 'row' holds '99', which is no row of the data, such as '0' or '29'; "
-            "rows are counted from 0; mend or leave out this line",
+            "rated.csv: column 'row' holds '99', which is not a row of the data, such as '0' or "
+            "'29'; rows are counted from 0; mend or leave out this line",
         ),
-        ("row,sky,sea,sand\n,1,1,2\n", "column 'row' holds an empty cell, which is no row"),
+        ("row,sky,sea,sand\n,1,1,2\n", "column 'row' holds an empty cell, which is not a row"),
         (
             "row,sky,sea,sand\n1,1,1,2\n1,2,2,1\n",
             "rated.csv, row 1 is rated twice; leave one line out",
@@ -240,7 +240,7 @@ def test_wrong_ids_of_ratings_are_named(tmp_path):
     common = write_photos(tmp_path / "photos.csv")
     rated = tmp_path / "rated.csv"
     rated.write_text("file,sand,sea,sky\nIMG_3,0,0.25,0.75\n")
-    message = "column 'file' holds 'IMG_3', which is no file of the data, such as 'IMG_000'"
+    message = "column 'file' holds 'IMG_3', which is not a file of the data, such as 'IMG_000'"
     assert message in str(run(*common, "--rated", rated, fails=True))
     rated.write_text("name,sand,sea,sky\nIMG_003,0,0.25,0.75\n")
     message = (
@@ -329,7 +329,7 @@ def test_typed_ratings_are_kept_and_continued(file, tmp_path):
     assert len(np.unique(both[:, 0])) == 4
     degrees = read(out)[1][both[:, 0].astype(int)]
     np.testing.assert_allclose(degrees, both, atol=1e-5)
-    message = f"{kept} has earlier ratings; pass --rated {kept} to add to them, or remove the file"
+    message = f"{kept} has earlier answers; pass --rated {kept} to add to them, or remove the file"
     assert message in str(run(*common, "--rate", 1, answers="1 1 1\n", fails=True))
     kept.unlink()
     run(*common, "--rate", 1, answers="\n")
@@ -449,7 +449,7 @@ def plain_order(path):
 def test_given_labels_are_written_in_their_order(file, tmp_path):
     path, _, Y = file
     output = run("enhance", path, "--labels", ",".join(NAMES), "-o", tmp_path / "d.csv")
-    assert "are right by the method's own estimate" in output
+    assert "the method expects" in output
     head, *lines = plain_order(tmp_path / "d_order.csv")
     assert head == ["row", "rank", "label", "given", "share", "before the next"]
     _, *degrees = plain_order(tmp_path / "d.csv")
@@ -470,18 +470,63 @@ def test_comparisons_are_asked_kept_and_continued(file, tmp_path):
     common = ["enhance", path, "--labels", ",".join(NAMES), "-o", tmp_path / "d.csv"]
     first = run(*common, "--compare", "3", answers="1\nboth\n2\n\n")
     assert "expected 1, 2 or an empty line, got 'both'" in first
-    head, *answers = plain_order(tmp_path / "d_comparisons.csv")
+    head, *answers = plain_order(tmp_path / "photos_comparisons.csv")
     assert head == ["row", "more", "less"]
     assert len(answers) == 2
     assert len({row for row, _, _ in answers}) == 2
     # The input ended; the same command goes on with other rows.
     again = run(*common, "--compare", "1", answers="1\n")
-    _, *more = plain_order(tmp_path / "d_comparisons.csv")
+    _, *more = plain_order(tmp_path / "photos_comparisons.csv")
     assert more[:2] == answers
     assert len(more) == 3
     assert "3 comparisons" in again
-    asked = run(*common, "--compared", tmp_path / "d_comparisons.csv")
+    assert "pass --compared" in run(*common)
+    kept = (tmp_path / "photos_comparisons.csv").read_bytes()
+    asked = run(*common, "--compared", tmp_path / "photos_comparisons.csv")
     assert "Which of the two" not in asked
+    # In its row, an answer holds.
+    order = [(line[0], line[2]) for line in plain_order(tmp_path / "d_order.csv")[1:]]
+    for row, greater, less in more:
+        assert order.index((row, greater)) < order.index((row, less))
+    other = tmp_path / "other.csv"
+    other.write_bytes(kept)
+    with pytest.raises(LemllError, match="has earlier answers"):
+        run(*common, "--compared", other, "--compare", "1", answers="1\n")
+    assert other.read_bytes() == kept
+
+
+def test_questions_show_the_text_of_a_row(tmp_path):
+    texts = [f"a long caption of photo number {i} by the sea" for i in range(30)]
+    Y = np.random.RandomState(0).rand(30, 3) < 0.6
+    frame = pd.DataFrame(
+        {"caption": texts, **{n: Y[:, j].astype(int) for j, n in enumerate(NAMES)}}
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    output = run("enhance", tmp_path / "t.csv", "--labels", ",".join(NAMES),
+                 "-o", tmp_path / "d.csv", "--compare", "1", answers="1\n")  # fmt: skip
+    assert re.search(
+        r"row \d+ \(a long caption of photo number \d+ by the sea\): 1 = \w+, 2 = ", output
+    )
+
+
+def test_a_file_that_is_read_is_never_replaced(file, tmp_path):
+    path = tmp_path / "data_order.csv"
+    path.write_bytes(file[0].read_bytes())
+    common = ["--labels", ",".join(NAMES)]
+    with pytest.raises(LemllError, match="would replace an input"):
+        run("enhance", path, *common, "-o", tmp_path / "data.csv")
+    rated = tmp_path / "q_order.csv"
+    rated.write_text("row,sky,sea,sand\n1,1,1,2\n")
+    with pytest.raises(LemllError, match="would replace an input"):
+        run("enhance", file[0], *common, "--rated", rated, "-o", tmp_path / "q.csv")
+    assert path.read_bytes() == file[0].read_bytes()
+
+
+def test_methods_without_probabilities_do_not_say_sure(file, tmp_path):
+    common = ["enhance", file[0], "--labels", ",".join(NAMES), "-o", tmp_path / "d.csv"]
+    assert " > " not in run(*common, "--method", "Logical")
+    signs = {line[5] for line in plain_order(tmp_path / "d_order.csv")[1:]}
+    assert signs <= {"", "equal"}
 
 
 @pytest.mark.parametrize(
@@ -491,6 +536,7 @@ def test_comparisons_are_asked_kept_and_continued(file, tmp_path):
         ("row,more,less\n1,sky,sae\n", "unknown label 'sae'; did you mean 'sea'"),
         ("row,more,less\n999,sky,sea\n", "holds '999'"),
         ("row,more,less\n1,sky,sky\n", "cannot be compared"),
+        ("row,more,less\n1,sky,\n", "is empty"),
     ],
 )
 def test_bad_comparisons_are_named(file, tmp_path, content, message):

@@ -131,29 +131,21 @@ def test_a_label_of_short_lists_matters_more():
 
 def test_the_fit_of_comparisons_is_that_of_an_oracle(evidence, data):
     pairs, weights = rated_pairs(evidence, np.arange(12), data[1][:12])
+    assert all(evidence.given[row, [more, less]].all() for row, more, less in pairs)
     model = fit_order(evidence, pairs, weights)
     assert model.optimality <= 1e-9
-    for part, usual, ridges, weight, bias in (
-        (True, [0.4, 0.2, 2.0, 0.0], (30, 10), model.given, model.given_bias),
-        (False, [0.2, 0.2, 0.0, 1.0], (3, 1), model.others, model.other_bias),
-    ):
-        unit = np.array([1, 1, 0.3, 1])
-        told = [
-            (pair, v) for pair, v in zip(pairs, weights, strict=True)
-            if evidence.given[pair.row, pair.more] == part
-        ]  # fmt: skip
+    usual, unit = np.array([0.4, 0.2, 2.0, 0.0]), np.array([1, 1, 0.3, 1])
 
-        def objective(x, told=told, usual=usual, ridges=ridges, unit=unit):
-            value = ridges[0] / 2 * np.square((x[:4] - usual) * unit).sum()
-            value += ridges[1] / 2 * np.square(x[4:]).sum()
-            for (row, more, less), v in told:
-                off = (evidence.values[row, more] - evidence.values[row, less]) @ x[:4]
-                value += v * np.logaddexp(0, -(off + x[4 + more] - x[4 + less]))
-            return value
+    def objective(x):
+        value = 15 * np.square((x[:4] - usual) * unit).sum() + 5 * np.square(x[4:]).sum()
+        for (row, more, less), v in zip(pairs, weights, strict=True):
+            off = (evidence.values[row, more] - evidence.values[row, less]) @ x[:4]
+            value += v * np.logaddexp(0, -(off + x[4 + more] - x[4 + less]))
+        return value
 
-        start = np.concatenate([usual, np.zeros(8)])
-        oracle = minimize(objective, start, method="BFGS", options={"gtol": 1e-9})
-        np.testing.assert_allclose(np.concatenate([weight, bias]), oracle.x, atol=2e-5)
+    start = np.concatenate([usual, np.zeros(8)])
+    oracle = minimize(objective, start, method="BFGS", options={"gtol": 1e-9})
+    np.testing.assert_allclose(np.concatenate([model.weights, model.bias]), oracle.x, atol=2e-5)
 
 
 def test_weights_of_rows_count_like_copies():
@@ -202,6 +194,10 @@ def test_sure_pairs_are_right_more_often(data, evidence):
     assert estimate.left_out is None
 
 
+def answers_of(answers, row):
+    return next(two for number, *two in answers if number == row)
+
+
 def test_comparisons_change_the_order_and_nothing_else(data):
     X, D, Y = data
     enhancer = BlendEnhancer().fit(X, Y)
@@ -219,6 +215,10 @@ def test_comparisons_change_the_order_and_nothing_else(data):
     assert enhancer.order_estimate_.left_out > 0.5
     assert np.abs(enhancer.label_distribution_ - before).max() > 0
     np.testing.assert_allclose(enhancer.label_distribution_[Y == 0], before[Y == 0], rtol=0.05)
+    # In its row, each answer holds.
+    for row, more, _ in answers[:5]:
+        two = [n for n, *_ in enhancer.ranked_labels(row) if names[n] in answers_of(answers, row)]
+        assert names[two[0]] == more
     told = {row for row, *_ in answers}
     assert not told & {row for row, _, _ in enhancer.next_pairs(40)}
     # The answers that the next question would change most are asked first, one per row.
@@ -230,6 +230,9 @@ def test_rated_rows_also_tell_the_order(data):
     X, D, Y = data
     enhancer = BlendEnhancer().fit(X, Y).calibrate(np.arange(20), D[:20])
     np.testing.assert_array_equal(enhancer.label_distribution_[:20], D[:20])
+    for row in range(20):
+        ranked = [D[row, one.label] for one in enhancer.ranked_labels(row)]
+        assert ranked == sorted(ranked, reverse=True)
     values = enhancer.order_.values(enhancer.evidence_)
     np.testing.assert_allclose(
         pair_order(values[20:], enhancer.label_distribution_[20:], Y[20:]), 1, atol=1e-12
@@ -260,19 +263,29 @@ def test_unknown_cells_are_neither_given_nor_evidence(data):
 
 def test_wrong_comparisons_are_refused(data):
     pd = pytest.importorskip("pandas")
-    X, _, Y = data
+    X, D, Y = data
     enhancer = BlendEnhancer().fit(X, Y)
     row = int(np.flatnonzero(Y.sum(axis=1) > 1)[0])
     has, has_not = np.flatnonzero(Y[row])[0], np.flatnonzero(Y[row] == 0)[0]
     for pairs, message in (
         ([(row, has, has_not)], "two different labels that the row has"),
         ([(row, has, has)], "two different labels"),
-        ([(9999, 0, 1)], "names the row 9999"),
-        ([(row, "sea", 1)], "names the label 'sea'"),
+        ([(9999, 0, 1)], "numbers from 0 to 299"),
+        ([(row, "sea", 1)], "unknown label 'sea'"),
+        ([(row, [1], 1)], "unknown label"),
         ([(row, 1)], "a row and two labels"),
+        (5, "a row and two labels"),
     ):
         with pytest.raises(ValueError, match=message):
             enhancer.calibrate(pairs=pairs)
+    before = enhancer.order_
+    with pytest.raises(ValueError, match="method"):
+        enhancer.calibrate(range(3), D[:3], method="nope")
+    assert enhancer.order_ is before
+    with pytest.raises(ValueError, match="belong together"):
+        enhancer.calibrate(None, D[:3], pairs=[])
+    with pytest.raises(ValueError, match="row must be a number"):
+        enhancer.ranked_labels(-1)
     with pytest.raises(ValueError, match="rated rows .* or comparisons"):
         enhancer.calibrate()
     with pytest.raises(ValueError, match="lacks the columns more, less"):
@@ -291,8 +304,12 @@ def test_rows_and_labels_have_the_names_of_frames(data):
                           "less": ["abcdefgh"[two[0]]]})  # fmt: skip
     found = enhancer.calibrate(pairs=named).order_
     expected = enhancer.calibrate(pairs=[Comparison(row, int(two[1]), int(two[0]))]).order_
-    np.testing.assert_array_equal(found.given_bias, expected.given_bias)
-    assert found.given_bias[two[1]] > 0 > found.given_bias[two[0]]
+    np.testing.assert_array_equal(found.bias, expected.bias)
+    assert found.bias[two[1]] > 0 > found.bias[two[0]]
+    twice = pd.DataFrame(X, index=["a", "b"] * (len(X) // 2)).add_prefix("x")
+    enhancer = BlendEnhancer().fit(twice, Y)
+    with pytest.raises(ValueError, match="more than one row 'a'"):
+        enhancer.calibrate(pairs=[("a", int(two[0]), int(two[1]))])
 
 
 def test_many_rows_are_represented_by_landmarks():
@@ -309,5 +326,5 @@ def test_evidence_of_one_label_per_row_is_finite():
     assert np.isfinite(evidence.values).all()
     assert np.isnan(estimate_order(evidence, usual_order(3)).expected)
     assert next_pairs(evidence, usual_order(3), 5) == []
-    assert fit_order(evidence, []).given.tolist() == [0.4, 0.2, 2.0, 0.0]
+    assert fit_order(evidence, []).weights.tolist() == [0.4, 0.2, 2.0, 0.0]
     assert isinstance(evidence, Evidence)

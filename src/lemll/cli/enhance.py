@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import typer
@@ -32,7 +33,7 @@ from lemll.enhancers import ENHANCERS, BaseEnhancer, BlendEnhancer
 from lemll.enhancers.base import absent_labels
 from lemll.enhancers.order import Comparison, RankedLabel, next_pairs
 from lemll.exceptions import LemllError
-from lemll.tables.columns import inspect_columns
+from lemll.tables.columns import inspect_column, inspect_columns
 from lemll.tables.encoder import TableEncoder
 from lemll.tables.files import Table, read_table
 from lemll.tables.labels import split_table
@@ -150,8 +151,8 @@ def _row(table: Table, key: str, cell: object, places: dict[str, int]) -> int:
         names = list(places)
         numbers = "; rows are counted from 0" if names[0] == "0" else ""
         raise LemllError(
-            f"{table.source}: column {key!r} holds {what}, which is no {key} of the data, such as "
-            f"{names[0]!r} or {names[-1]!r}{numbers}; mend or leave out this line"
+            f"{table.source}: column {key!r} holds {what}, which is not a {key} of the data, such "
+            f"as {names[0]!r} or {names[-1]!r}{numbers}; mend or leave out this line"
         )
     return found
 
@@ -308,17 +309,20 @@ def read_comparisons(
     for i, cell in enumerate(table.frame[key]):
         row = _row(table, key, cell, places)
         where = f"{table.source}, {key} {cell}"
-        two = [str(table.frame[column].iloc[i]).strip() for column in _ANSWER]
+        told = [table.frame[column].iloc[i] for column in _ANSWER]
+        if any(map(is_missing, told)):
+            raise LemllError(f"{where}: 'more' or 'less' is empty; name both labels")
+        two = [str(label).strip() for label in told]
         for column, label in zip(_ANSWER, two, strict=True):
             if label not in numbers:
                 raise LemllError(
                     f"{where}: column {column!r}: {unknown_name('label', label, label_names)}"
                 )
         more, less = (numbers[label] for label in two)
-        if more == less or (Y[row, more] == 1) != (Y[row, less] == 1):
+        if more == less or Y[row, more] != 1 or Y[row, less] != 1:
             raise LemllError(
                 f"{where}: {two[0]!r} and {two[1]!r} cannot be compared; a comparison needs two "
-                "different labels that the row has, or two that it has not"
+                "different labels that the row has"
             )
         found.append(Comparison(row, more, less))
     return found
@@ -327,31 +331,28 @@ def read_comparisons(
 def ask_comparisons(
     console: Console,
     enhancer: BlendEnhancer,
-    label_names: Sequence[str],
-    rows: RowNames,
+    data: LabelledRows,
     *,
     known: Sequence[Comparison],
     n_asked: int,
-    keep: Callable[[Sequence[Comparison]], None],
+    learn: Callable[[list[Comparison]], None],
 ) -> list[Comparison]:
-    """Ask which of two labels of a row matters more, the most informative question first.
+    """Ask which of two labels of a row matters more, first where an answer should change most.
 
     Parameters
     ----------
     console : Console
         Where to write.
     enhancer : BlendEnhancer
-        The fitted enhancer, which learns from each answer.
-    label_names : sequence of str
-        The names of the labels.
-    rows : RowNames
-        The rows.
+        The fitted enhancer.
+    data : LabelledRows
+        The rows and their labels.
     known : sequence of Comparison
         Earlier answers.
     n_asked : int
         How many answers are wanted.
-    keep : callable
-        Gets all answers after each one, so that none is lost.
+    learn : callable
+        Gets all answers after each one, keeps them, and lets the enhancer learn.
 
     Returns
     -------
@@ -367,15 +368,19 @@ def ask_comparisons(
     answers = list(known)
     skipped: set[int] = set()
     while len(answers) < len(known) + n_asked:
-        asked = next_pairs(enhancer.evidence_, enhancer.order_, len(skipped) + 1, answers)
+        # Rated rows are known.
+        told = [*answers, *enhancer._compared]
+        asked = next_pairs(enhancer.evidence_, enhancer.order_, len(skipped) + 1, told)
         question = next((pair for pair in asked if pair[0] not in skipped), None)
         if question is None:
-            console.print("no other row has two labels", markup=False)
+            console.print("there is no other row with two labels to ask about", markup=False)
             break
         row, *two = question
-        first, second = (label_names[label] for label in two)
+        first, second = (data.label_names[label] for label in two)
         done = len(answers) - len(known) + 1
-        text = f"{done}/{n_asked} {rows.title} {rows.names[row]}: 1 {first}  2 {second}"
+        rows = data.rows
+        about = f" ({data.texts[row]})" if data.texts and data.texts[row] else ""
+        text = f"{done}/{n_asked} {rows.title} {rows.names[row]}{about}: 1 = {first}, 2 = {second}"
         try:
             answer = typer.prompt(safe_text(text), default="", show_default=False).strip()
         except typer.Abort:
@@ -383,8 +388,7 @@ def ask_comparisons(
         if answer in ("1", "2"):
             more, less = two if answer == "1" else two[::-1]
             answers.append(Comparison(row, more, less))
-            keep(answers)
-            enhancer.calibrate(pairs=answers)
+            learn(answers)
         elif answer:
             console.print(f"expected 1, 2 or an empty line, got {answer!r}", markup=False)
         else:
@@ -392,10 +396,34 @@ def ask_comparisons(
     return answers
 
 
+class LabelledRows(NamedTuple):
+    """What `lemll enhance` works on.
+
+    Attributes
+    ----------
+    dataset : Dataset
+        Features and labels.
+    rows : RowNames
+        How the user calls the rows.
+    texts : sequence of str
+        What a question shows of each row; empty if there are no texts.
+    """
+
+    dataset: Dataset
+    rows: RowNames
+    texts: Sequence[str]
+
+    @property
+    def label_names(self) -> Sequence[str]:
+        """The names of the labels."""
+        return self.dataset.label_names
+
+
 _SHOWN = 5
 # How many labels that a row has not are named as the nearest.
 _NEAREST = 3
 _ANSWER = ("more", "less")
+_LONGEST_TEXT = 100
 # With so small a share of right pairs, the order is hardly better than chance.
 _NEAR_CHANCE = 0.58
 _METHODS = {kind.__name__.removesuffix("Enhancer"): kind for kind in ENHANCERS}
@@ -444,75 +472,134 @@ def enhance(
         int,
         typer.Option(
             min=0,
-            help="Ask so many times which of two labels of a row matters more; they fix the order.",
+            help="Ask so many times which of two labels of a row matters more. The answers improve "
+            "the order and are kept beside the output; the same command continues.",
         ),
     ] = 0,
     source: Source,
 ) -> None:
     """Recover how much each label matters in each row.
 
-    It writes the degrees of all labels, and in NAME_order.csv the given labels of each row in
-    their order. The default method, Blend, had the best order in our comparison, and the best
-    degrees if some rows are rated. Other methods have the settings of their papers.
+    It writes the degrees of all labels to OUTPUT, and beside it, in OUTPUT_order.csv, the labels of
+    each row in their order and the three nearest others. The default method, Blend, had the best
+    order in our comparison, and the best degrees if some rows are rated. Other methods have the
+    settings of their papers.
 
     Examples: lemll enhance photos.csv --tags tags --id file --compare 20; lemll enhance emotions
     """
     console = make_console()
     enhancer = _enhancer(method)
-    check_output(output, "-o", [Path(name), *([] if rated is None else [rated])])
-    for path, option in ((rated, "--rated"), (compared, "--compared")):
-        if path is not None:
-            check_input(path, option)
-    if (compare or compared) and not isinstance(enhancer, BlendEnhancer):
+    blend = enhancer if isinstance(enhancer, BlendEnhancer) else None
+    order = _beside(output, "order")
+    _check_files([output, order], Path(name), {"--rated": rated, "--compared": compared})
+    if (compare or compared) and blend is None:
         raise LemllError(f"comparisons need --method Blend, got --method {method}")
-    dataset, rows = _dataset(console, name, source, enhancer)
-    Y = dataset.Y
-    # Before the fit, so that a mistake in the ratings is reported without a long wait.
-    ratings = {} if rated is None else read_ratings(console, rated, dataset.label_names, rows)
-    if rate:
-        kept = _ratings_file(output, rated)
-        asked = ask_ratings(console, Y, dataset.label_names, rows, rate, rated=ratings)
-        ratings |= asked
-        if asked:
-            _keep_ratings(console, kept, rows, dataset.label_names, ratings)
-    answers_file = compared or _beside(output, "comparisons")
-    answers: list[Comparison] = []
-    if compared is not None or (compare and answers_file.exists()):
-        answers = read_comparisons(answers_file, Y, dataset.label_names, rows)
+    data = _labelled_rows(console, name, source, enhancer)
+    dataset, rows, _ = data
+    # Before the fit, so that a mistake in the answers is reported without a long wait.
+    ratings = _ratings(console, data, rated, rate, _beside(output, "ratings"))
+    # Rows without ids have the same numbers in all tables, so the file has the name of the table.
+    comparisons = output.with_name(f"{Path(name).stem}_comparisons.csv")
+    answers = _answers(console, data, compared, compare, comparisons)
     _fit(enhancer, dataset)
-    if isinstance(enhancer, BlendEnhancer) and (answers or compare):
-        answers = _compare(
-            console, enhancer, dataset, rows,
-            answers=answers, n_asked=compare, path=answers_file,
-        )  # fmt: skip
-    if ratings:
-        known = list(ratings), np.array(list(ratings.values()))
-        if isinstance(enhancer, BlendEnhancer):
-            enhancer.calibrate(*known, pairs=answers, random_state=0)
-        else:
-            enhancer.calibrate(*known, random_state=0)
-        text = _found(enhancer, len(ratings))
-    else:
-        text = _without_ratings(method, enhancer, dataset)
-    console.print(text, markup=False, soft_wrap=True)
+    if blend is not None:
+        _calibrate(blend, ratings, answers)
+        if compare:
+            _compare(console, blend, data, ratings, answers, n_asked=compare, path=comparisons)
+    elif ratings:
+        enhancer.calibrate(list(ratings), np.array(list(ratings.values())), random_state=0)
+    text = _found(enhancer, len(ratings)) if ratings else ""
+    console.print(text or _without_ratings(method, enhancer, dataset), markup=False, soft_wrap=True)
     degrees = enhancer.label_distribution_
     write_output(output, csv_text(_lines(rows, dataset.label_names, degrees)))
-    ranked = [_ranked(enhancer, Y, row) for row in range(len(dataset))]
-    order = _beside(output, "order")
+    ranked = [_ranked(enhancer, dataset.Y, row) for row in range(len(dataset))]
     write_output(order, csv_text(_order_lines(rows, dataset.label_names, ranked)))
-    if isinstance(enhancer, BlendEnhancer):
-        console.print(_about_order(enhancer, rows), markup=False, soft_wrap=True)
+    if blend is not None:
+        console.print(_about_order(blend, data), markup=False, soft_wrap=True)
     _show(console, dataset, rows, ranked)
     console.print(f"wrote {output}: {len(dataset)} rows, {len(dataset.label_names)} labels",
                   soft_wrap=True)  # fmt: skip
     console.print(f"wrote {order}: the labels of each row in their order", soft_wrap=True)
 
 
-def _dataset(
-    console: Console, name: str, source: Any, enhancer: BaseEnhancer
-) -> tuple[Dataset, RowNames]:
+def _check_files(written: list[Path], table: Path, read: Mapping[str, Path | None]) -> None:
+    """Refuse to replace a file that is read, and files that are not there."""
+    inputs = [table, *(path for path in read.values() if path is not None)]
+    for path in written:
+        check_output(path, "-o", inputs)
+    for option, given in read.items():
+        if given is not None:
+            check_input(given, option)
+
+
+def _ratings(
+    console: Console, data: LabelledRows, rated: Path | None, n_asked: int, path: Path
+) -> dict[int, FloatArray]:
+    """Read rated rows, and ask for more."""
+    names, rows = data.label_names, data.rows
+    ratings = {} if rated is None else read_ratings(console, rated, names, rows)
+    if n_asked:
+        kept = _answers_file(path, rated, "--rated")
+        asked = ask_ratings(console, data.dataset.Y, names, rows, n_asked, rated=ratings)
+        ratings |= asked
+        if asked:
+            _keep_ratings(console, kept, rows, names, ratings)
+    return ratings
+
+
+def _answers(
+    console: Console, data: LabelledRows, compared: Path | None, n_asked: int, path: Path
+) -> list[Comparison]:
+    """Read comparisons: from the file that is named, or to go on with the questions."""
+    if n_asked and compared is not None:
+        _answers_file(path, compared, "--compared")
+    if compared is None and not path.exists():
+        return []
+    if compared is None and not n_asked:
+        console.print(f"{path} is not used; pass --compared {path} to use its answers",
+                      soft_wrap=True)  # fmt: skip
+        return []
+    Y = data.dataset.Y
+    return read_comparisons(path if compared is None else compared, Y, data.label_names, data.rows)
+
+
+def _compare(
+    console: Console,
+    blend: BlendEnhancer,
+    data: LabelledRows,
+    ratings: Mapping[int, FloatArray],
+    answers: list[Comparison],
+    *,
+    n_asked: int,
+    path: Path,
+) -> None:
+    """Ask for comparisons, and keep each answer."""
+
+    def learn(told: list[Comparison]) -> None:
+        _keep_comparisons(path, data.rows, data.label_names, told)
+        _calibrate(blend, ratings, told)
+
+    told = ask_comparisons(console, blend, data, known=answers, n_asked=n_asked, learn=learn)
+    if told:
+        console.print(f"{len(told)} comparisons in {path}; the same command continues",
+                      soft_wrap=True)  # fmt: skip
+
+
+def _calibrate(
+    blend: BlendEnhancer, ratings: Mapping[int, FloatArray], answers: Sequence[Comparison]
+) -> None:
+    if ratings:
+        blend.calibrate(list(ratings), np.array(list(ratings.values())), pairs=answers)
+    elif answers:
+        blend.calibrate(pairs=answers)
+
+
+def _labelled_rows(
+    console: Console, name: str, source: Source, enhancer: BaseEnhancer
+) -> LabelledRows:
     """Read the rows and their names from a table, or from a data set."""
     rows = None
+    texts: Sequence[str] = ()
     if is_table(name, source):
         table, spec = source.labelled(Path(name))
         data = split_table(
@@ -525,36 +612,26 @@ def _dataset(
         )
         dataset = Dataset(X=_features(console, data.X), Y=data.Y, label_names=data.label_names)
         rows = None if data.ids is None else RowNames(str(source.ids), data.ids, are_ids=True)
+        texts = _shown_texts(data.X, source.ids)
     else:
         refuse_table_options(name, source)
         dataset = load_named(name, labels=source.labels)
     rows = rows or numbered_rows(len(dataset))
     _check_labels(name, dataset, rows)
-    return dataset, rows
+    return LabelledRows(dataset, rows, texts)
 
 
-def _compare(
-    console: Console,
-    enhancer: BlendEnhancer,
-    dataset: Dataset,
-    rows: RowNames,
-    *,
-    answers: list[Comparison],
-    n_asked: int,
-    path: Path,
-) -> list[Comparison]:
-    """Learn from the answers in a file and ask for more, which are added to the file."""
-    names = dataset.label_names
-    if answers:
-        enhancer.calibrate(pairs=answers)
-    if n_asked:
-        answers = ask_comparisons(
-            console, enhancer, names, rows, known=answers, n_asked=n_asked,
-            keep=lambda told: _keep_comparisons(path, rows, names, told),
-        )  # fmt: skip
-        console.print(f"{path}: {len(answers)} comparisons; the same command continues",
-                      soft_wrap=True)  # fmt: skip
-    return answers
+def _shown_texts(frame: Frame, ids: str | None) -> list[str]:
+    """Return the beginning of the texts of each row, to show in a question."""
+    named = [name for name in frame.columns if name != ids and frame[name].dtype == object]
+    texts = [name for name in named if inspect_column(name, frame[name]).kind == "text"]
+    shown = [""] * len(frame)
+    for name in texts[:1]:
+        for row, cell in enumerate(frame[name]):
+            text = "" if is_missing(cell) else " ".join(str(cell).split())
+            cut = text[:_LONGEST_TEXT]
+            shown[row] = cut if cut == text else f"{cut} ..."
+    return shown
 
 
 def _enhancer(method: str) -> BaseEnhancer:
@@ -578,12 +655,11 @@ def _keep_comparisons(
     write_output(path, csv_text([[rows.title, *_ANSWER], *lines]))
 
 
-def _ratings_file(output: Path, rated: Path | None) -> Path:
-    """Return the file for the ratings that will be typed; refuse to replace other ratings."""
-    path = _beside(output, "ratings")
-    if path.exists() and (rated is None or path.resolve() != rated.resolve()):
+def _answers_file(path: Path, given: Path | None, option: str) -> Path:
+    """Return the file for answers that will be typed; refuse to replace others."""
+    if path.exists() and (given is None or path.resolve() != given.resolve()):
         raise LemllError(
-            f"{path} has earlier ratings; pass --rated {path} to add to them, or remove the file"
+            f"{path} has earlier answers; pass {option} {path} to add to them, or remove the file"
         )
     return path
 
@@ -714,11 +790,15 @@ class _Ranked(NamedTuple):
         Those of the others with the largest degrees.
     nothing : str
         What to show if the row has no known label.
+    signs : list of str
+        What stands between the labels: ">" if the order is sure, "~" if it is a toss-up, "=" if the
+        degrees are equal, "," if the method does not tell.
     """
 
     given: list[RankedLabel]
     nearest: list[int]
     nothing: str
+    signs: list[str]
 
 
 def _ranked(enhancer: BaseEnhancer, Y: MatrixLike, row: int) -> _Ranked:
@@ -726,17 +806,21 @@ def _ranked(enhancer: BaseEnhancer, Y: MatrixLike, row: int) -> _Ranked:
     degrees, given = enhancer.label_distribution_[row], np.asarray(Y[row]) == 1
     if isinstance(enhancer, BlendEnhancer):
         ranked = enhancer.ranked_labels(row)
+        signs = [">" if label.sure else "~" for label in ranked[:-1]]
     else:
         labels = np.flatnonzero(given)
         ordered = labels[np.argsort(-degrees[labels], kind="stable")]
         ranked = [RankedLabel(int(label), 0.0, True) for label in ordered]
+        signs = ["=" if degrees[a] == degrees[b] else "," for a, b in itertools.pairwise(ordered)]
     if not isinstance(enhancer, BlendEnhancer) or enhancer.blend_ is not None:
         total = max(float(degrees[given].sum()), np.finfo(np.float64).tiny)
         ranked = [one._replace(share=float(degrees[one.label]) / total) for one in ranked]
     others = np.flatnonzero(np.asarray(Y[row]) == 0)
     nearest = others[np.argsort(-degrees[others], kind="stable")][:_NEAREST]
+    if len(others) and np.ptp(degrees[others]) == 0:
+        nearest = others[:0]  # none is nearer than another
     nothing = "none" if len(others) == len(given) else "none known"
-    return _Ranked(ranked, nearest.tolist(), nothing)
+    return _Ranked(ranked, nearest.tolist(), nothing, signs)
 
 
 def _order_lines(
@@ -744,35 +828,41 @@ def _order_lines(
 ) -> Iterator[list[object]]:
     yield [rows.title, "rank", "label", "given", "share", "before the next"]
     for name, one in zip(rows.names, ranked, strict=True):
-        for rank, label in enumerate(one.given, 1):
-            last = rank == len(one.given)
-            sure = "" if last else "sure" if label.sure else "toss-up"
+        for rank, (label, sign) in enumerate(zip(one.given, [*one.signs, ""], strict=False), 1):
+            sure = {">": "sure", "~": "toss-up", "=": "equal"}.get(sign, "")
             yield [name, rank, label_names[label.label], 1, f"{label.share:.3f}", sure]
-        for rank, number in enumerate(one.nearest, 1):
-            yield [name, rank, label_names[number], 0, "", ""]
+        for number in one.nearest:
+            yield [name, "", label_names[number], 0, "", ""]
 
 
-def _about_order(enhancer: BlendEnhancer, rows: RowNames) -> str:
+def _about_order(enhancer: BlendEnhancer, data: LabelledRows) -> str:
     """Say how well the order of the given labels is known, and what would help."""
     estimate = enhancer.order_estimate_
     if np.isnan(estimate.expected):
         return "No row has two labels, so there is no order to find."
     text = (
-        f"Order of the given labels: about {estimate.expected:.0%} of their pairs are right by the "
-        f"method's own estimate (chance is 50%); {estimate.sure:.0%} of the pairs are sure (>), "
-        "the others are a toss-up (~)."
+        f"Order of the labels of a row: the method expects {estimate.expected:.0%} of their pairs "
+        f"to be right (chance is 50%); {estimate.sure:.0%} of the pairs are sure (>), the others "
+        "are a toss-up (~)."
     )
+    poor = estimate.expected < _NEAR_CHANCE
     if estimate.left_out is not None:
         text += (
             f" Of {estimate.n_pairs} known pairs, {estimate.left_out:.0%} were ordered right "
             "without them."
         )
-    if estimate.expected < _NEAR_CHANCE or (estimate.left_out or 1) < _NEAR_CHANCE:
-        asked = enhancer.next_pairs(1)
-        such = (
-            f", such as {rows.names[asked[0][0]]}: {asked[0][1]} or {asked[0][2]}?" if asked else ""
+        if estimate.left_out < _NEAR_CHANCE:
+            text += " So labels and features hardly explain the answers."
+            poor = False
+    asked = enhancer.next_pairs(1) if poor else []
+    if asked:
+        names = list(enhancer.label_names_)
+        row, *two = asked[0]
+        first, second = (data.label_names[names.index(label)] for label in two)
+        text += (
+            " This is near chance; ten comparisons may help: --compare 10 asks for them, such as "
+            f"{data.rows.names[row]}: {first} or {second}?"
         )
-        text += f" This is near chance; ten comparisons may help: --compare 10 asks them{such}"
     shares = (
         "the probability that a label matters most among those of its row"
         if enhancer.blend_ is None
@@ -787,8 +877,8 @@ def _show(console: Console, dataset: Dataset, rows: RowNames, ranked: Sequence[_
     names = dataset.label_names
     for name, one in list(zip(rows.names, ranked, strict=True))[:_SHOWN]:
         shown = ""
-        for place, label in enumerate(one.given):
-            after = "" if place + 1 == len(one.given) else " > " if label.sure else " ~ "
+        for label, sign in zip(one.given, [*one.signs, ""], strict=False):
+            after = sign + " " if sign == "," else f" {sign} " if sign else ""
             shown += f"{names[label.label]} {label.share:.0%}{after}"
         nearest = ", ".join(names[label] for label in one.nearest)
         table.add_row(name, shown or one.nothing, nearest)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, NamedTuple, Self
 
@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from lemll._types import Features, FloatArray, LabelArray, RandomState
-from lemll._validation import check_number, check_whole
+from lemll._validation import all_or_nothing, check_choice, check_number, check_whole
 from lemll.enhancers.base import BaseEnhancer
 from lemll.enhancers.calibrate import check_rated_rows, unit_source
 from lemll.enhancers.lemll import LEMLLEnhancer
@@ -24,6 +24,7 @@ from lemll.enhancers.order import (
     estimate_order,
     fit_order,
     in_order,
+    keep_answers,
     next_pairs,
     ranked_labels,
     rated_pairs,
@@ -103,7 +104,8 @@ class BlendEnhancer(BaseEnhancer):
     Attributes
     ----------
     numerical_labels_ : ndarray of shape (n_samples, n_labels)
-        `prior_scale` times the source "label graph", with the given labels in their order.
+        `prior_scale` times the source "label graph", in which the given labels are spread by their
+        order.
     label_distribution_ : ndarray of shape (n_samples, n_labels)
         The label distribution: non-negative, each row sums to one.
     evidence_ : Evidence
@@ -174,6 +176,8 @@ class BlendEnhancer(BaseEnhancer):
         self.evidence_ = collect_evidence(X, Y, weight)
         self.order_ = usual_order(Y.shape[1])
         self._compared: list[Comparison] = []
+        self._answers: dict[int, list[Comparison]] = {}
+        self._known: dict[int, FloatArray] = {}
         self.order_estimate_ = estimate_order(self.evidence_, self.order_)
         return prior_scale * self._unrated()
 
@@ -192,6 +196,7 @@ class BlendEnhancer(BaseEnhancer):
         )
         return np.where(given, level + _SPREAD * (values - middle), graph)
 
+    @all_or_nothing
     def calibrate(
         self,
         rows: Features = None,
@@ -211,18 +216,22 @@ class BlendEnhancer(BaseEnhancer):
         pairs : iterable or frame, optional
             Comparisons: triples of a row, the label that matters more there, and the one that
             matters less. Rows are numbers from 0, or names in the index of the frame that was given
-            to `fit`; labels are names or numbers. A frame has the columns "row", "more" and "less".
-            Both labels must be given in the row, or neither.
+            to `fit`, if these are not whole numbers; labels are names or numbers. A frame has the
+            columns "row", "more" and "less". The row must have both labels.
         method, n_bootstrap, random_state
             As in `BaseEnhancer.calibrate`.
 
         Returns
         -------
         self
-            The enhancer with the new `order_`, `order_estimate_` and `label_distribution_`. Without
-            rated rows the comparisons change only the order, not how steep the distribution is.
+            The enhancer with the new `order_`, `order_estimate_` and `label_distribution_`. Rated
+            rows and comparisons of an earlier call are forgotten. Without rated rows the
+            comparisons change only the order, not how steep the distribution is.
         """
         check_is_fitted(self)
+        check_choice("method", method, ("auto", "scale", "sources"))
+        if (rows is None) != (distributions is None):
+            raise ValueError("rows and distributions belong together; give both, or neither.")
         if rows is None and pairs is None:
             raise ValueError(
                 "calibrate needs rated rows (rows and distributions) or comparisons (pairs), got "
@@ -236,6 +245,10 @@ class BlendEnhancer(BaseEnhancer):
             told, shares = rated_pairs(self.evidence_, index, known)
             found, weights = [*found, *told], np.concatenate([weights, shares])
         self._compared = found
+        self._answers = {}
+        for answer in found:
+            self._answers.setdefault(answer.row, []).append(answer)
+        self._known = {} if rows is None else dict(zip(index.tolist(), known, strict=True))
         self.order_ = fit_order(self.evidence_, found, weights)
         self.order_estimate_ = estimate_order(self.evidence_, self.order_, found, weights)
         self.numerical_labels_ = self._prior_scale() * self._unrated()
@@ -246,7 +259,7 @@ class BlendEnhancer(BaseEnhancer):
         super().calibrate(
             rows, distributions, method=method, n_bootstrap=n_bootstrap, random_state=random_state
         )
-        degrees = in_order(self.label_distribution_, self.order_.values(self.evidence_), given)
+        degrees = in_order(self.label_distribution_, self._order_values(), given)
         degrees[index] = known
         self.label_distribution_ = degrees
         return self
@@ -286,8 +299,31 @@ class BlendEnhancer(BaseEnhancer):
             whether its order to the next one is sure or a toss-up.
         """
         check_is_fitted(self)
-        one = Evidence(self.evidence_.values[[row]], self.evidence_.given[[row]])
-        return ranked_labels(self.order_.values(one)[0], one.given[0])
+        if not 0 <= row < len(self.evidence_.given):
+            raise ValueError(
+                f"row must be a number from 0 to {len(self.evidence_.given) - 1}, got {row!r}."
+            )
+        given = self.evidence_.given[row]
+        if row in self._known:
+            degrees = self._known[row]
+            ranked = ranked_labels(degrees, given)
+            total = max(float(degrees[given].sum()), np.finfo(np.float64).tiny)
+            return [
+                one._replace(share=float(degrees[one.label]) / total, sure=True) for one in ranked
+            ]
+        return ranked_labels(self._order_values([row])[0], given)
+
+    def _order_values(self, rows: Sequence[int] | None = None) -> FloatArray:
+        """Return the values of the order, in which each answer holds in its row."""
+        if rows is None:
+            return keep_answers(self.order_.values(self.evidence_), self._compared)
+        part = Evidence(self.evidence_.values[list(rows)], self.evidence_.given[list(rows)])
+        told = [
+            answer._replace(row=number)
+            for number, row in enumerate(rows)
+            for answer in self._answers.get(row, ())
+        ]
+        return keep_answers(self.order_.values(part), told)
 
     @property
     def sources_(self) -> dict[str, FloatArray]:

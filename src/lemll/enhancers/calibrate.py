@@ -375,7 +375,7 @@ def check_rated_rows(
             "rate a handful of rows, ten say."
         )
     if row_names is not None and index.dtype.kind in "OUSM":
-        index = _numbers_of(index, row_names)
+        index = numbers_of_rows(index, row_names)
     if index.dtype.kind not in "iu":
         raise ValueError(
             f"rows must hold whole row numbers, got dtype {index.dtype}; turn a mask into numbers "
@@ -403,7 +403,7 @@ def check_rated_rows(
     return index.astype(np.intp), known
 
 
-def _numbers_of(names: Array, row_names: Array) -> Array:
+def numbers_of_rows(names: Array, row_names: Array) -> Array:
     """Return the numbers of rows that are given by the names of the index."""
     places: dict[object, int] = {}
     repeated = set()

@@ -5,13 +5,13 @@ Bradley and Terry: label j matters more than label k in row i with the probabili
 
 .. math:: \sigma\Bigl(\sum_m w_m(e_{mij}-e_{mik})+b_j-b_k\Bigr),
 
-with weights w and biases b of their own for the labels that the row has and for those that it has
-not. Comparisons and ratings, if there are some, pull them away from fixed weights.
+for two labels that the row has. Comparisons and ratings, if there are some, pull the weights w away
+from fixed ones, and the biases b away from 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,7 +21,8 @@ from scipy.special import expit, softmax
 
 from lemll._labels import is_frame
 from lemll._types import Array, BoolArray, Features, FloatArray, IndexArray, LabelArray
-from lemll._validation import is_sparse
+from lemll._validation import is_sparse, unknown_name
+from lemll.enhancers.calibrate import numbers_of_rows
 from lemll.enhancers.sources import fill_labels, graph_source
 from lemll.fitting.scaling import fit_scaling
 from lemll.solvers import solve_log_linear
@@ -30,12 +31,11 @@ EVIDENCE = ("other labels", "features", "short lists", "label graph")
 # The weights without a comparison, and how strongly comparisons may change weights and biases. They
 # were chosen on seven data sets with known degrees and on generated ones (results/README.md), where
 # the weights are the rounded optima of the model.
-_GIVEN = np.array([0.4, 0.2, 2.0, 0.0])
-_OTHERS = np.array([0.2, 0.2, 0.0, 1.0])
+_WEIGHTS = (0.4, 0.2, 2.0, 0.0)
 # The short lists differ less between labels than the other evidence does, so their weight is larger
 # and may change more.
 _UNIT = np.array([1.0, 1.0, 0.3, 1.0])
-_RIDGES = {True: (30.0, 10.0), False: (3.0, 1.0)}
+_RIDGE_OF_WEIGHTS, _RIDGE_OF_BIASES = 30.0, 10.0
 # Probabilities are kept away from 0 and 1 by this.
 _MARGIN = 0.003
 # The ridge of the correlations between labels, and the rows that a label has in addition.
@@ -218,13 +218,12 @@ def _log_odds(probabilities: FloatArray) -> FloatArray:
 
 
 class Comparison(NamedTuple):
-    """An answer: in this row, one label matters more than another.
+    """An answer: in this row, which has both labels, one matters more than the other.
 
     Attributes
     ----------
     row, more, less : int
-        The row, the label that matters more and the one that matters less. The row has both, or it
-        has neither.
+        The row, the label that matters more and the one that matters less.
     """
 
     row: int
@@ -241,8 +240,8 @@ def check_pairs(
     ----------
     pairs : iterable or frame
         Triples of a row, the label that matters more there, and the one that matters less. Rows
-        are numbers from 0, or names in `row_names`; labels are names or numbers. A frame has the
-        columns "row", "more" and "less".
+        are numbers from 0, or names in `row_names` if these are not whole numbers; labels are names
+        or numbers. A frame has the columns "row", "more" and "less".
     given : ndarray of bool of shape (n_samples, n_labels)
         The labels that each row has.
     label_names : sequence of str
@@ -263,74 +262,76 @@ def check_pairs(
                 "label that matters more there) and less."
             )
         pairs = zip(*(list(pairs[name]) for name in Comparison._fields), strict=True)
+    try:
+        triples = [tuple(pair) for pair in pairs]
+    except TypeError:
+        triples = [()]
+    if any(len(triple) != len(Comparison._fields) for triple in triples):
+        raise ValueError(
+            "pairs must hold triples of a row and two labels, the one that matters more first, as "
+            f"[(0, 'sea', 'sky')], got {str(pairs)[:60]}."
+        )
+    rows = _row_numbers([triple[0] for triple in triples], len(given), row_names)
     places = {str(name): place for place, name in enumerate(label_names)}
-    rows = {} if row_names is None else {name: place for place, name in enumerate(row_names)}
     found = []
-    for number, pair in enumerate(pairs):
-        if len(tuple(pair)) != len(Comparison._fields):
+    for row, (name, *labels) in zip(rows, triples, strict=True):
+        more, less = (_label_number(label, places, row=name) for label in labels)
+        if more == less or not given[row, more] or not given[row, less]:
             raise ValueError(
-                f"comparison {number} of pairs must be a row and two labels, the one that matters "
-                f"more first, got {pair!r}."
+                f"pairs compares {labels[0]!r} and {labels[1]!r} in row {name!r}; a comparison "
+                "needs two different labels that the row has."
             )
-        row, *labels = pair
-        place = rows.get(row, row) if isinstance(row, str) else row
-        if not isinstance(place, int | np.integer) or not 0 <= place < len(given):
-            raise ValueError(
-                f"comparison {number} of pairs names the row {row!r}, which is not a training row; "
-                f"rows are numbers from 0 to {len(given) - 1}, or names in the index of the frame."
-            )
-        more, less = (places.get(label, label) for label in labels)
-        for label, name in zip((more, less), labels, strict=True):
-            if not isinstance(label, int | np.integer) or not 0 <= label < len(label_names):
-                raise ValueError(
-                    f"comparison {number} of pairs names the label {name!r}, which is not one of "
-                    f"{', '.join(map(str, label_names[:5]))}, ...; use a name or a number from 0."
-                )
-        if more == less or given[place, more] != given[place, less]:
-            raise ValueError(
-                f"comparison {number} of pairs is between {labels[0]!r} and {labels[1]!r} in row "
-                f"{row!r}; a comparison needs two different labels that the row has, or two that "
-                "it has not."
-            )
-        found.append(Comparison(int(place), int(more), int(less)))
+        found.append(Comparison(row, more, less))
     return found
+
+
+def _row_numbers(rows: list[Any], n_rows: int, row_names: Array | None) -> list[int]:
+    index = np.asarray(rows)
+    if row_names is not None and index.dtype.kind in "OUSM" and len(index):
+        return [int(row) for row in numbers_of_rows(index, row_names)]
+    whole = index.dtype.kind in "iu" or (index.dtype.kind == "f" and (index % 1 == 0).all())
+    if len(index) and not (index.ndim == 1 and whole and 0 <= index.min() <= index.max() < n_rows):
+        raise ValueError(
+            f"the rows of pairs must be numbers from 0 to {n_rows - 1}, or names in the index of "
+            f"the training rows if these are not whole numbers, got {str(rows[:3])[:60]}."
+        )
+    return [int(row) for row in index]
+
+
+def _label_number(label: Any, places: Mapping[str, int], *, row: Any) -> int:
+    if isinstance(label, str) and label in places:
+        return places[label]
+    if isinstance(label, int | np.integer) and 0 <= label < len(places):
+        return int(label)
+    raise ValueError(f"row {row!r} of pairs: {unknown_name('label', str(label), places)}")
 
 
 @dataclass(frozen=True)
 class OrderModel:
-    """Weights of the evidence for the order of labels.
+    """Weights of the evidence for the order of the labels that a row has.
 
     Attributes
     ----------
-    given, others : ndarray of shape (4,)
-        The weights of the evidence for the labels that a row has, and for the others.
-    given_bias, other_bias : ndarray of shape (n_labels,)
+    weights : ndarray of shape (4,)
+        The weights of the evidence.
+    bias : ndarray of shape (n_labels,)
         What each label has in addition.
     optimality : float
-        The largest certified relative gap of the two fits.
+        The certified relative gap of the fit.
     """
 
-    given: FloatArray
-    others: FloatArray
-    given_bias: FloatArray
-    other_bias: FloatArray
+    weights: FloatArray
+    bias: FloatArray
     optimality: float = 0.0
 
     def values(self, evidence: Evidence) -> FloatArray:
-        """Return numbers whose differences are the log-odds of the order of two labels.
-
-        Labels that a row has and labels that it has not cannot be compared by them.
-        """
-        return np.where(
-            evidence.given,
-            evidence.values @ self.given + self.given_bias,
-            evidence.values @ self.others + self.other_bias,
-        )
+        """Return numbers whose differences are the log-odds of the order of two given labels."""
+        return np.asarray(evidence.values @ self.weights + self.bias)
 
 
 def usual_order(n_labels: int) -> OrderModel:
     """Return the model that no comparison has changed."""
-    return OrderModel(_GIVEN, _OTHERS, np.zeros(n_labels), np.zeros(n_labels))
+    return OrderModel(np.array(_WEIGHTS), np.zeros(n_labels))
 
 
 def fit_order(
@@ -338,7 +339,7 @@ def fit_order(
 ) -> OrderModel:
     r"""Fit the weights and biases to comparisons.
 
-    For the labels that rows have, and for the others, they minimise
+    They minimise
 
     .. math:: -\sum_p v_p\log\sigma(w^\top\Delta_p+b_{j_p}-b_{k_p})
         +\tfrac{\rho}{2}\|w-w_0\|^2+\tfrac{\tau}{2}\|b\|^2 .
@@ -357,25 +358,11 @@ def fit_order(
     OrderModel
         The model; the usual one if there are no pairs.
     """
-    table = np.array(pairs, dtype=np.intp).reshape(-1, 3)
-    counts = np.ones(len(table)) if weights is None else weights
-    of_given = evidence.given[table[:, 0], table[:, 1]]
-    parts = [
-        _fit_part(evidence, table[of_given == part], counts[of_given == part], part)
-        for part in (True, False)
-    ]
-    (given, given_bias, first_gap), (others, other_bias, second_gap) = parts
-    return OrderModel(given, others, given_bias, other_bias, max(first_gap, second_gap))
-
-
-def _fit_part(
-    evidence: Evidence, table: IndexArray, counts: FloatArray, part: bool
-) -> tuple[FloatArray, FloatArray, float]:
-    """Return weights, biases and the certified gap for given labels, or for the others."""
     n_labels = evidence.given.shape[1]
-    usual = _GIVEN if part else _OTHERS
-    if not len(table):
-        return usual, np.zeros(n_labels), 0.0
+    usual = usual_order(n_labels)
+    if not len(pairs):
+        return usual
+    table = np.array(pairs, dtype=np.intp)
     labels, place = np.unique(table[:, 1:], return_inverse=True)
     place = place.reshape(-1, 2)
     row, more, less = table.T
@@ -386,19 +373,22 @@ def _fit_part(
     # The second of two outcomes has the logarithm 0.
     G = np.stack([np.hstack([off, biases]), np.zeros((len(table), 4 + len(labels)))], axis=1)
     outcome = np.tile([1.0, 0.0], (len(table), 1))
-    of_weights, of_biases = _RIDGES[part]
-    ridge = np.concatenate([np.full(4, of_weights), np.full(len(labels), of_biases)])
-    centre = np.concatenate([usual * _UNIT, np.zeros(len(labels))])
-    found = solve_log_linear(G, outcome, ridge, centre, weight=counts)
+    ridge = _ridges(len(labels))
+    centre = np.concatenate([usual.weights * _UNIT, np.zeros(len(labels))])
+    found = solve_log_linear(G, outcome, ridge, centre, weight=weights)
     bias = np.zeros(n_labels)
     bias[labels] = found.coef[4:]
-    return found.coef[:4] / _UNIT, bias, found.gap
+    return OrderModel(found.coef[:4] / _UNIT, bias, found.gap)
+
+
+def _ridges(n_labels: int) -> FloatArray:
+    return np.concatenate([np.full(4, _RIDGE_OF_WEIGHTS), np.full(n_labels, _RIDGE_OF_BIASES)])
 
 
 def rated_pairs(
     evidence: Evidence, rows: IndexArray, known: FloatArray
 ) -> tuple[list[Comparison], FloatArray]:
-    """Turn rated rows into comparisons; the pairs of each part of a row weigh 1 together.
+    """Turn rated rows into comparisons; the pairs of a row weigh 1 together.
 
     Parameters
     ----------
@@ -412,29 +402,44 @@ def rated_pairs(
     Returns
     -------
     pairs : list of Comparison
-        All pairs of given labels, and of other labels, with different degrees.
+        All pairs of given labels with different degrees.
     weights : ndarray of shape (n_pairs,)
         Their weights.
     """
     pairs: list[Comparison] = []
     weights: list[float] = []
     for row, degrees in zip(rows.tolist(), known, strict=True):
-        for part in (True, False):
-            first, second = _pairs(np.flatnonzero(evidence.given[row] == part))
-            different = degrees[first] != degrees[second]
-            first, second = first[different], second[different]
-            swap = degrees[first] < degrees[second]
-            more, less = np.where(swap, second, first), np.where(swap, first, second)
-            pairs += [
-                Comparison(row, *two) for two in zip(more.tolist(), less.tolist(), strict=True)
-            ]
-            weights += [1 / max(1, len(more))] * len(more)
+        labels = np.flatnonzero(evidence.given[row])
+        first, second = (labels[place] for place in np.triu_indices(len(labels), 1))
+        different = degrees[first] != degrees[second]
+        first, second = first[different], second[different]
+        swap = degrees[first] < degrees[second]
+        more, less = np.where(swap, second, first), np.where(swap, first, second)
+        pairs += [Comparison(row, *two) for two in zip(more.tolist(), less.tolist(), strict=True)]
+        weights += [1 / max(1, len(more))] * len(more)
     return pairs, np.array(weights)
 
 
-def _pairs(labels: IndexArray) -> tuple[IndexArray, IndexArray]:
-    first, second = np.triu_indices(len(labels), 1)
-    return labels[first], labels[second]
+def keep_answers(values: FloatArray, pairs: Iterable[Comparison]) -> FloatArray:
+    """Exchange values of labels that a comparison has in the other order, in its row.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples, n_labels)
+        As `OrderModel.values` returns them.
+    pairs : iterable of Comparison
+        The answers. If they contradict each other, the later ones count.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_labels)
+        The values.
+    """
+    kept = values.copy()
+    for row, more, less in pairs:
+        if kept[row, more] <= kept[row, less]:
+            kept[row, more], kept[row, less] = kept[row, less], kept[row, more]
+    return kept
 
 
 def in_order(degrees: FloatArray, values: FloatArray, given: BoolArray) -> FloatArray:
@@ -452,7 +457,7 @@ def in_order(degrees: FloatArray, values: FloatArray, given: BoolArray) -> Float
     ndarray of shape (n_samples, n_labels)
         The degrees.
     """
-    # Given labels first, then by value: the m-th place of a row gets its m-th smallest degree.
+    # Given labels first: the one with the m-th smallest value gets the m-th smallest degree.
     places = np.argsort(np.where(given, values, np.inf), axis=1, kind="stable")
     smallest = np.sort(np.where(given, degrees, np.inf), axis=1)
     exchanged = degrees.copy()
@@ -508,8 +513,6 @@ def estimate_order(
     expected, sure = _expected(model.values(evidence), evidence.given)
     table = np.array(pairs, dtype=np.intp).reshape(-1, 3)
     counts = np.ones(len(table)) if weights is None else weights
-    told = evidence.given[table[:, 0], table[:, 1]]
-    table, counts = table[told], counts[told]
     rows = np.unique(table[:, 0])
     if len(table) < _FEWEST_LEFT_OUT or len(rows) < _FOLDS:
         return OrderEstimate(expected, sure, None, len(table))
@@ -585,27 +588,26 @@ def next_pairs(
         p = expit(values[row, more] - values[row, less])
         return off, p * (1 - p)
 
-    of_weights, of_biases = _RIDGES[True]
-    inverse = np.diag(1 / np.concatenate([np.full(4, of_weights), np.full(n_labels, of_biases)]))
-
-    def add(off: FloatArray, curvature: float) -> None:
-        step = inverse @ off
-        inverse[:] -= np.outer(step, step) * curvature / (1 + curvature * float(off @ step))
-
-    told = [pair for pair in known if evidence.given[pair.row, pair.more]]
-    if told:
-        for off, curvature in zip(*design(*np.array(told, dtype=np.intp).T), strict=True):
-            add(off, float(curvature))
+    inverse = np.diag(1 / _ridges(n_labels))
+    if known:
+        for told, sure in zip(*design(*np.array(known, dtype=np.intp).T), strict=True):
+            inverse = _with_answer(inverse, told, float(sure))
     off, curvature = design(rows, *two.T)
     chosen: list[tuple[int, int, int]] = []
-    open_ = np.ones(len(rows), dtype=bool)
-    while len(chosen) < n_pairs and open_.any():
-        gain = np.where(open_, curvature * np.einsum("ij,ij->i", off @ inverse, off), -1)
+    left = np.ones(len(rows), dtype=bool)
+    while len(chosen) < n_pairs and left.any():
+        gain = np.where(left, curvature * np.einsum("ij,ij->i", off @ inverse, off), -1)
         best = int(gain.argmax())
-        open_[best] = False
+        left[best] = False
         chosen.append((int(rows[best]), int(two[best, 0]), int(two[best, 1])))
-        add(off[best], float(curvature[best]))
+        inverse = _with_answer(inverse, off[best], float(curvature[best]))
     return chosen
+
+
+def _with_answer(inverse: FloatArray, off: FloatArray, curvature: float) -> FloatArray:
+    """Return the inverse of a matrix to which ``curvature * off off'`` is added."""
+    step = inverse @ off
+    return inverse - np.outer(step, step) * curvature / (1 + curvature * float(off @ step))
 
 
 class RankedLabel(NamedTuple):
@@ -616,7 +618,8 @@ class RankedLabel(NamedTuple):
     label : int
         Its number.
     share : float
-        The probability that it matters most among the given labels.
+        The probability that it matters most among the given labels, if one is chosen by Luce's
+        rule. In a rated row, its degree, divided by the sum of those of the given labels.
     sure : bool
         Whether its order to the next given label is more than a toss-up; True for the last one.
     """

@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias, overload
 import numpy as np
 
 from lemll._types import FloatArray, MatrixLike
-from lemll._validation import check_distribution
+from lemll._validation import check_distribution, is_sparse
 
 Part: TypeAlias = Literal["given", "others"]
 
@@ -298,7 +298,10 @@ def pair_order(
     """
     if part not in ("given", "others"):
         raise ValueError(f"part must be 'given' or 'others', got {part!r}.")
-    t, p, labels = (np.asarray(matrix, dtype=np.float64) for matrix in (true, pred, Y))
+    t, p, labels = (
+        np.asarray(matrix.toarray() if is_sparse(matrix) else matrix, dtype=np.float64)
+        for matrix in (true, pred, Y)
+    )
     for name, matrix in (("pred", p), ("Y", labels)):
         if matrix.shape != t.shape or t.ndim != 2:
             raise ValueError(

@@ -491,8 +491,6 @@ def _print(progress: BlendProgress) -> None:
     sys.stderr.write(f"TagPredictor, {done}, {progress.elapsed:.1f} s: {progress.step}\n")
 
 
-# A kernel matrix of more rows takes minutes; with more rows LEMLL is linear.
-_LARGEST_KERNEL = 5000
 # A leaf of one row repeats its label, wrong or right.
 _LEAF = 2
 
@@ -510,7 +508,7 @@ def default_lemll(n_samples: int) -> LEMLL:
     LEMLL
         An estimator that is not fitted.
     """
-    return LEMLL(kernel="rbf" if n_samples <= _LARGEST_KERNEL else "linear", scale="auto")
+    return LEMLL(kernel="rbf" if n_samples <= LARGEST_KERNEL else "linear", scale="auto")
 
 
 @dataclass(frozen=True)
