@@ -19,8 +19,8 @@ OUTSIDE = ("rivals", "lab")
 DOORS = ("dask", "model_selection", "plots")
 # The largest allowed value of each figure.
 LIMITS: dict[str, float] = {
-    "code lines of src": 32_000,
-    "code lines of the product": 20_900,
+    "code lines of src": 32_300,
+    "code lines of the product": 21_200,
     "files of src": 174,
     "imports and __all__, per cent of code": 10.5,
     "public names of the product": 160,
@@ -31,7 +31,7 @@ LIMITS: dict[str, float] = {
     "parameters of MSVRCV": 15,
     "modules on the way of LEMLL().fit": 13,
     "modules on the way of TagPredictor().fit": 30,
-    "modules on the way of lemll fit": 47,
+    "modules on the way of lemll fit": 50,
     "modules on the way of lemll audit": 42,
     "files that name MLkNN": 8,
     "Any in src": 220,
