@@ -219,7 +219,7 @@ class BlendEnhancer(BaseEnhancer):
             to `fit`, if these are not whole numbers; labels are names or numbers. A frame has the
             columns "row", "more" and "less". The row must have both labels.
         method, n_bootstrap, random_state
-            As in `BaseEnhancer.calibrate`.
+            As in `BaseEnhancer.calibrate`. With "scale", ratings do not change the order.
 
         Returns
         -------
@@ -242,8 +242,9 @@ class BlendEnhancer(BaseEnhancer):
         weights = np.ones(len(found))
         if rows is not None:
             index, known = check_rated_rows(rows, distributions, len(given), names, self._row_names)
-            told, shares = rated_pairs(self.evidence_, index, known)
-            found, weights = [*found, *told], np.concatenate([weights, shares])
+            if method != "scale":
+                told, shares = rated_pairs(self.evidence_, index, known)
+                found, weights = [*found, *told], np.concatenate([weights, shares])
         self._compared = found
         self._answers = {}
         for answer in found:

@@ -464,7 +464,8 @@ class MsvrMember:
         model = MSVRClassifier(
             alpha=alpha, epsilon=0.0, kernel=space.kernel, kernel_params=space.kernel_params
         )
-        return _Prepared(rows, task.fit(model, rows(task.X), np.arange(len(task.Y))))
+        X = rows(task.X).astype(np.float64)
+        return _Prepared(rows, task.fit(model, X, np.arange(len(task.Y))))
 
 
 def _msvr_spaces(X: Features) -> list[Space]:
@@ -481,7 +482,7 @@ def _msvr_spaces(X: Features) -> list[Space]:
 
 def _gram(space: Space, X: Features) -> FloatArray:
     """Return the centred kernel matrix of rows."""
-    rows = space.fit(X)(X)
+    rows = space.fit(X)(X).astype(np.float64)
     inner = rows @ rows.T
     K = np.asarray(inner.toarray() if is_sparse(inner) else inner, dtype=np.float64)
     if space.kernel == "rbf":
