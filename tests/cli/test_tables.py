@@ -200,7 +200,7 @@ def test_the_default_learner_within_a_budget(tmp_path):
     options = write_tags(tmp_path / "t.csv")
     model = tmp_path / "m.lemll"
     fitted = ran("fit", tmp_path / "t.csv", *options, "-m", model, "--seconds", 4)
-    assert "logistic: out-of-fold scores (1 of 8" in fitted.stderr
+    assert "logistic: out-of-fold scores (1 of 10" in fitted.stderr
     assert "TagPredictor" in ran("info", model).stdout
 
 
@@ -222,7 +222,7 @@ def test_ctrl_c_ends_without_a_traceback_and_without_a_file(tmp_path, monkeypatc
         ([], "say where the labels are: --tags for"),
         (["--tags", "tgas"], "has no column 'tgas' for --tags; did you mean 'tags'"),
         (["--tags", "tags", "--sep", ";"], "pass --untagged none if no tag applies"),
-        (["--tags", "tags"], "pass --sep '|', or --sep ';' if this is one tag"),
+        (["--tags", "tags"], "pass --sep '|' if it is, and --sep ';' if this is one tag"),
         (["--labels", "camera"], "if it holds tags, use --tags camera"),
         (["--tags", "tags", "--untagged", "maybe"], "--untagged must be none or unknown"),
         (["--tags", "tags", "--learner", "xgb"], "--learner must be one of TagPredictor"),

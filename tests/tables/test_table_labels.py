@@ -63,7 +63,9 @@ def test_tags_that_differ_only_in_case_are_named():
 
 @pytest.mark.parametrize("sign", ["|", ",", "/"])
 def test_another_separator_is_not_guessed(sign):
-    with pytest.raises(LemllError, match=r"may be several tags; pass `sep='.'`, or `sep=';'` if"):
+    with pytest.raises(
+        LemllError, match=r"may be several tags; pass `sep='.'` if it is, and `sep=';'` if"
+    ):
         tags([f"sea{sign}sky", "sky"])
     assert tags([f"sea{sign}sky", "sky"], sep=";").label_names == tuple(
         sorted([f"sea{sign}sky", "sky"])

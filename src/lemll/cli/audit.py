@@ -303,7 +303,8 @@ def audit(
         + (
             "the scores only rank them"
             if fast
-            else f"{likely} are more likely wrong than right (score above {EVEN_ODDS:.2f})"
+            else f"{likely} are more likely wrong than right (scores are cautious: {EVEN_ODDS:.2f} "
+            "is even odds)"
         ),
         soft_wrap=True,
     )

@@ -130,7 +130,7 @@ def _print_columns(
             groups = "; ".join(", ".join(group) for group in alike[name])
             console.print(
                 f"tags of {name} that differ only in case ({len(alike[name])} groups): {groups}; "
-                "pass --merge case if each group is one tag (the first spelling is kept)",
+                "pass --merge case if each group is one tag (the most frequent spelling is kept)",
                 markup=False,
                 soft_wrap=True,
             )

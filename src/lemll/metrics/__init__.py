@@ -10,7 +10,8 @@
 0/1 predictions; :func:`label_figures` gives precision, recall and F1 of each label. **Scores**:
 :func:`macro_auc`, :func:`micro_auc`, :func:`label_auc` and :func:`precision_at_k`.
 **Probabilities**: :func:`log_loss`, :func:`brier_score` and
-:func:`calibration_error`. :data:`METRICS` lists all of them with their direction.
+:func:`calibration_error`. :data:`METRICS` lists those with one figure and no further
+argument, with their direction.
 :func:`get_scorer` returns the scorer of a metric, for the model selection of scikit-learn.
 
 Notes

@@ -339,7 +339,7 @@ def _check_separator(table: Table, name: str, texts: Sequence[str]) -> None:
         if found is not None:
             raise LemllError(
                 f"{table.source}: column {name!r} holds {found[:40]!r}, which may be several tags; "
-                f"pass `sep={sign!r}`, or `sep=';'` if this is one tag"
+                f"pass `sep={sign!r}` if it is, and `sep=';'` if this is one tag"
             )
 
 
