@@ -200,7 +200,7 @@ def test_the_default_learner_within_a_budget(tmp_path):
     options = write_tags(tmp_path / "t.csv")
     model = tmp_path / "m.lemll"
     fitted = ran("fit", tmp_path / "t.csv", *options, "-m", model, "--seconds", 4)
-    assert "logistic: out-of-fold scores (1 of 8" in fitted.stderr
+    assert "logistic: out-of-fold scores (1 of 10" in fitted.stderr
     assert "TagPredictor" in ran("info", model).stdout
 
 
