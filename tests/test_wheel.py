@@ -28,11 +28,11 @@ def check_demo(output, folder):
     assert f"{FOLDER}/index.html" in output
     assert "corrected t-test" in output
     page = (folder / FOLDER / "index.html").read_text(encoding="utf-8")
-    assert "What is label enhancement?" in page
+    assert "2. Find wrong and missing tags" in page
     assert "data:image/png;base64," in page
     assert "<script" not in page
     assert "http://" not in page.replace("http-equiv", "")
-    assert (folder / FOLDER / "surface.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / FOLDER / "comparison.html").is_file()
 
 
 def test_the_wheel_installs_and_runs_in_an_empty_environment(tmp_path):
