@@ -545,3 +545,34 @@ def read_frame(y: MatrixLike) -> tuple[Array, FrameKind]:
             "rename them, for example with Y.columns = Y.columns.astype(str)."
         )
     return np.asarray(y), FrameKind(frame.implementation, names)
+
+
+def fill_labels(Y: Array, weight: FloatArray | None) -> FloatArray:
+    """Return labels in which unknown cells hold the frequency of their label.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n_samples, n_labels)
+        Labels, 0/1, or degrees from 0 to 1. Unknown cells may hold any value.
+    weight : ndarray of shape (n_samples, n_labels) or None
+        How sure each cell is, 0 to 1; None means that all are certain.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_labels)
+        Values from 0 to 1. A cell of the weight c is the mean of its label, with the weight c, and
+        of the frequency.
+    """
+    labels = known_labels(Y, weight)
+    if weight is None:
+        return labels
+    total = weight.sum(axis=0)
+    relevant = (weight * labels).sum(axis=0)
+    frequency = np.divide(relevant, total, out=np.zeros_like(total), where=total > 0)
+    return np.asarray(weight * labels + (1 - weight) * frequency)
+
+
+def known_labels(Y: Array, weight: FloatArray | None) -> FloatArray:
+    """Return the labels as numbers, with 0 in unknown cells."""
+    known = Y > 0 if weight is None else (Y > 0) & (weight > 0)
+    return np.where(known, Y, 0).astype(np.float64)

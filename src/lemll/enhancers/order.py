@@ -19,11 +19,11 @@ import numpy as np
 from scipy import linalg
 from scipy.special import expit, softmax
 
-from lemll._labels import is_frame
+from lemll._labels import fill_labels, is_frame
 from lemll._types import Array, BoolArray, Features, FloatArray, IndexArray, LabelArray
 from lemll._validation import is_sparse, unknown_name
 from lemll.enhancers.calibrate import numbers_of_rows
-from lemll.enhancers.sources import fill_labels, graph_source
+from lemll.enhancers.sources import graph_source
 from lemll.fitting.scaling import fit_scaling
 from lemll.solvers import solve_log_linear
 

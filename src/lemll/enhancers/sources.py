@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy import linalg
 
+from lemll._labels import fill_labels, known_labels
 from lemll._types import Array, Features, FloatArray
 from lemll._validation import check_memory, is_sparse
 from lemll.enhancers.calibrate import unit_source
@@ -35,37 +36,6 @@ class Propagation(NamedTuple):
     scores: FloatArray
     graph: FloatArray
     residual: float
-
-
-def fill_labels(Y: Array, weight: FloatArray | None) -> FloatArray:
-    """Return labels in which unknown cells hold the frequency of their label.
-
-    Parameters
-    ----------
-    Y : ndarray of shape (n_samples, n_labels)
-        Labels, 0/1, or degrees from 0 to 1. Unknown cells may hold any value.
-    weight : ndarray of shape (n_samples, n_labels) or None
-        How sure each cell is, 0 to 1; None means that all are certain.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_labels)
-        Values from 0 to 1. A cell of the weight c is the mean of its label, with the weight c, and
-        of the frequency.
-    """
-    labels = _known(Y, weight)
-    if weight is None:
-        return labels
-    total = weight.sum(axis=0)
-    relevant = (weight * labels).sum(axis=0)
-    frequency = np.divide(relevant, total, out=np.zeros_like(total), where=total > 0)
-    return np.asarray(weight * labels + (1 - weight) * frequency)
-
-
-def _known(Y: Array, weight: FloatArray | None) -> FloatArray:
-    """Return the labels as numbers, with 0 in unknown cells."""
-    known = Y > 0 if weight is None else (Y > 0) & (weight > 0)
-    return np.where(known, Y, 0).astype(np.float64)
 
 
 def propagate_labels(
@@ -132,7 +102,7 @@ def _graph(
 
     With `smooth`, pairs of similar rows count too, and unknown cells count as not relevant.
     """
-    relevant = _known(Y, weight)
+    relevant = known_labels(Y, weight)
     if weight is not None:
         relevant = relevant * weight
     both = relevant.T @ relevant

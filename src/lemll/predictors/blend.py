@@ -15,9 +15,9 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.base import clone
 
+from lemll._labels import fill_labels
 from lemll._types import Array, Features, FloatArray, IndexArray, LabelArray
 from lemll._validation import is_sparse
-from lemll.enhancers.sources import fill_labels
 from lemll.fitting.kernels import inverse_variance
 from lemll.fitting.scaling import fit_scaling, unit_rows
 from lemll.predictors.base import MultilabelClassifier
@@ -592,10 +592,10 @@ def _row_maps(X: Features) -> list[_RowMap]:
 
 
 def _log_loss(scores: FloatArray, task: BlendTask) -> float:
-    """Return the log loss in the observed cells that have a score."""
-    margin = np.where(task.Y > 0, 1.0, -1.0) * scores
-    loss = np.logaddexp(0, -margin)
-    return float(np.nanmean(loss) if task.weight is None else np.nansum(loss * task.weight))
+    """Return the log loss in the observed cells of the rows that have scores."""
+    rows = np.flatnonzero(np.isfinite(scores).all(axis=1))
+    loss = np.logaddexp(0, -np.where(task.Y[rows] > 0, 1.0, -1.0) * scores[rows])
+    return float(loss.mean() if task.weight is None else (loss * task.weight[rows]).sum())
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def _about_order(found: Explanation) -> str:
     return (
         f"About {expected:.0%} of the pairs of given labels are in the right order by its own "
         f"estimate; {found.order.sure:.0%} of the pairs are sure, the others are marked as a "
-        "toss-up (chance is 50%). Comparisons help: lemll enhance --compare 10."
+        "toss-up (chance is 50%). A few comparisons, as lemll enhance asks for them, may help."
     )
 
 
