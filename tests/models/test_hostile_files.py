@@ -118,6 +118,12 @@ def more(encoder):
     encoder._n_features_outs[0] = 1
 
 
+def attribute():
+    model = forest()
+    vars(model)[False] = 1.0
+    return model
+
+
 def jobs():
     model = forest()
     model.n_jobs = 10**6
@@ -164,6 +170,7 @@ CONTENTS = {
     "number of categories": (categories(more), "categories that say"),
     "jobs": (jobs, "n_jobs=1000000; use at most"),
     "objects": (objects, "an array of objects"),
+    "attribute": (attribute, "an attribute whose name is not a text"),
     "random state": (outside, "a random state that is outside"),
 }  # fmt: skip
 

@@ -363,7 +363,9 @@ def _inside(part: object) -> Iterable[object]:
     if type(part).__module__.startswith(("lemll.", "sklearn.")) and not isinstance(part, Tree):
         # Dataclasses may have slots instead of a dictionary.
         slots = (getattr(part, name, None) for name in getattr(type(part), "__slots__", ()))
-        return [*getattr(part, "__dict__", {}).values(), *slots]
+        own = getattr(part, "__dict__", {})
+        _need(all(isinstance(name, str) for name in own), "an attribute whose name is not a text")
+        return [*own.values(), *slots]
     return ()
 
 
