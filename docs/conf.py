@@ -21,6 +21,9 @@ extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathja
               "sphinx-mathjax-offline", "numpydoc", "myst_parser",
               "sphinx_gallery.gen_gallery", "sphinx_design"]  # fmt: skip
 html_theme = "pydata_sphinx_theme"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_js_files = ["names.js"]
 exclude_patterns = ["_build", "_generated/methods.md", "_generated/commands.md"]
 numpydoc_show_class_members = False
 autosummary_generate = True

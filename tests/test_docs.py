@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pydoc
 import re
 import runpy
 import shlex
@@ -151,6 +152,22 @@ def test_protocols_in_the_text_are_understood(tmp_path):
         {"unobserved": "zero"},
         {"features": "scaled"},
     ]
+
+
+def test_no_summary_of_the_reference_cites():
+    """A list of summaries has no bibliography, so a citation there would show its internal key."""
+    names = [
+        (module, name)
+        for module, block in re.findall(
+            r"currentmodule:: (\S+)\n(.*?)```", PAGES["api.md"], flags=re.DOTALL
+        )
+        for name in re.findall(r"^   (\w+)$", block, flags=re.MULTILINE)
+    ]
+    assert len(names) > 200
+    documented = [pydoc.locate(f"{module}.{name}") for module, name in names]
+    summaries = [pydoc.splitdoc(pydoc.getdoc(each))[0] for each in documented]
+    assert all(summaries)
+    assert [summary for summary in summaries if "]_" in summary] == []
 
 
 def test_exactly_two_set_up_commands():

@@ -17,9 +17,9 @@ from lemll.fitting.scaling import Normalization
 
 @dataclass(eq=False, repr=False)
 class LEMLLEnhancer(Equation9, BaseEnhancer):
-    r"""Recover label distributions by LEMLL, the joint optimum of Eq. (9) of [1]_.
+    r"""Recover label distributions by LEMLL, the joint optimum of its objective.
 
-    The numerical labels U and a linear model together minimise
+    The numerical labels U and a linear model together minimise Eq. (9) of [1]_,
 
     .. math::
         \sum_i L_\varepsilon(\|u_i-\Theta x_i-b\|)+\alpha\|\Theta\|_F^2

@@ -146,9 +146,9 @@ BLOCK = 128
 
 @dataclass(eq=False, repr=False)
 class GLLEEnhancer(BaseEnhancer):
-    r"""Recover label distributions by graph Laplacian label enhancement (GLLE) [1]_.
+    r"""Recover label distributions by graph Laplacian label enhancement (GLLE).
 
-    Let Y be the logical labels in 0/1 and K the kernel
+    In GLLE [1]_, let Y be the logical labels in 0/1 and K the kernel
     :math:`K_{ij}=\exp(-\kappa\|x_i-x_j\|^2)`. Let G be the Laplacian of a graph of near
     rows. Its weights are :math:`A_{ij}=\exp(-\tau\|x_i-x_j\|^2)` if j is one of the nearest
     rows of i, or i is one of the nearest rows of j; otherwise 0. The outputs

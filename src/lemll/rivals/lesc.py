@@ -222,10 +222,11 @@ Noise = Literal["squared", "rows"]
 
 @dataclass(eq=False, repr=False)
 class LESCEnhancer(BaseEnhancer):
-    r"""Recover label distributions by low-rank representation of the rows (LESC) [1]_.
+    r"""Recover label distributions by low-rank representation of the rows (LESC).
 
-    First, the matrix C represents each standardised row by the others, with low rank. With X the
-    standardised features and :math:`\|\cdot\|_*` the sum of the singular values, C minimises
+    LESC [1]_ has two steps. First, the matrix C represents each standardised row by the others,
+    with low rank. With X the standardised features and :math:`\|\cdot\|_*` the sum of the
+    singular values, C minimises
 
     .. math:: \|C\|_*+\tfrac\tau2\|X-C^\top X\|_F^2 \qquad\text{or}\qquad
         \|C\|_*+\beta\sum_i\|(X-C^\top X)_i\|_2

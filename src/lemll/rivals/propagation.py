@@ -188,7 +188,7 @@ class LabelPropagation(TiesAreRelevant, ProbabilityClassifier):
 
     See Also
     --------
-    lemll.enhancers.LabelPropagationEnhancer : The first stage of RELIAB, for complete labels.
+    lemll.rivals.LabelPropagationEnhancer : The first stage of RELIAB, for complete labels.
     lemll.solvers.solve_smoothing : The solver.
 
     References

@@ -32,9 +32,9 @@ TRANSITIONS = ("column", "row", "symmetric")
 
 @dataclass(eq=False, repr=False)
 class LabelPropagationEnhancer(BaseEnhancer):
-    r"""Recover label distributions by label propagation, the first stage of RELIAB [1]_.
+    r"""Recover label distributions by label propagation, the first stage of RELIAB.
 
-    Rows pass their labels to similar rows. The result is the fixed point F of
+    Rows pass their labels to similar rows [1]_. The result is the fixed point F of
 
     .. math:: F = \alpha P F + (1 - \alpha) Y, \qquad
         A_{ij} = \exp(-\kappa\|x_i - x_j\|^2), \quad A_{ii} = 0,
@@ -246,9 +246,9 @@ class _Shared:
 
 @dataclass(eq=False, repr=False)
 class RELIAB(MultilabelClassifier):
-    r"""Relative labelling-importance aware multi-label learning [1]_.
+    r"""Relative labelling-importance aware multi-label learning (RELIAB).
 
-    RELIAB adds a virtual label with the degree :math:`\tau` to every row. Label propagation
+    RELIAB [1]_ adds a virtual label with the degree :math:`\tau` to every row. Label propagation
     (`LabelPropagationEnhancer`) followed by division by the row sums gives the relative importance
     :math:`\lambda_{ik}` of the labels k = 0 (the virtual label), ..., l. A maximum entropy model
     :math:`f_k(x)\propto\exp(\theta_k^\top x+b_k)` is fitted to it. It minimises
