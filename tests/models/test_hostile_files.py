@@ -14,6 +14,7 @@ from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures
 import lemll
 from lemll import BinaryRelevance, MultilabelForest
 from lemll.exceptions import ModelFileError
+from lemll.models.trusted import check_content
 from lemll.rivals import MLkNN
 
 RNG = np.random.RandomState(0)
@@ -118,12 +119,6 @@ def more(encoder):
     encoder._n_features_outs[0] = 1
 
 
-def attribute():
-    model = forest()
-    vars(model)[False] = 1.0
-    return model
-
-
 def jobs():
     model = forest()
     model.n_jobs = 10**6
@@ -170,9 +165,15 @@ CONTENTS = {
     "number of categories": (categories(more), "categories that say"),
     "jobs": (jobs, "n_jobs=1000000; use at most"),
     "objects": (objects, "an array of objects"),
-    "attribute": (attribute, "an attribute whose name is not a text"),
     "random state": (outside, "a random state that is outside"),
 }  # fmt: skip
+
+
+def test_attributes_have_texts_as_names():
+    model = forest()
+    vars(model)[False] = 1.0
+    with pytest.raises(ValueError, match="an attribute whose name is not a text"):
+        check_content(model)
 
 
 def test_trees_of_other_features_do_not_predict():
