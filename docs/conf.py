@@ -20,6 +20,8 @@ version = release = lemll.__version__
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax",
               "sphinx-mathjax-offline", "numpydoc", "myst_parser",
               "sphinx_gallery.gen_gallery", "sphinx_design"]  # fmt: skip
+# The version beside it would not fit on a phone.
+html_title = "lemll"
 html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
