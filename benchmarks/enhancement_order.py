@@ -332,7 +332,9 @@ def summary() -> str:
     planted = read_csv("planted")
     methods = list(dict.fromkeys(row[1] for row in planted))
     names = dict.fromkeys(row[0] for row in planted)
-    cells = [[name, *(row[2][:-2] for row in planted if row[0] == name)] for name in names]
+    cells = [
+        [name, *(f"{float(row[2]):.2f}" for row in planted if row[0] == name)] for name in names
+    ]
     lines += table(["habit", *methods], cells)
     lines += [
         "## Generated rows: distances of Blend, divided by those of the best single source",
